@@ -1,0 +1,41 @@
+# Everything here sets itself up: a virtual environment in .venv, no global installs, quick the second time.
+# `make help` lists the targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.installed
+KERNELS := $(wildcard src/ottla/records/kernel*.py src/ottla/records/kernel*.pxd)
+WORKERS ?= 2
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test lint test-all bench clean generate
+
+help:  ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(STAMP)  ## make the virtual environment (every other target does so by itself)
+
+$(STAMP): pyproject.toml setup.py $(KERNELS)
+	@$(PYTHON) -c 'import sys; sys.exit("Ottla needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
+	@touch $@
+
+demo: $(STAMP)  ## the main job: write, compact and dump a log
+	@$(BIN)/python -m ottla.cli.demo
+
+lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+test: lint  ## lint and the tests, under 15 minutes on 2 cores
+	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+generate: $(STAMP)  ## write the message classes anew from the schema table
+	$(BIN)/python tools/generate_messages.py
+
+clean:  ## remove what the targets above made
+	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	find src -name '*.so' -delete

@@ -1,0 +1,1 @@
+"""Settings: typed tables and immutable snapshots of them."""

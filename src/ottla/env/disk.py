@@ -1,0 +1,145 @@
+"""The disk contract: what the log asks of a file system, and what each call promises after a crash.
+
+Rules that both implementations keep, and that the tests in tests/unit/env hold them to:
+
+- Appends, reads and truncations are synchronous: they go to the page cache. A killed process loses none of them.
+- After a power loss, only what `File.sync` had returned for is sure to be there; of what was written later
+  any part may be missing or torn. A new name is sure only after `Disk.sync_directory` on its folder; `Disk.rename` and
+  `Disk.replace_file` include it.
+- `sync`, `rename`, `remove` and the like are awaited, since they may wait for the device.
+- A handle is opened once and kept; no call on a `File` looks its name up again, so a renamed or removed file goes on
+  being readable through handles and ranges that were there before.
+- Failures of the device surface as `OSError`, never as a wrong result. Reads past the end come back short.
+
+Paths are plain absolute strings with `/`. Only floor 0–3 code that was handed a `Disk` may touch files.
+"""
+
+from enum import Enum
+from typing import Protocol
+
+Buffer = bytes | bytearray | memoryview
+
+
+class OpenMode(Enum):
+    """How a file is opened."""
+
+    READ = "read"
+    """Read only; the file must exist."""
+    WRITE = "write"
+    """Read and write; the file must exist."""
+    CREATE = "create"
+    """Read and write; made if missing, kept if there."""
+
+
+class FileRange(Protocol):
+    """`length` bytes of a file from `position`, to be sent or read later. Keeps the file's bytes reachable until dropped."""
+
+    @property
+    def position(self) -> int: ...
+    @property
+    def length(self) -> int: ...
+    def __len__(self) -> int: ...
+    def read(self) -> bytes:
+        """The bytes themselves. `OSError` if the file has become shorter than the range."""
+        ...
+
+
+class File(Protocol):
+    """One open file."""
+
+    @property
+    def path(self) -> str:
+        """The name the file was opened by; a later rename does not change it."""
+        ...
+
+    @property
+    def size(self) -> int:
+        """The file's size in bytes, without asking the file system."""
+        ...
+
+    def append(self, *parts: Buffer) -> int:
+        """Write `parts` at the end, all of them or raise; returns the position of the first byte.
+
+        After a failed append the file is cut back to its old size, as far as the device still allows.
+        """
+        ...
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        """Overwrite or extend from `position`."""
+        ...
+
+    def read(self, position: int, length: int) -> bytes:
+        """Up to `length` bytes from `position`; fewer only at the end of the file."""
+        ...
+
+    def range(self, position: int, length: int) -> FileRange:
+        """A range of this file that outlives `close`, renames and removal."""
+        ...
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes; a size beyond the end is an error of the caller (`ValueError`)."""
+        ...
+
+    async def sync(self) -> None:
+        """Wait until everything written so far would survive a power loss."""
+        ...
+
+    def close(self) -> None:
+        """Give the handle back. Ranges taken before stay readable. Closing twice is harmless."""
+        ...
+
+
+class DirectoryLock(Protocol):
+    """The exclusive hold of one process on one log directory."""
+
+    def release(self) -> None: ...
+
+
+class Disk(Protocol):
+    """A file system."""
+
+    def open(self, path: str, mode: OpenMode) -> File:
+        """`FileNotFoundError` where the mode needs the file to exist and it does not."""
+        ...
+
+    def exists(self, path: str) -> bool: ...
+    def is_directory(self, path: str) -> bool: ...
+    def list_directory(self, path: str) -> list[str]:
+        """Names in a folder, sorted, without `.` and `..`."""
+        ...
+
+    def make_directory(self, path: str) -> None:
+        """Make a folder and its missing parents; fine if it is there."""
+        ...
+
+    def modified_ms(self, path: str) -> int:
+        """When the file's bytes last changed, in milliseconds since the epoch."""
+        ...
+
+    def read_file(self, path: str) -> bytes:
+        """The whole of a small file."""
+        ...
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        """Take `path`/.lock, or raise `DirectoryInUse`."""
+        ...
+
+    async def replace_file(self, path: str, data: Buffer) -> None:
+        """Write `data` to `path`.tmp, sync it, rename it over `path`, sync the folder: old or new, never a mixture."""
+        ...
+
+    async def rename(self, old: str, new: str) -> None:
+        """Rename atomically, over `new` if it is there, and sync the folder."""
+        ...
+
+    async def remove(self, path: str) -> None:
+        """Remove a file; fine if it is gone."""
+        ...
+
+    async def remove_directory(self, path: str) -> None:
+        """Remove a folder and all that is in it; fine if it is gone."""
+        ...
+
+    async def sync_directory(self, path: str) -> None:
+        """Wait until the names in a folder would survive a power loss."""
+        ...

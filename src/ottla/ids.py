@@ -1,0 +1,51 @@
+"""Names for things: UUIDs as Kafka writes them, topics and partitions.
+
+Kafka UUIDs travel as 16 bytes and are shown as URL-safe base64 without padding. In Ottla a UUID *is* its 16 bytes: hashable,
+comparable, free to decode. Only people see the text form.
+"""
+
+import base64
+import binascii
+from typing import NamedTuple, NewType
+
+from ottla.errors import OttlaError
+
+Uuid = NewType("Uuid", bytes)
+
+ZERO_UUID = Uuid(bytes(16))
+"""No id. Also what tools print as AAAAAAAAAAAAAAAAAAAAAA."""
+
+METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
+"""The topic id of `__cluster_metadata`."""
+
+
+class InvalidUuid(OttlaError):
+    """A text that should name a UUID does not."""
+
+
+def uuid_text(uuid: Uuid) -> str:
+    """The 22 characters by which Kafka's tools and files name `uuid`."""
+    return base64.urlsafe_b64encode(uuid)[:22].decode("ascii")
+
+
+def uuid_parse(text: str) -> Uuid:
+    """The UUID that `text` names; `InvalidUuid` if it names none."""
+    try:
+        raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        raw = b""
+    if len(text) != 22 or len(raw) != 16:
+        raise InvalidUuid(
+            f"{text!r} is not a Kafka UUID: it must be 22 characters of URL-safe base64, such as {uuid_text(METADATA_TOPIC_ID)}"
+        )
+    return Uuid(raw)
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"

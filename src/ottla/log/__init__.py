@@ -1,0 +1,1 @@
+"""The partition log: segments, indexes, producer state, leader epochs, recovery, retention, compaction, log directories."""

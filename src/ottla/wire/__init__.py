@@ -1,0 +1,1 @@
+"""Kafka's wire protocol without IO: the schema table, the codec compiler, primitives, headers and framing."""
