@@ -1,0 +1,95 @@
+"""One setting, and a table of settings: name, type, default, rule, importance, documentation.
+
+Every group of settings (topic, broker, client …) is one `ConfigTable`. A table turns texts into checked values; which layer
+a text came from, and what wins, is decided above it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from ottla.config.values import ConfigType, InvalidConfig, Rule, Value, parse_value
+
+
+class Importance(Enum):
+    """How soon an operator should care about a setting."""
+
+    HIGH = "HIGH"
+    MEDIUM = "MEDIUM"
+    LOW = "LOW"
+
+
+class UpdateMode(Enum):
+    """Whether a setting can change while the node runs, and for whom."""
+
+    READ_ONLY = "read-only"
+    PER_BROKER = "per-broker"
+    CLUSTER_WIDE = "cluster-wide"
+
+
+@dataclass(frozen=True, slots=True)
+class ConfigKey:
+    """One setting. `valid_values` is the rule in Kafka's notation, for people; `rule` is the one that is applied."""
+
+    name: str
+    type: ConfigType
+    default: Value
+    rule: Rule | None
+    importance: Importance
+    documentation: str
+    update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE
+    internal: bool = False
+
+    @property
+    def attribute(self) -> str:
+        """The name under which snapshots such as `LogConfig` hold this setting's value."""
+        return self.name.replace(".", "_")
+
+    def parse(self, text: str) -> Value:
+        """The checked value of `text`; `InvalidConfig` says what it must be."""
+        value = parse_value(self.name, self.type, text)
+        self.check(value, text)
+        return value
+
+    def check(self, value: Value, shown: str | None = None) -> None:
+        """`InvalidConfig` unless `value` keeps the setting's rule."""
+        must = self.rule(value) if self.rule is not None else None
+        if must is not None:
+            raise InvalidConfig(self.name, f"{self.name}={value if shown is None else shown}: {must}")
+
+
+class ConfigTable(Mapping[str, ConfigKey]):
+    """The settings of one kind of thing, by name."""
+
+    def __init__(self, subject: str, keys: Iterable[ConfigKey]) -> None:
+        self._subject = subject
+        self._keys: dict[str, ConfigKey] = {}
+        for key in keys:
+            if key.name in self._keys:
+                raise ValueError(f"{subject} setting {key.name} is defined twice")
+            self._keys[key.name] = key
+
+    def __getitem__(self, name: str) -> ConfigKey:
+        return self._keys[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def require_known(self, names: Iterable[str]) -> None:
+        """`InvalidConfig` for the first name that this table does not have."""
+        for name in names:
+            if name not in self._keys:
+                hint = "; did you mean " + near[0] + "?" if (near := self._near(name)) else ""
+                raise InvalidConfig(name, f"unknown {self._subject} setting {name}{hint}")
+
+    def parse_known(self, settings: Mapping[str, str]) -> dict[str, Value]:
+        """The checked values of the settings that this table has; names of other tables are passed over."""
+        return {name: self._keys[name].parse(text) for name, text in settings.items() if name in self._keys}
+
+    def _near(self, name: str) -> list[str]:
+        import difflib  # only when a person has mistyped: not worth start-up time
+
+        return difflib.get_close_matches(name, self._keys, n=1)

@@ -1,0 +1,142 @@
+"""What a setting may hold: Kafka's value types, how their text is read, and the rules a value must keep.
+
+Owns the text → value step, for every table of settings. The readings are Kafka's: spaces around a value are dropped, booleans
+ignore case, a list is split at commas, an empty text is the empty list. Two readings are stricter on purpose: `NaN` is no
+number here, and Java's spellings of doubles (`0.5d`, hexadecimal) are refused.
+"""
+
+import math
+import re
+from collections.abc import Callable
+from enum import Enum
+
+from ottla.errors import OttlaError
+
+Value = bool | int | float | str | tuple[str, ...] | None
+"""What a parsed setting can be. Which of these is decided by the setting's `ConfigType`."""
+
+Rule = Callable[[Value], str | None]
+"""Looks at a parsed value: None if it may stand, else the end of a sentence that says what it must be."""
+
+INT_MAX = 2**31 - 1
+LONG_MAX = 2**63 - 1
+_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+class InvalidConfig(OttlaError):
+    """A setting's value cannot stand, or its name is unknown. `name` is the setting."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+class ConfigType(Enum):
+    """The types of Kafka's settings, by the names that DescribeConfigs uses."""
+
+    BOOLEAN = "BOOLEAN"
+    STRING = "STRING"
+    SHORT = "SHORT"
+    INT = "INT"
+    LONG = "LONG"
+    DOUBLE = "DOUBLE"
+    LIST = "LIST"
+    CLASS = "CLASS"
+    PASSWORD = "PASSWORD"
+
+
+_WHOLE_NUMBER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG: 64}
+
+
+def parse_value(name: str, type_: ConfigType, text: str) -> Value:
+    """The value that `text` means for a setting of type `type_`; `InvalidConfig` if it means none."""
+    trimmed = text.strip()
+    if type_ is ConfigType.BOOLEAN:
+        lowered = trimmed.lower()
+        if lowered not in ("true", "false"):
+            raise InvalidConfig(name, f"{name}={text!r}: must be true or false")
+        return lowered == "true"
+    if type_ in _WHOLE_NUMBER_BITS:
+        bits = _WHOLE_NUMBER_BITS[type_]
+        limit = 1 << (bits - 1)
+        if not _WHOLE_NUMBER.fullmatch(trimmed) or len(trimmed) > 32 or not -limit <= int(trimmed) < limit:
+            raise InvalidConfig(name, f"{name}={text!r}: must be a whole number of at most {bits} bits, such as 1000")
+        return int(trimmed)
+    if type_ is ConfigType.DOUBLE:
+        if not _DECIMAL.fullmatch(trimmed) or math.isinf(float(trimmed)):
+            raise InvalidConfig(name, f"{name}={text!r}: must be a decimal number, such as 0.5")
+        return float(trimmed)
+    if type_ is ConfigType.LIST:
+        return tuple(part.strip() for part in trimmed.split(",")) if trimmed else ()
+    if type_ is ConfigType.PASSWORD:
+        return text
+    return trimmed
+
+
+def format_value(value: Value) -> str | None:
+    """The text by which Kafka shows `value` to people and protocols; None where there is no value."""
+    if value is None:
+        return None
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def at_least(least: float) -> Rule:
+    """A number not below `least`."""
+
+    def rule(value: Value) -> str | None:
+        return None if isinstance(value, int | float) and value >= least else f"must be at least {least}"
+
+    return rule
+
+
+def between(least: float, most: float) -> Rule:
+    """A number from `least` to `most`, both included."""
+
+    def rule(value: Value) -> str | None:
+        allowed = isinstance(value, int | float) and least <= value <= most
+        return None if allowed else f"must be from {least} to {most}"
+
+    return rule
+
+
+def between_or(least: float, most: float, other: float) -> Rule:
+    """A number from `least` to `most`, or exactly `other`."""
+
+    def rule(value: Value) -> str | None:
+        allowed = isinstance(value, int | float) and (least <= value <= most or value == other)
+        return None if allowed else f"must be from {least} to {most}, or {other}"
+
+    return rule
+
+
+def one_of(*choices: str) -> Rule:
+    """One of the words `choices`, in exactly that spelling."""
+
+    def rule(value: Value) -> str | None:
+        return None if value in choices else f"must be one of {', '.join(choices)}"
+
+    return rule
+
+
+def words_from(*choices: str) -> Rule:
+    """A list, perhaps empty, of the words `choices`."""
+
+    def rule(value: Value) -> str | None:
+        allowed = isinstance(value, tuple) and all(word in choices for word in value)
+        return None if allowed else f"must be a comma-separated list of {', '.join(choices)}"
+
+    return rule
+
+
+def throttled_replicas(value: Value) -> str | None:
+    """`*`, or a list of partition:broker pairs."""
+    if isinstance(value, tuple):
+        pairs = value[:-1] if value and value[-1] == "" else value
+        if value == ("*",) or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in pairs):
+            return None
+    return "must be * or a comma-separated list of partition:broker pairs, such as 0:1,1:2"
