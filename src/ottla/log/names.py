@@ -95,7 +95,7 @@ def stray_folder_name(partition: TopicPartition, unique: Uuid) -> str:
 
 
 def future_folder_name(partition: TopicPartition, unique: Uuid) -> str:
-    """The folder of a replica on its way from another log directory; never shortened, since its name must still tell the topic."""
+    """The folder of a replica on its way from another log directory; never cut, since its name must still tell the topic."""
     return _suffixed_folder_name(partition, unique, FUTURE_FOLDER_SUFFIX, None)
 
 

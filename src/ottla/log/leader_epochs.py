@@ -1,0 +1,161 @@
+"""Which leader epoch wrote which offsets of a partition: an ordered list of (epoch, start offset), kept in a checkpoint.
+
+Invariant: epochs and start offsets both rise strictly. A new entry that would break it pushes out the entries in its way.
+
+Loop rule: changes are made in memory, at once, on the event loop; `flush` writes them down. Durable when? Apache writes the
+file before every append that begins an epoch. Here the append does not wait: what must hold is that the checkpoint knows
+every epoch that begins below the log's recovery point, since above it recovery reads the epochs from the batches again. So a
+log's flush awaits `flush` before it moves the recovery point. Truncation and retention may leave too many entries in the file;
+loading cuts them off again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from bisect import bisect_left, bisect_right
+
+from ottla.env import Disk
+from ottla.errors import BrokenInvariant
+from ottla.log.checkpoint import format_epochs, parse_epochs
+from ottla.log.names import LEADER_EPOCH_CHECKPOINT
+
+NO_EPOCH = -1
+NO_OFFSET = -1
+
+
+class LeaderEpochs:
+    """The leader epochs of one partition."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self.path = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
+        self._epochs: list[int] = []
+        self._starts: list[int] = []
+        self._changes = 0
+        self._changes_flushed = 0
+        self._writing = asyncio.Lock()
+
+    @classmethod
+    def load(cls, disk: Disk, folder: str) -> LeaderEpochs:
+        """The epochs in `folder`'s checkpoint, none if there is no file; `CorruptFile` if it is damaged."""
+        epochs = cls(disk, folder)
+        try:
+            data = disk.read_file(epochs.path)
+        except FileNotFoundError:
+            return epochs
+        for epoch, start_offset in parse_epochs(epochs.path, data):
+            epochs.assign(epoch, start_offset)
+        epochs._changes_flushed = epochs._changes
+        return epochs
+
+    @property
+    def entries(self) -> list[tuple[int, int]]:
+        """All (epoch, start offset) pairs, oldest first."""
+        return list(zip(self._epochs, self._starts, strict=True))
+
+    @property
+    def latest(self) -> int | None:
+        """The newest epoch, None if none is known."""
+        return self._epochs[-1] if self._epochs else None
+
+    @property
+    def earliest_entry(self) -> tuple[int, int] | None:
+        return (self._epochs[0], self._starts[0]) if self._epochs else None
+
+    @property
+    def latest_entry(self) -> tuple[int, int] | None:
+        return (self._epochs[-1], self._starts[-1]) if self._epochs else None
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether the file lags behind what is known in memory."""
+        return self._changes != self._changes_flushed
+
+    def assign(self, epoch: int, start_offset: int) -> bool:
+        """Note that `epoch` begins at `start_offset`; True if that was news.
+
+        Cheap when it is not: call it for every batch. An entry with a later epoch, or one that begins at or after
+        `start_offset`, gives way.
+        """
+        epochs, starts = self._epochs, self._starts
+        if epochs and epochs[-1] == epoch and start_offset >= starts[-1]:
+            return False
+        if epoch < 0 or start_offset < 0:
+            raise BrokenInvariant(f"{self.path}: leader epoch {epoch} cannot begin at offset {start_offset}")
+        while epochs and (epochs[-1] >= epoch or starts[-1] >= start_offset):
+            epochs.pop()
+            starts.pop()
+        epochs.append(epoch)
+        starts.append(start_offset)
+        self._changes += 1
+        return True
+
+    def epoch_for(self, offset: int) -> int | None:
+        """The epoch in which `offset` was, or would be, written; None if it lies before the first known epoch."""
+        index = bisect_right(self._starts, offset)
+        return self._epochs[index - 1] if index else None
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest known epoch not above `epoch`, and where it ends: what OffsetsForLeaderEpoch answers.
+
+        The newest epoch ends at the log's end. For an epoch below all known ones the answer is that epoch itself and the
+        first known start: its records are gone, so a follower begins there. (NO_EPOCH, NO_OFFSET) for one above all.
+        """
+        if epoch == NO_EPOCH:
+            return NO_EPOCH, NO_OFFSET
+        if self._epochs and self._epochs[-1] == epoch:
+            return epoch, log_end_offset
+        above = bisect_right(self._epochs, epoch)
+        if above == len(self._epochs):
+            return NO_EPOCH, NO_OFFSET
+        return (self._epochs[above - 1] if above else epoch), self._starts[above]
+
+    def previous_epoch(self, epoch: int) -> int | None:
+        """The largest known epoch below `epoch`."""
+        index = bisect_left(self._epochs, epoch)
+        return self._epochs[index - 1] if index else None
+
+    def next_epoch(self, epoch: int) -> int | None:
+        """The smallest known epoch above `epoch`."""
+        index = bisect_right(self._epochs, epoch)
+        return self._epochs[index] if index < len(self._epochs) else None
+
+    def truncate_from_end(self, end_offset: int) -> bool:
+        """Drop the epochs that begin at or after `end_offset`; True if there were any."""
+        keep = bisect_left(self._starts, end_offset)
+        if end_offset < 0 or keep == len(self._starts):
+            return False
+        del self._epochs[keep:], self._starts[keep:]
+        self._changes += 1
+        return True
+
+    def truncate_from_start(self, start_offset: int) -> bool:
+        """Drop what lies before `start_offset`; the epoch in force there now begins there. True if anything changed."""
+        index = bisect_right(self._starts, start_offset) - 1
+        if index < 0 or (index == 0 and self._starts[0] == start_offset):
+            return False
+        del self._epochs[:index], self._starts[:index]
+        self._starts[0] = start_offset
+        self._changes += 1
+        return True
+
+    def clear(self) -> None:
+        """Forget everything."""
+        if self._epochs:
+            self._epochs.clear()
+            self._starts.clear()
+            self._changes += 1
+
+    async def flush(self) -> None:
+        """Wait until everything known at this moment is durable. Free if nothing has changed."""
+        if not self.is_dirty:
+            return
+        async with self._writing:
+            if self.is_dirty:  # whoever held the lock may have written our changes too
+                changes = self._changes
+                await self._disk.replace_file(self.path, format_epochs(zip(self._epochs, self._starts, strict=True)))
+                self._changes_flushed = changes
+
+    def move_to(self, folder: str) -> None:
+        """The partition's folder has been renamed: the checkpoint is there from now on."""
+        self.path = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
