@@ -1,0 +1,44 @@
+"""Fixtures for every test.
+
+`apache_kafka` is Apache Kafka 4.3.0 itself. A test that asks for it is marked `kafka`; where Java or Maven is missing it is
+skipped with the reason, and with CI in the environment such a skip is a failure: a suite that quietly stopped comparing with
+Apache Kafka must not look green.
+"""
+
+import os
+from collections.abc import Generator
+
+import pytest
+from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
+
+
+def in_ci() -> bool:
+    """Whether this run decides about a submission."""
+    return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
+
+
+@pytest.fixture(scope="session")
+def apache_kafka() -> ApacheKafka:
+    """Apache Kafka 4.3.0: its tools, its server, Java programs on its class path."""
+    try:
+        return ApacheKafka.obtain()
+    except KafkaUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what needs Apache Kafka, so that `-m 'not kafka'` leaves it out."""
+    for item in items:
+        if "apache_kafka" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.kafka)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """In CI a skipped `kafka` test has failed."""
+    report = yield
+    if report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("kafka") is not None and in_ci():
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
+        report.outcome = "failed"
+        report.longrepr = f"{item.nodeid} needs Apache Kafka, and in CI it must not be skipped. {reason}"
+    return report

@@ -1,0 +1,1 @@
+"""What tests and benchmarks share. Imports no pytest, so that `bench/` may use it too."""
