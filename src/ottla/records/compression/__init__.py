@@ -1,0 +1,54 @@
+"""The four codecs of Kafka's record batches, each in the framing that Kafka's clients write and read.
+
+`decompress` is bounded: it never gives more than `size_bytes_max` bytes and never allocates much more than it gives, whatever
+the compressed bytes promise. Bytes that cannot be decompressed are `CorruptRecords`, nothing else. The compression library
+is imported with the first use, not at start-up.
+"""
+
+from enum import IntEnum
+from importlib import import_module
+from typing import Protocol, cast
+
+from ottla.errors import CorruptRecords
+
+Buffer = bytes | bytearray | memoryview
+
+
+class Codec(IntEnum):
+    """The number in the lowest three bits of a batch's attributes."""
+
+    NONE = 0
+    GZIP = 1
+    SNAPPY = 2
+    LZ4 = 3
+    ZSTD = 4
+
+    @property
+    def title(self) -> str:
+        """The name in `compression.type`."""
+        return self.name.lower()
+
+
+class _Implementation(Protocol):
+    def compress(self, data: Buffer, level: int | None) -> Buffer: ...
+    def decompress(self, data: Buffer, size_bytes_max: int) -> bytes: ...
+
+
+def _implementation(codec: Codec) -> _Implementation:
+    return cast(_Implementation, import_module(f"ottla.records.compression.{codec.title}"))
+
+
+def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
+    """`data` compressed; `level` None means Kafka's default for the codec, and is ignored by codecs without levels."""
+    if codec == Codec.NONE:
+        return data
+    return _implementation(codec).compress(data, level)
+
+
+def decompress(codec: Codec, data: Buffer, size_bytes_max: int) -> bytes:
+    """`data` decompressed, if that yields at most `size_bytes_max` bytes; else `CorruptRecords`."""
+    if codec == Codec.NONE:
+        if len(data) > size_bytes_max:
+            raise CorruptRecords(f"{len(data)} bytes of records are more than the {size_bytes_max} allowed here")
+        return bytes(data)
+    return _implementation(codec).decompress(data, size_bytes_max)

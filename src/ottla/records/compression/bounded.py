@@ -1,0 +1,47 @@
+"""Decompression into buffers that grow with what comes out, up to a cap.
+
+cramjam's one-shot functions allocate whatever the stream expands to, so they are never called here. `decompress_into` a
+buffer that is too small fails with a message of its own; the buffer is then made four times larger and the work done again,
+which costs at most a third more than knowing the size beforehand.
+"""
+
+from collections.abc import Callable
+
+import cramjam
+
+from ottla.errors import CorruptRecords
+
+Buffer = bytes | bytearray | memoryview
+
+_TOO_SMALL = "failed to write whole buffer"
+_GUESS_MIN = 4096
+_GROWTH = 4
+
+
+def decompress_bounded(
+    name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_guess: int = 0
+) -> bytes:
+    """What `into` makes of `data`. `size_bytes_guess` may come from the stream itself: it is a hint, never trusted."""
+    compressed_size = len(data)
+    capacity = min(size_bytes_max, max(_GUESS_MIN, compressed_size * _GROWTH, min(size_bytes_guess, compressed_size * 32)))
+    while True:
+        out = bytearray(capacity)
+        try:
+            size = into(data, out)
+        except cramjam.DecompressionError as problem:
+            if _TOO_SMALL not in str(problem):
+                raise CorruptRecords(f"{compressed_size} bytes said to be {name} cannot be decompressed: {problem}") from None
+        else:
+            with memoryview(out) as whole:
+                return bytes(whole[:size])
+        if capacity >= size_bytes_max:
+            raise too_large(name, compressed_size, size_bytes_max)
+        capacity = min(size_bytes_max, capacity * _GROWTH)
+
+
+def too_large(name: str, compressed_size: int, size_bytes_max: int) -> CorruptRecords:
+    """The error for a stream that expands beyond the cap."""
+    return CorruptRecords(
+        f"{compressed_size} bytes of {name} decompress to more than the {size_bytes_max} bytes allowed here: the batch is "
+        "damaged or a decompression bomb"
+    )
