@@ -10,6 +10,8 @@ Rules that both implementations keep, and that the tests in tests/unit/env hold 
 - A handle is opened once and kept; no call on a `File` looks its name up again, so a renamed or removed file goes on
   being readable through handles and ranges that were there before.
 - Failures of the device surface as `OSError`, never as a wrong result. Reads past the end come back short.
+- A handle whose `sync` failed, or whose failed append could not be cut back, is spent: later appends, writes and syncs on it
+  fail too. The kernel forgets the pages a failed sync was about, so a second sync that succeeds would be a lie.
 
 Paths are plain absolute strings with `/`. Only floor 0–3 code that was handed a `Disk` may touch files.
 """
@@ -54,7 +56,7 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """The file's size in bytes, without asking the file system."""
+        """The file's size in bytes, without asking the file system: at opening, and as this handle changed it since."""
         ...
 
     def append(self, *parts: Buffer) -> int:
@@ -114,6 +116,10 @@ class Disk(Protocol):
 
     def modified_ms(self, path: str) -> int:
         """When the file's bytes last changed, in milliseconds since the epoch."""
+        ...
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        """Set what `modified_ms` tells; compaction hands the age of the old segments on to the new one."""
         ...
 
     def read_file(self, path: str) -> bytes:

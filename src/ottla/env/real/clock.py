@@ -1,0 +1,13 @@
+"""The machine's clocks."""
+
+import time
+
+
+class RealClock:
+    """`Clock` over the operating system's wall and monotonic clocks."""
+
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_s(self) -> float:
+        return time.monotonic()

@@ -1,0 +1,158 @@
+"""The real disk: names, folders and locks (`env/disk.py` holds the contract, `file.py` the open files).
+
+Calls that may wait for the device run in the `Workers` given at construction; the rest are plain system calls on the caller's
+thread. A folder is synced by opening and fsyncing it.
+"""
+
+import errno
+import fcntl
+import os
+import shutil
+import stat
+from collections.abc import Callable
+
+from ottla.env.disk import Buffer, DirectoryLock, OpenMode
+from ottla.env.real.file import RealFile, sync_descriptor, write_all
+from ottla.env.work import InlineWorkers, Workers
+from ottla.errors import DirectoryInUse
+
+FLAGS = {
+    OpenMode.READ: os.O_RDONLY,
+    OpenMode.WRITE: os.O_RDWR,
+    OpenMode.CREATE: os.O_RDWR | os.O_CREAT,
+}
+
+_locked_here: dict[str, "RealDirectoryLock"] = {}
+"""Directories this process holds, by real path. See `RealDirectoryLock` for why the process must know."""
+
+
+class RealDisk:
+    """`Disk` over the operating system's files. Without `workers` the awaited calls run in place."""
+
+    def __init__(self, workers: Workers | None = None) -> None:
+        self._workers: Workers = workers if workers is not None else InlineWorkers()
+
+    def open(self, path: str, mode: OpenMode) -> RealFile:
+        fd = os.open(path, FLAGS[mode] | os.O_CLOEXEC, 0o644)
+        status = os.fstat(fd)
+        if stat.S_ISDIR(status.st_mode):
+            os.close(fd)
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        return RealFile(fd, path, status.st_size, self._workers)
+
+    def exists(self, path: str) -> bool:
+        return os.path.exists(path)
+
+    def is_directory(self, path: str) -> bool:
+        return os.path.isdir(path)
+
+    def list_directory(self, path: str) -> list[str]:
+        return sorted(os.listdir(path))
+
+    def make_directory(self, path: str) -> None:
+        os.makedirs(path, exist_ok=True)
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
+
+    def read_file(self, path: str) -> bytes:
+        with open(path, "rb", buffering=0) as file:
+            return file.read()
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        return RealDirectoryLock(path)
+
+    async def replace_file(self, path: str, data: Buffer) -> None:
+        await self._workers.run(lambda: _replace_file(path, data))
+
+    async def rename(self, old: str, new: str) -> None:
+        def call() -> None:
+            os.replace(old, new)
+            _sync_folder(os.path.dirname(new))
+            if os.path.dirname(old) != os.path.dirname(new):
+                _sync_folder(os.path.dirname(old))
+
+        await self._workers.run(call)
+
+    async def remove(self, path: str) -> None:
+        await self._workers.run(_unless_gone(lambda: os.remove(path)))
+
+    async def remove_directory(self, path: str) -> None:
+        await self._workers.run(_unless_gone(lambda: shutil.rmtree(path)))
+
+    async def sync_directory(self, path: str) -> None:
+        await self._workers.run(lambda: _sync_folder(path))
+
+
+def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
+    def guarded() -> None:
+        try:
+            call()
+        except FileNotFoundError:
+            pass
+
+    return guarded
+
+
+def _replace_file(path: str, data: Buffer) -> None:
+    draft = f"{path}.tmp"
+    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+    try:
+        write_all(fd, 0, [data])
+        sync_descriptor(fd)
+    finally:
+        os.close(fd)
+    os.replace(draft, path)
+    _sync_folder(os.path.dirname(path))
+
+
+def _sync_folder(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+class RealDirectoryLock:
+    """The hold on PATH/.lock, as `flock` and as a POSIX record lock.
+
+    Apache Kafka takes the record lock, and on Linux the two kinds do not see each other; we take both, so that neither another
+    Ottla nor an Apache broker can open the directory beside us. A record lock does not work against the own process, and is
+    lost when the process closes *any* descriptor of the file; hence the table of paths held here, looked at before opening.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._key = os.path.realpath(path)
+        if self._key in _locked_here:
+            raise DirectoryInUse(
+                f"log directory {path} is already open in this process (pid {os.getpid()}): "
+                "two nodes cannot share a directory; give each its own log.dirs"
+            )
+        self._fd = os.open(os.path.join(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._fd)
+            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK):
+                raise
+            who = f"process {holder}" if holder.isdigit() else "another process"
+            raise DirectoryInUse(
+                f"log directory {path} is in use by {who}, which holds {path}/.lock: "
+                "stop that broker, or point log.dirs elsewhere"
+            ) from None
+        os.ftruncate(self._fd, 0)
+        os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
+        _locked_here[self._key] = self
+
+    def release(self) -> None:
+        """Let go. Releasing twice is harmless. The file stays, as Kafka's does."""
+        if _locked_here.get(self._key) is self:
+            del _locked_here[self._key]
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)

@@ -1,0 +1,210 @@
+"""Open files of the real disk: raw descriptors, positioned reads and writes, nothing buffered in the process.
+
+A descriptor is shared by the handle, its ranges and a sync under way, and is closed when the last of them lets go; so a range
+that waits to be sent, or a thread inside fsync, can never find its number reused for another file.
+
+Handles belong to one event loop; only the fsync itself runs in a worker thread.
+"""
+
+import errno
+import fcntl
+import os
+from collections.abc import Sequence
+
+from ottla.env.disk import Buffer
+from ottla.env.work import Workers
+
+PARTS_MAX = 512
+"""Parts handed to one pwritev; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
+
+F_FULLFSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
+
+
+def sync_descriptor(fd: int) -> None:
+    """Wait until the bytes of `fd` are on the device.
+
+    On Linux fdatasync writes the data and the size, but not the times. On macOS fsync stops at the drive's own cache, so we ask
+    for F_FULLFSYNC, as the Java runtime below Apache Kafka does, and settle for fsync on file systems that do not know it.
+    """
+    if F_FULLFSYNC is not None:
+        try:
+            fcntl.fcntl(fd, F_FULLFSYNC)
+        except OSError:
+            os.fsync(fd)
+    elif hasattr(os, "fdatasync"):
+        os.fdatasync(fd)
+    else:
+        os.fsync(fd)
+
+
+class Descriptor:
+    """A file descriptor that is closed when nothing refers to it any more."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, fd: int) -> None:
+        self.fd = fd
+
+    def __del__(self, close=os.close) -> None:  # type: ignore[no-untyped-def]  # bound early: `os` may be gone at exit
+        try:
+            close(self.fd)
+        except OSError:
+            pass  # nothing can be done about it here; what had to be safe was synced
+
+
+class RealFileRange:
+    """Bytes of a file, pinned. `fileno`, `position` and `length` are what `os.sendfile` asks for."""
+
+    __slots__ = ("_descriptor", "length", "position")
+
+    def __init__(self, descriptor: Descriptor, position: int, length: int) -> None:
+        self._descriptor = descriptor
+        self.position = position
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def fileno(self) -> int:
+        return self._descriptor.fd
+
+    def read(self) -> bytes:
+        data = read_exactly(self._descriptor.fd, self.position, self.length)
+        if len(data) < self.length:
+            raise OSError(
+                errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position} taken from it"
+            )
+        return data
+
+
+def read_exactly(fd: int, position: int, length: int) -> bytes:
+    """`length` bytes from `position`, fewer only at the end of the file; one system call in all but odd cases."""
+    data = os.pread(fd, length, position)
+    if len(data) == length or not data:
+        return data
+    parts = [data]
+    got = len(data)
+    while got < length:
+        data = os.pread(fd, length - got, position + got)
+        if not data:
+            break
+        parts.append(data)
+        got += len(data)
+    return b"".join(parts)
+
+
+def write_all(fd: int, position: int, parts: Sequence[Buffer]) -> int:
+    """Write all of `parts` from `position`, going on after partial writes; returns the position after the last byte."""
+    for first in range(0, len(parts), PARTS_MAX):
+        chunk = parts[first : first + PARTS_MAX]
+        wanted = sum(memoryview(part).nbytes for part in chunk)
+        written = os.pwritev(fd, chunk, position)
+        position += written
+        if written < wanted:
+            rest = memoryview(b"".join(chunk))[written:]
+            while rest:
+                written = os.pwrite(fd, rest, position)
+                position += written
+                rest = rest[written:]
+    return position
+
+
+class RealFile:
+    """`File` over a raw descriptor."""
+
+    __slots__ = ("_descriptor", "_fd", "_spent", "_workers", "path", "size")
+
+    def __init__(self, fd: int, path: str, size: int, workers: Workers) -> None:
+        self._descriptor: Descriptor | None = Descriptor(fd)
+        self._fd = fd
+        self._workers = workers
+        self._spent: OSError | None = None
+        self.path = path
+        self.size = size
+
+    def append(self, *parts: Buffer) -> int:
+        if self._spent is not None:
+            raise self._refusal()
+        start = self.size
+        try:
+            if len(parts) == 1:
+                part = parts[0]
+                written = os.pwrite(self._fd, part, start)
+                if written != len(part):
+                    written += write_all(self._fd, start + written, [memoryview(part)[written:]]) - start - written
+                self.size = start + written
+            else:
+                self.size = write_all(self._fd, start, parts)
+        except OSError as error:
+            self._cut_back(start, error)
+            raise self._named(error) from None
+        return start
+
+    def _cut_back(self, size: int, cause: OSError) -> None:
+        """Take away what a failed append left. Should that fail too, a later append must not write over the remains."""
+        if self._fd < 0:
+            return
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError:
+            self._spent = cause
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        if self._spent is not None:
+            raise self._refusal()
+        try:
+            self.size = max(self.size, write_all(self._fd, position, [data]))
+        except OSError as error:
+            raise self._named(error) from None
+
+    def read(self, position: int, length: int) -> bytes:
+        try:
+            return read_exactly(self._fd, position, length)
+        except OSError as error:
+            raise self._named(error) from None
+
+    def range(self, position: int, length: int) -> RealFileRange:
+        return RealFileRange(self._held(), position, length)
+
+    def truncate(self, size: int) -> None:
+        if size > self.size or size < 0:
+            raise ValueError(f"cannot cut {self.path} to {size} bytes: it has {self.size}")
+        if self._spent is not None:
+            raise self._refusal()
+        try:
+            os.ftruncate(self._fd, size)
+        except OSError as error:
+            raise self._named(error) from None
+        self.size = size
+
+    async def sync(self) -> None:
+        if self._spent is not None:
+            raise self._refusal()
+        descriptor = self._held()
+        try:
+            await self._workers.run(lambda: sync_descriptor(descriptor.fd))
+        except OSError as error:
+            self._spent = error
+            raise self._named(error) from None
+
+    def close(self) -> None:
+        self._descriptor = None
+        self._fd = -1
+
+    def _held(self) -> Descriptor:
+        if self._descriptor is None:
+            raise OSError(errno.EBADF, "the file handle was closed", self.path)
+        return self._descriptor
+
+    def _refusal(self) -> OSError:
+        assert self._spent is not None
+        return OSError(
+            self._spent.errno,
+            f"an earlier write or sync failed, so the file is not written to: {self._spent.strerror}",
+            self.path,
+        )
+
+    def _named(self, error: OSError) -> OSError:
+        """`error` with the file's name, which calls on descriptors do not know."""
+        text = "the file handle was closed" if self._fd < 0 else error.strerror
+        return OSError(error.errno, text, self.path)

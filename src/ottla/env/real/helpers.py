@@ -1,0 +1,107 @@
+"""Helper processes, the parent's side (`child.py` is the other end).
+
+A helper is a fresh interpreter: `python -P -m ottla.env.real.child MODULE`. Never a fork of this process, never
+`multiprocessing`: the parent has threads, locks and sockets that a copy must not have.
+
+Between the two: the job as one line of JSON on the child's stdin, which then stays open; the child ends itself when it reads
+the end of it, so it does not outlive this process however that one dies. Back come lines of JSON on stdout: {"progress": …}
+any number of times, then {"result": …} or {"error": …}. stderr is kept for the error's text.
+"""
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import Mapping
+
+from ottla.env.work import Progress
+from ottla.errors import OttlaError
+
+CHILD = "ottla.env.real.child"
+LINE_BYTES_MAX = 64 * 1024 * 1024
+STDERR_BYTES_SHOWN = 4_000
+
+
+class ProcessHelpers:
+    """`Helpers` as child processes, at most `processes_max` at a time; further jobs wait their turn."""
+
+    def __init__(self, processes_max: int = 2) -> None:
+        self._turns = asyncio.Semaphore(processes_max)
+
+    async def run(self, module: str, job: Mapping[str, object], on_progress: Progress | None = None) -> dict[str, object]:
+        line = json.dumps(job).encode("ascii") + b"\n"
+        async with self._turns:
+            process = await asyncio.create_subprocess_exec(
+                sys.executable,
+                "-P",
+                "-m",
+                CHILD,
+                module,
+                stdin=asyncio.subprocess.PIPE,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+                limit=LINE_BYTES_MAX,
+                env={**os.environ, "PYTHONPATH": os.pathsep.join(path for path in sys.path if path)},
+            )
+            try:
+                return await _converse(process, module, line, on_progress)
+            finally:
+                await _end(process)
+
+
+async def _converse(
+    process: asyncio.subprocess.Process, module: str, line: bytes, on_progress: Progress | None
+) -> dict[str, object]:
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    complaints = asyncio.ensure_future(_last_bytes(process.stderr))
+    try:
+        try:
+            process.stdin.write(line)
+            await process.stdin.drain()
+        except ConnectionError:
+            pass  # the child died at once; what it said on stderr is the better story
+        async for answer in process.stdout:
+            message = json.loads(answer)
+            if "progress" in message:
+                if on_progress is not None:
+                    on_progress(message["progress"])
+            elif "result" in message:
+                result: dict[str, object] = message["result"]
+                return result
+            else:
+                raise _failure(module, message["error"])
+        code = await process.wait()
+        text = (await complaints).decode("utf-8", "replace").strip()
+    finally:
+        complaints.cancel()
+    raise OttlaError(
+        f"the helper process for {module} ended with code {code} before its result was there. It said: {text or 'nothing'}"
+    )
+
+
+def _failure(module: str, error: dict[str, object]) -> Exception:
+    text = str(error["text"])
+    number = error.get("errno")
+    if isinstance(number, int):
+        path = error.get("path")
+        return OSError(number, text, path) if isinstance(path, str) else OSError(number, text)
+    return OttlaError(f"{text} (in the helper process for {module})")
+
+
+async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
+    """Drain a stream to its end and keep the tail, so that a talkative child neither blocks nor fills our memory."""
+    tail = b""
+    while chunk := await stream.read(65_536):
+        tail = (tail + chunk)[-STDERR_BYTES_SHOWN:]
+    return tail
+
+
+async def _end(process: asyncio.subprocess.Process) -> None:
+    """Make sure the child is gone and reaped. After its result it has nothing left to lose."""
+    try:
+        process.kill()
+    except ProcessLookupError:
+        pass
+    await asyncio.shield(process.wait())

@@ -1,0 +1,345 @@
+"""A disk in memory that keeps the contract of `env/disk.py` and can fail in every way the contract allows.
+
+- `crash(power_loss=…)` ends this disk: it and all its handles raise `DiskCrashed` from then on, as a dead machine would, and
+  the disk as found by the next process is returned. Killing the process loses nothing; losing power keeps what was synced and,
+  of the rest, what chance (`random`, injected) leaves of it: see `inode.py` for bytes and `names.py` for names.
+- `crash_before(n)` lets n more changing calls through and then ends the disk, to stop a routine at every one of its steps. An
+  append that meets the end leaves a part of its bytes.
+- `fail(...)` makes matching calls fail (`faults.py`); `fail_directory` breaks a folder for good.
+- `counts` tells what was done and what was suffered, so that a test can assert its faults really happened.
+- `pause`, if given, is awaited at the start of every awaited call: a place to interleave others.
+
+Not thread-safe: one event loop.
+"""
+
+import errno
+import posixpath
+from collections import Counter
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from ottla.env import Buffer, Clock, OpenMode
+from ottla.errors import DirectoryInUse
+from ottla.sim.clock import ManualClock
+from ottla.sim.faults import DiskCrashed, Fault
+from ottla.sim.inode import Inode
+from ottla.sim.names import Folder, Names
+
+Pause = Callable[[], Awaitable[None]]
+
+
+class MemoryDisk:
+    """`Disk` in memory, with faults. The root folder exists; everything else is made by its user."""
+
+    def __init__(self, random: Random | None = None, clock: Clock | None = None, pause: Pause | None = None) -> None:
+        self.random = random if random is not None else Random(0)
+        self.clock: Clock = clock if clock is not None else ManualClock()
+        self.pause = pause
+        self.counts: Counter[str] = Counter()
+        self.faults: list[Fault] = []
+        self.names = Names()
+        self.crashed = False
+        self._calls_left: int | None = None
+        self._failed_directories: set[str] = set()
+        self._locks: set[str] = set()
+
+    # Faults
+
+    def fail(self, operation: str = "*", path: str = "*", error: int = errno.EIO, **how: int | bool | None) -> Fault:
+        """Make calls fail; `how` holds the other fields of `Fault`. Returns it, so that its `hits` can be read."""
+        fault = Fault(operation, path, error, **how)  # type: ignore[arg-type]  # checked by the dataclass's own fields
+        self.faults.append(fault)
+        return fault
+
+    def fail_directory(self, path: str) -> None:
+        """From now on every call on `path` and what lies below fails with EIO."""
+        self._failed_directories.add(path)
+
+    def crash_before(self, calls: int) -> None:
+        """Let `calls` more changing calls through; the one after them finds the machine crashed."""
+        self._calls_left = calls
+
+    def crash(self, power_loss: bool) -> "MemoryDisk":
+        """End this disk and return the one that the next process finds."""
+        self.crashed = True
+        after = MemoryDisk(self.random, self.clock, self.pause)
+        after.counts = self.counts
+        after.names = self.names
+        after.counts["power_losses" if power_loss else "kills"] += 1
+        if power_loss:
+            self.names.lose_power(self.random, self.counts)
+            for _, inode in self.names.files():
+                inode.lose_power(self.random, self.counts)
+        return after
+
+    def check(self, operation: str, path: str, changes: bool = True) -> Fault | None:
+        """Count a call and raise what it is due. A fault that lets part of an append through is returned instead."""
+        if self.crashed:
+            raise DiskCrashed(path)
+        if changes and self._calls_left is not None:
+            if self._calls_left == 0:
+                self.crashed = True
+                raise DiskCrashed(path, in_this_call=True)
+            self._calls_left -= 1
+        self.counts[operation] += 1
+        for folder in self._failed_directories:
+            if path == folder or path.startswith(folder + "/"):
+                self.counts["failed"] += 1
+                raise OSError(errno.EIO, "the simulated directory has failed", path)
+        for fault in self.faults:
+            if fault.strikes(operation, path):
+                self.counts["failed"] += 1
+                if fault.keep_bytes:
+                    return fault
+                raise fault.as_error(path)
+        return None
+
+    async def _begin(self, operation: str, path: str) -> None:
+        if self.pause is not None:
+            await self.pause()
+        self.check(operation, path)
+
+    # Disk
+
+    def open(self, path: str, mode: OpenMode) -> "MemoryFile":
+        node = self.names.find(path)
+        if isinstance(node, Folder):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        self.check("open", path, changes=node is None and mode is OpenMode.CREATE)
+        if node is None:
+            if mode is not OpenMode.CREATE:
+                raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+            node = Inode(self.clock.now_ms())
+            self.names.set("create", (path, node))
+        return MemoryFile(self, node, path, writable=mode is not OpenMode.READ)
+
+    def exists(self, path: str) -> bool:
+        self.check("exists", path, changes=False)
+        return self.names.find(path) is not None
+
+    def is_directory(self, path: str) -> bool:
+        self.check("exists", path, changes=False)
+        return isinstance(self.names.find(path), Folder)
+
+    def list_directory(self, path: str) -> list[str]:
+        self.check("list", path, changes=False)
+        return sorted(self._folder(path).entries)
+
+    def make_directory(self, path: str) -> None:
+        self.check("make_directory", path)
+        parts = [part for part in path.split("/") if part]
+        for end in range(1, len(parts) + 1):
+            here = "/" + "/".join(parts[:end])
+            node = self.names.find(here)
+            if isinstance(node, Inode):
+                raise FileExistsError(errno.EEXIST, "File exists", here)
+            if node is None:
+                self.names.set("create", (here, Folder()))
+
+    def modified_ms(self, path: str) -> int:
+        self.check("exists", path, changes=False)
+        node = self._existing(path)
+        return node.modified_ms if isinstance(node, Inode) else 0
+
+    def set_modified_ms(self, path: str, modified_ms: int) -> None:
+        self.check("set_modified", path)
+        node = self._existing(path)
+        if isinstance(node, Inode):
+            node.modified_ms = modified_ms
+
+    def read_file(self, path: str) -> bytes:
+        file = self.open(path, OpenMode.READ)
+        return file.read(0, file.size)
+
+    def lock_directory(self, path: str) -> "MemoryDirectoryLock":
+        self.check("lock", path)
+        self._folder(path)
+        if path in self._locks:
+            raise DirectoryInUse(f"log directory {path} is in use: stop the other node, or point log.dirs elsewhere")
+        if self.names.find(f"{path}/.lock") is None:
+            self.names.set("create", (f"{path}/.lock", Inode(self.clock.now_ms())))
+        self._locks.add(path)
+        return MemoryDirectoryLock(self._locks, path)
+
+    async def replace_file(self, path: str, data: Buffer) -> None:
+        draft = f"{path}.tmp"
+        await self._begin("replace", path)
+        node = Inode(self.clock.now_ms())
+        self.names.set("create", (draft, node))
+        node.write(0, data)
+        await self._begin("sync", draft)
+        node.sync()
+        await self._begin("rename", draft)
+        self.names.set("rename", (draft, None), (path, node))
+        await self._begin("sync_directory", posixpath.dirname(path))
+        self.names.sync(self.names.folder_of(path))
+
+    async def rename(self, old: str, new: str) -> None:
+        await self._begin("rename", old)
+        node, target = self._existing(old), self.names.find(new)
+        if isinstance(target, Folder) and (target.entries or isinstance(node, Inode)):
+            raise OSError(errno.ENOTEMPTY, "Directory not empty", new)
+        self.names.set("rename", (old, None), (new, node))
+        await self._begin("sync_directory", posixpath.dirname(new))
+        self.names.sync(self.names.folder_of(new))
+
+    async def remove(self, path: str) -> None:
+        await self._begin("remove", path)
+        node = self.names.find(path)
+        if isinstance(node, Folder):
+            raise IsADirectoryError(errno.EISDIR, "Is a directory", path)
+        if node is not None:
+            self.names.set("remove", (path, None))
+
+    async def remove_directory(self, path: str) -> None:
+        node = self.names.find(path)
+        if isinstance(node, Folder):
+            for name in sorted(node.entries):
+                below = f"{path}/{name}"
+                if isinstance(node.entries[name], Folder):
+                    await self.remove_directory(below)
+                else:
+                    await self.remove(below)
+        await self._begin("remove_directory", path)
+        if node is not None:
+            self.names.set("remove", (path, None))
+
+    async def sync_directory(self, path: str) -> None:
+        await self._begin("sync_directory", path)
+        self.names.sync(self._folder(path))
+
+    def _existing(self, path: str) -> Inode | Folder:
+        node = self.names.find(path)
+        if node is None:
+            raise FileNotFoundError(errno.ENOENT, "No such file or directory", path)
+        return node
+
+    def _folder(self, path: str) -> Folder:
+        node = self._existing(path)
+        if not isinstance(node, Folder):
+            raise NotADirectoryError(errno.ENOTDIR, "Not a directory", path)
+        return node
+
+
+class MemoryDirectoryLock:
+    """`DirectoryLock`: gone with the process, so a crashed disk's successor starts without any."""
+
+    def __init__(self, locks: set[str], path: str) -> None:
+        self._locks = locks
+        self._path = path
+
+    def release(self) -> None:
+        self._locks.discard(self._path)
+
+
+class MemoryFileRange:
+    """`FileRange` of a simulated file."""
+
+    __slots__ = ("_disk", "_inode", "length", "position")
+
+    def __init__(self, disk: MemoryDisk, inode: Inode, position: int, length: int) -> None:
+        self._disk = disk
+        self._inode = inode
+        self.position = position
+        self.length = length
+
+    def __len__(self) -> int:
+        return self.length
+
+    def read(self) -> bytes:
+        if self._disk.crashed:
+            raise DiskCrashed("a range")
+        data = bytes(memoryview(self._inode.data)[self.position : self.position + self.length])
+        if len(data) < self.length:
+            raise OSError(errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position}")
+        return data
+
+
+class MemoryFile:
+    """`File` of a simulated disk."""
+
+    __slots__ = ("_closed", "_disk", "_inode", "_spent", "_writable", "path", "size")
+
+    def __init__(self, disk: MemoryDisk, inode: Inode, path: str, writable: bool) -> None:
+        self._disk = disk
+        self._inode = inode
+        self._writable = writable
+        self._closed = False
+        self._spent: int | None = None
+        self.path = path
+        self.size = len(inode.data)
+
+    def append(self, *parts: Buffer) -> int:
+        self._check_writable()
+        data = b"".join(parts)
+        start = self.size
+        try:
+            fault = self._disk.check("append", self.path)
+        except DiskCrashed as crash:
+            if crash.in_this_call:  # the machine stopped in the middle of this write
+                self._inode.write(start, data[: self._disk.random.randint(0, len(data))])
+            raise
+        if fault is not None:
+            if fault.cut_back_fails:
+                self._inode.write(start, data[: fault.keep_bytes])
+                self._spent = fault.error
+            raise fault.as_error(self.path)
+        self._inode.write(start, data)
+        self._touch(max(self.size, start + len(data)))
+        return start
+
+    def write_at(self, position: int, data: Buffer) -> None:
+        self._check_writable()
+        self._disk.check("write", self.path)
+        self._inode.write(position, data)
+        self._touch(max(self.size, position + len(data)))
+
+    def read(self, position: int, length: int) -> bytes:
+        self._check_open()
+        self._disk.check("read", self.path, changes=False)
+        return bytes(memoryview(self._inode.data)[position : position + length])
+
+    def range(self, position: int, length: int) -> MemoryFileRange:
+        self._check_open()
+        return MemoryFileRange(self._disk, self._inode, position, length)
+
+    def truncate(self, size: int) -> None:
+        if size > self.size or size < 0:
+            raise ValueError(f"cannot cut {self.path} to {size} bytes: it has {self.size}")
+        self._check_writable()
+        self._disk.check("truncate", self.path)
+        self._inode.truncate(size)
+        self._touch(size)
+
+    async def sync(self) -> None:
+        self._check_spent()
+        self._check_open()
+        if self._disk.pause is not None:
+            await self._disk.pause()
+        try:
+            self._disk.check("sync", self.path)
+        except OSError as error:
+            self._spent = error.errno
+            raise
+        self._inode.sync()
+
+    def close(self) -> None:
+        self._closed = True
+
+    def _touch(self, size: int) -> None:
+        self.size = size
+        self._inode.modified_ms = self._disk.clock.now_ms()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise OSError(errno.EBADF, "the file handle was closed", self.path)
+
+    def _check_spent(self) -> None:
+        if self._spent is not None:
+            raise OSError(self._spent, "an earlier write or sync failed, so the file is not written to", self.path)
+
+    def _check_writable(self) -> None:
+        self._check_spent()
+        self._check_open()
+        if not self._writable:
+            raise OSError(errno.EBADF, "the file was opened for reading only", self.path)

@@ -1,0 +1,52 @@
+"""Which calls on the simulated disk are to fail, and how.
+
+Operations are named by what they do: open, exists, read, append, write, truncate, sync, list, make_directory, set_modified,
+lock, replace, rename, remove, remove_directory, sync_directory; "*" means any of them. Paths are matched by shell patterns.
+"""
+
+import errno
+import os
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+
+
+class DiskCrashed(OSError):
+    """The machine of this disk has crashed: nothing works on it or its handles any more. Go on with what `crash()` returned."""
+
+    def __init__(self, path: str, in_this_call: bool = False) -> None:
+        self.in_this_call = in_this_call
+        super().__init__(errno.EIO, "the simulated machine has crashed", path)
+
+
+@dataclass
+class Fault:
+    """Fail calls of `operation` on paths like `path`: let `skip` of them pass, then fail `times` of them (None: all).
+
+    `keep_bytes` makes an append fail half-way: that many bytes have reached the file, and are taken back unless
+    `cut_back_fails`.
+    """
+
+    operation: str = "*"
+    path: str = "*"
+    error: int = errno.EIO
+    skip: int = 0
+    times: int | None = 1
+    keep_bytes: int = 0
+    cut_back_fails: bool = False
+    hits: int = 0
+    """How often this fault has struck, for tests to assert that it did."""
+
+    def strikes(self, operation: str, path: str) -> bool:
+        """Whether this call is one to fail; counts it."""
+        if self.operation not in ("*", operation) or not fnmatchcase(path, self.path):
+            return False
+        if self.skip > 0:
+            self.skip -= 1
+            return False
+        if self.times is not None and self.hits >= self.times:
+            return False
+        self.hits += 1
+        return True
+
+    def as_error(self, path: str) -> OSError:
+        return OSError(self.error, f"{os.strerror(self.error)} (injected)", path)

@@ -1,0 +1,212 @@
+"""The contract of env/disk.py, held against the real and the simulated disk alike."""
+
+import asyncio
+import errno
+
+import pytest
+
+from ottla.env import Disk, OpenMode
+from ottla.errors import DirectoryInUse
+
+Place = tuple[Disk, str]
+
+
+def test_append_returns_positions_and_joins_parts(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    assert file.append(b"one") == 0
+    assert file.append(b"two", bytearray(b"three"), memoryview(b"four")) == 3
+    assert file.append() == 15
+    assert file.append(b"") == 15
+    assert file.size == 15
+    assert file.read(0, 100) == b"onetwothreefour"
+    assert file.path == f"{root}/a"
+
+
+def test_append_of_more_parts_than_one_system_call_takes(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    parts = [bytes([number % 251]) * (number % 7) for number in range(3000)]
+    file.append(*parts)
+    assert file.read(0, 1 << 20) == b"".join(parts)
+    assert file.size == sum(map(len, parts))
+
+
+def test_reads_come_back_short_only_at_the_end(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123456789")
+    assert file.read(3, 4) == b"3456"
+    assert file.read(8, 4) == b"89"
+    assert file.read(10, 4) == b""
+    assert file.read(99, 4) == b""
+
+
+def test_write_at_overwrites_extends_and_fills_gaps_with_zeros(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123")
+    file.write_at(2, b"ab")
+    assert file.size == 4
+    file.write_at(3, b"XYZ")
+    assert file.size == 6
+    file.write_at(8, b"!")
+    assert file.size == 9
+    assert file.read(0, 20) == b"01aXYZ\0\0!"
+    assert file.append(b"end") == 9
+
+
+def test_truncate(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123456789")
+    file.truncate(4)
+    assert (file.size, file.read(0, 20)) == (4, b"0123")
+    assert file.append(b"x") == 4
+    with pytest.raises(ValueError, match="has 5"):
+        file.truncate(6)
+
+
+def test_open_modes(place: Place) -> None:
+    disk, root = place
+    for mode in (OpenMode.READ, OpenMode.WRITE):
+        with pytest.raises(FileNotFoundError):
+            disk.open(f"{root}/missing", mode)
+    with pytest.raises(FileNotFoundError):
+        disk.open(f"{root}/no/folder", OpenMode.CREATE)
+    with pytest.raises(IsADirectoryError):
+        disk.open(root, OpenMode.READ)
+    disk.open(f"{root}/a", OpenMode.CREATE).append(b"kept")
+    assert disk.open(f"{root}/a", OpenMode.CREATE).size == 4
+    reader = disk.open(f"{root}/a", OpenMode.READ)
+    with pytest.raises(OSError, match=r".") as caught:
+        reader.append(b"no")
+    assert caught.value.errno == errno.EBADF
+    with pytest.raises(OSError, match=r".") as caught:
+        reader.write_at(0, b"no")
+    assert caught.value.errno == errno.EBADF
+    assert reader.read(0, 10) == b"kept"
+
+
+def test_closed_handles_refuse_and_ranges_live_on(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123456789")
+    piece = file.range(2, 5)
+    file.close()
+    file.close()
+    for call in (lambda: file.read(0, 1), lambda: file.append(b"x"), lambda: file.range(0, 1), lambda: file.write_at(0, b"x")):
+        with pytest.raises(OSError, match="closed") as caught:
+            call()
+        assert caught.value.errno == errno.EBADF
+    with pytest.raises(OSError, match="closed"):
+        asyncio.run(file.sync())
+    asyncio.run(disk.remove(f"{root}/a"))
+    assert not disk.exists(f"{root}/a")
+    assert (piece.position, piece.length, len(piece)) == (2, 5, 5)
+    assert piece.read() == b"23456"
+
+
+def test_handles_and_ranges_survive_rename(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123")
+    piece = file.range(0, 4)
+    asyncio.run(disk.rename(f"{root}/a", f"{root}/b"))
+    file.append(b"45")
+    assert piece.read() == b"0123"
+    assert disk.read_file(f"{root}/b") == b"012345"
+    assert file.path == f"{root}/a"
+
+
+def test_a_range_of_a_file_cut_short_raises(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"0123456789")
+    piece = file.range(2, 5)
+    file.truncate(6)
+    with pytest.raises(OSError, match="shorter"):
+        piece.read()
+
+
+def test_sync_then_read_back(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(b"data")
+    asyncio.run(file.sync())
+    asyncio.run(disk.sync_directory(root))
+    assert disk.read_file(f"{root}/a") == b"data"
+
+
+def test_folders(place: Place) -> None:
+    disk, root = place
+    disk.make_directory(f"{root}/x/y/z")
+    disk.make_directory(f"{root}/x/y/z")
+    disk.open(f"{root}/x/y/b", OpenMode.CREATE)
+    disk.open(f"{root}/x/y/a", OpenMode.CREATE)
+    assert disk.list_directory(f"{root}/x/y") == ["a", "b", "z"]
+    assert disk.is_directory(f"{root}/x/y/z")
+    assert not disk.is_directory(f"{root}/x/y/a")
+    assert not disk.is_directory(f"{root}/nothing")
+    assert disk.exists(f"{root}/x/y/a")
+    with pytest.raises(FileNotFoundError):
+        disk.list_directory(f"{root}/nothing")
+    with pytest.raises(NotADirectoryError):
+        disk.list_directory(f"{root}/x/y/a")
+    with pytest.raises(FileExistsError):
+        disk.make_directory(f"{root}/x/y/a")
+    asyncio.run(disk.rename(f"{root}/x/y", f"{root}/x/w"))
+    assert disk.list_directory(f"{root}/x") == ["w"]
+    asyncio.run(disk.remove_directory(f"{root}/x"))
+    asyncio.run(disk.remove_directory(f"{root}/x"))
+    assert disk.list_directory(root) == []
+
+
+def test_rename_replaces_and_refuses_what_is_not_there(place: Place) -> None:
+    disk, root = place
+    disk.open(f"{root}/a", OpenMode.CREATE).append(b"new")
+    disk.open(f"{root}/b", OpenMode.CREATE).append(b"old")
+    asyncio.run(disk.rename(f"{root}/a", f"{root}/b"))
+    assert disk.list_directory(root) == ["b"]
+    assert disk.read_file(f"{root}/b") == b"new"
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(disk.rename(f"{root}/a", f"{root}/b"))
+    disk.make_directory(f"{root}/full/inner")
+    disk.make_directory(f"{root}/other")
+    with pytest.raises(OSError, match="not empty"):
+        asyncio.run(disk.rename(f"{root}/other", f"{root}/full"))
+
+
+def test_replace_file_and_remove(place: Place) -> None:
+    disk, root = place
+    for data in (b"first", bytearray(b"second, longer"), memoryview(b"3")):
+        asyncio.run(disk.replace_file(f"{root}/state", data))
+        assert disk.read_file(f"{root}/state") == bytes(data)
+    assert disk.list_directory(root) == ["state"]
+    asyncio.run(disk.remove(f"{root}/state"))
+    asyncio.run(disk.remove(f"{root}/state"))
+    assert disk.list_directory(root) == []
+    with pytest.raises(FileNotFoundError):
+        disk.read_file(f"{root}/state")
+
+
+def test_modification_time(place: Place) -> None:
+    disk, root = place
+    disk.open(f"{root}/a", OpenMode.CREATE).append(b"x")
+    assert disk.modified_ms(f"{root}/a") > 1_600_000_000_000
+    disk.set_modified_ms(f"{root}/a", 1_234_567_890_123)
+    assert disk.modified_ms(f"{root}/a") == 1_234_567_890_123
+    with pytest.raises(FileNotFoundError):
+        disk.modified_ms(f"{root}/b")
+
+
+def test_a_directory_is_locked_once(place: Place) -> None:
+    disk, root = place
+    lock = disk.lock_directory(root)
+    with pytest.raises(DirectoryInUse, match=r"log\.dirs"):
+        disk.lock_directory(root)
+    lock.release()
+    lock.release()
+    again = disk.lock_directory(root)
+    again.release()
+    assert disk.list_directory(root) == [".lock"]

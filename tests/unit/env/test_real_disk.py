@@ -1,0 +1,174 @@
+"""What only the real disk has to show: descriptors, partial writes, locks between processes, spent handles."""
+
+import asyncio
+import errno
+import gc
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.env import OpenMode
+from ottla.env.real import RealDisk
+from ottla.env.real import file as file_module
+from ottla.errors import DirectoryInUse
+
+
+def is_open(fd: int) -> bool:
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def test_a_range_pins_the_descriptor_until_it_dies(tmp_path: Path) -> None:
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    file.append(b"0123456789")
+    piece = file.range(4, 3)
+    fd = piece.fileno()
+    file.close()
+    gc.collect()
+    assert is_open(fd)
+    target = os.open(f"{tmp_path}/copy", os.O_RDWR | os.O_CREAT)
+    assert os.sendfile(target, piece.fileno(), piece.position, piece.length) == 3
+    assert os.pread(target, 10, 0) == b"456"
+    os.close(target)
+    del piece
+    assert not is_open(fd)
+
+
+def test_closing_without_ranges_closes_at_once(tmp_path: Path) -> None:
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    fd = file.range(0, 0).fileno()
+    file.close()
+    assert not is_open(fd)
+
+
+def test_partial_writes_are_completed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_pwrite, real_pwritev = os.pwrite, os.pwritev
+    calls = []
+
+    def stingy_pwrite(fd: int, data: bytes, position: int) -> int:
+        calls.append(len(data))
+        return real_pwrite(fd, memoryview(data)[:3], position)
+
+    def stingy_pwritev(fd: int, parts: list[bytes], position: int) -> int:
+        calls.append(len(parts))
+        return real_pwritev(fd, [memoryview(b"".join(parts))[:5]], position)
+
+    monkeypatch.setattr(os, "pwrite", stingy_pwrite)
+    monkeypatch.setattr(os, "pwritev", stingy_pwritev)
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    assert file.append(b"0123456789") == 0
+    assert file.append(b"abc", b"defgh", b"ijklmno") == 10
+    file.write_at(1, b"----------")
+    assert len(calls) > 6
+    assert file.size == 25
+    assert file.read(0, 99) == b"0----------bcdefghijklmno"
+
+
+def test_a_failed_append_is_cut_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real_pwritev = os.pwritev
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    file.append(b"kept")
+
+    def full(fd: int, parts: list[bytes], position: int) -> int:
+        return real_pwritev(fd, [parts[0]], position)
+
+    def no_space(fd: int, data: bytes, position: int) -> int:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwritev", full)
+        patch.setattr(os, "pwrite", no_space)
+        with pytest.raises(OSError, match="No space") as caught:
+            file.append(b"lost", b"lost")
+    assert caught.value.filename == f"{tmp_path}/a"
+    assert file.size == 4
+    assert os.path.getsize(f"{tmp_path}/a") == 4
+    assert file.append(b"!") == 4
+
+
+def test_a_handle_is_spent_when_cutting_back_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+
+    def broken(*_: object) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "pwrite", broken)
+        patch.setattr(os, "ftruncate", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            file.append(b"x")
+    with pytest.raises(OSError, match="earlier"):
+        file.append(b"x")
+    assert file.read(0, 10) == b""
+
+
+def test_a_handle_is_spent_after_a_failed_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    file.append(b"x")
+
+    def broken(_: int) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(file_module, "sync_descriptor", broken)
+        with pytest.raises(OSError, match="Input/output"):
+            asyncio.run(file.sync())
+    for call in (lambda: asyncio.run(file.sync()), lambda: file.append(b"x"), lambda: file.truncate(0)):
+        with pytest.raises(OSError, match="earlier"):
+            call()
+
+
+HOLD = """
+import sys
+from ottla.env.real import RealDisk
+lock = RealDisk().lock_directory(sys.argv[1])
+print("held", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_a_lock_holds_against_other_processes_and_ends_with_its_own(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(DirectoryInUse, match=rf"in use by process {holder.pid}\b.*log\.dirs"):
+            RealDisk().lock_directory(str(tmp_path))
+        holder.kill()
+        holder.wait()
+        RealDisk().lock_directory(str(tmp_path)).release()
+    finally:
+        holder.kill()
+        holder.communicate()
+
+
+RECORD_LOCK = """
+import fcntl, os, sys
+fd = os.open(sys.argv[1] + "/.lock", os.O_RDWR | os.O_CREAT)
+try:
+    fcntl.lockf(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+except OSError:
+    print("refused")
+else:
+    print("taken")
+"""
+
+
+def test_the_lock_is_one_that_apache_kafka_sees(tmp_path: Path) -> None:
+    """Java's FileChannel.tryLock is a POSIX record lock; failed second tries of our own process must not lose ours."""
+
+    def other_process() -> str:
+        return subprocess.run([sys.executable, "-c", RECORD_LOCK, str(tmp_path)], capture_output=True, text=True).stdout.strip()
+
+    lock = RealDisk().lock_directory(str(tmp_path))
+    with pytest.raises(DirectoryInUse, match="this process"):
+        RealDisk().lock_directory(f"{tmp_path}/../{tmp_path.name}")
+    assert other_process() == "refused"
+    lock.release()
+    assert other_process() == "taken"
