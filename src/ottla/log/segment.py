@@ -1,0 +1,375 @@
+"""A segment: one log file with its indexes, from `base_offset` up to the next segment's.
+
+Owns the four files NNNNNNNNNNNNNNNNNNNN.log, .index, .timeindex and .txnindex, what is known of them (size, largest timestamp),
+and when the segment is full. Knows nothing of producers, epochs or watermarks. Appends go to the page cache; `sync` makes
+them safe. Reads give file ranges, never bytes.
+
+An index that turns out to lie is built anew from the log file on the spot; see `log/offset_index.py` for how it is found out.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.config.topic import LogConfig
+from ottla.env import Buffer, Disk, File, FileRange, OpenMode
+from ottla.errors import CorruptFile
+from ottla.log.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_file_name,
+)
+from ottla.log.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.log.scan import BatchPlace, find_offset, headers
+from ottla.log.sparse_index import CorruptIndex
+from ottla.log.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
+from ottla.log.txn_index import TxnIndex
+from ottla.records.batch import BatchView
+
+logger = logging.getLogger("ottla.log")
+
+
+class SegmentRead(NamedTuple):
+    """What a segment gives for a read: a range that begins with the batch that holds the wanted offset."""
+
+    range: FileRange | None
+    place: BatchPlace
+    first_batch_incomplete: bool
+
+
+class Segment:
+    """One segment of a partition log."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_last_append",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "disk",
+        "file",
+        "folder",
+        "index_interval_bytes",
+        "offset_index",
+        "roll_jitter_ms",
+        "state",
+        "time_index",
+        "txn_index",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        mode: OpenMode = OpenMode.WRITE,
+        state: str = "",
+        roll_jitter_ms: int = 0,
+    ) -> None:
+        """Open the segment's log file; the indexes are opened when they are first needed. `state` is the end of the names."""
+        self.disk = disk
+        self.folder = folder
+        self.base_offset = base_offset
+        self.state = state
+        self.created_ms = now_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.index_interval_bytes = config.index_interval_bytes
+        self.file: File = disk.open(self.path(LOG_SUFFIX), mode)
+        size_max = config.segment_index_bytes
+        self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX), base_offset, size_max)
+        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, size_max)
+        self.txn_index = TxnIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
+        self.bytes_since_index_entry = 0
+        self._first_timestamp: int | None = None
+        self._max_timestamp: int | None = None
+        self._max_timestamp_offset = base_offset
+        self._last_append: BatchPlace | None = None
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        state: str = "",
+        roll_jitter_ms: int = 0,
+    ) -> "Segment":
+        """A new, empty segment. Files of that name that somebody left behind are emptied."""
+        segment = cls(
+            disk, folder, base_offset, config, now_ms=now_ms, mode=OpenMode.CREATE, state=state, roll_jitter_ms=roll_jitter_ms
+        )
+        if segment.file.size:
+            segment.file.truncate(0)
+        segment.offset_index.reset()
+        segment.time_index.reset()
+        segment.txn_index.reset()
+        segment._max_timestamp = NO_TIMESTAMP
+        return segment
+
+    def path(self, suffix: str) -> str:
+        """Where the file with `suffix` is now."""
+        return f"{self.folder}/{segment_file_name(self.base_offset, suffix, self.state)}"
+
+    @property
+    def size(self) -> int:
+        return self.file.size
+
+    def __repr__(self) -> str:
+        return f"Segment(base_offset={self.base_offset}, size={self.file.size}, state={self.state!r})"
+
+    # -- timestamps
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any record so far; -1 if none is known."""
+        if self._max_timestamp is None:
+            self._max_timestamp, self._max_timestamp_offset = self._last_time_entry()
+        return self._max_timestamp
+
+    def _last_time_entry(self) -> TimestampOffset:
+        try:
+            return self.time_index.last_entry
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+            return self.time_index.last_entry
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that has the largest timestamp."""
+        _ = self.max_timestamp
+        return self._max_timestamp_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the largest record timestamp, or the file's age where no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 where there is no batch or it has none."""
+        if self._first_timestamp is None:
+            for _, view in headers(self.file, 0, self.file.size, chunk_bytes=256):
+                self._first_timestamp = view.max_timestamp
+                break
+            else:
+                return NO_TIMESTAMP
+        return self._first_timestamp
+
+    # -- appending
+
+    def should_roll(self, config: LogConfig, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
+        """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
+        size = self.file.size
+        if size > config.segment_bytes - size_bytes or not 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX:
+            return True
+        if size:
+            first = self.first_timestamp
+            waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+            if waited_ms > config.segment_age_max_ms - self.roll_jitter_ms:
+                return True
+        return self.offset_index.is_full or self.time_index.is_full
+
+    def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Append one batch whose offsets are set."""
+        size = len(data)
+        position = self.file.append(data)
+        self._last_append = BatchPlace(base_offset, last_offset, position, size)
+        self._index(position, size, last_offset, max_timestamp)
+
+    def append_batches(self, data: Buffer, batches: Iterable[BatchView]) -> None:
+        """Append several batches that lie one after the other in `data`."""
+        position = self.file.append(data)
+        for view in batches:
+            self._last_append = BatchPlace(view.base_offset, view.last_offset, position, view.size)
+            self._index(position, view.size, view.last_offset, view.max_timestamp)
+            position += view.size
+
+    def _index(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        if max_timestamp > self.max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if self.bytes_since_index_entry > self.index_interval_bytes:
+            self.offset_index.append(last_offset, position)
+            self.time_index.append_if_larger(self.max_timestamp, self._max_timestamp_offset)
+            self.bytes_since_index_entry = 0
+        self.bytes_since_index_entry += size
+
+    def finish(self) -> None:
+        """The segment is no longer the active one: its indexes are completed."""
+        self.time_index.open()
+        self.time_index.append_if_larger(self.max_timestamp, self.max_timestamp_offset)
+        self.time_index.write_out()
+        self.offset_index.write_out()
+
+    # -- finding and reading
+
+    def find(self, offset: int) -> BatchPlace | None:
+        """The first batch that ends at or after `offset`; None if the segment ends before it."""
+        last = self._last_append
+        if last is not None and offset >= last.base_offset:
+            return last if offset <= last.last_offset else None
+        try:
+            offset_found, position = self.offset_index.lookup(offset)
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+            offset_found, position = self.offset_index.lookup(offset)
+        size = self.file.size
+        if position == 0:
+            return find_offset(self.file, offset, 0, size)
+        try:
+            if not 0 < position < size:
+                raise CorruptIndex(self.offset_index.path, 0, f"position {position} lies outside the log file", "")
+            return find_offset(self.file, offset, position, size, offset_found)
+        except CorruptFile as error:
+            # The index may have led us astray. If the log file itself is damaged, building the index anew will say so.
+            self.rebuild_indexes(error)
+            offset_found, position = self.offset_index.lookup(offset)
+            return find_offset(self.file, offset, position, size, offset_found if position else None)
+
+    def read(self, offset: int, max_bytes: int, max_position: int | None, min_one_batch: bool) -> SegmentRead | None:
+        """A range of up to `max_bytes` from the batch that holds `offset`, not past `max_position`.
+
+        With `min_one_batch` the first batch comes whole, however large. None if the segment ends before `offset`; a read
+        without a range if nothing may be read.
+        """
+        place = self.find(offset)
+        if place is None:
+            return None
+        if min_one_batch and max_bytes < place.size:
+            max_bytes = place.size
+        if max_bytes <= 0 or max_position is None or max_position <= place.position:
+            return SegmentRead(None, place, False)
+        length = min(max_position - place.position, max_bytes)
+        return SegmentRead(self.file.range(place.position, length), place, max_bytes < place.size)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, read from the file."""
+        last = self._last_append
+        if last is not None:
+            return last.last_offset + 1
+        place = self.find(self._last_indexed_offset())
+        if place is None:
+            return self.base_offset
+        next_offset = place.last_offset + 1
+        for _, view in headers(self.file, place.position, self.file.size):
+            next_offset = view.next_offset
+        return next_offset
+
+    def _last_indexed_offset(self) -> int:
+        try:
+            self.offset_index.open()
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+        return self.offset_index.last_offset
+
+    # -- changing
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Cut everything from the batch that holds `offset` on; returns how many bytes went."""
+        place = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        size_before = self.file.size
+        if place is not None:
+            self.file.truncate(place.position)
+        if not self.file.size:
+            self.created_ms = now_ms
+            self._first_timestamp = None
+        self.bytes_since_index_entry = 0
+        self._last_append = None
+        self._max_timestamp, self._max_timestamp_offset = self._scan_largest_timestamp()
+        return size_before - self.file.size
+
+    def _scan_largest_timestamp(self) -> TimestampOffset:
+        """The last time index entry, or a larger timestamp of a batch after it."""
+        largest, offset = self.time_index.last_entry
+        position = self.offset_index.lookup(offset).position
+        for _, view in headers(self.file, position, self.file.size):
+            if view.max_timestamp > largest:
+                largest, offset = view.max_timestamp, view.last_offset
+        return TimestampOffset(largest, offset)
+
+    def rebuild_indexes(self, reason: CorruptFile | None = None) -> None:
+        """Write offset and time index anew from the headers of the log file; `CorruptFile` if that is damaged itself."""
+        if reason is not None:
+            logger.warning("building the indexes of %s anew: %s", self.file.path, reason)
+        self.begin_rebuild()
+        for position, view in headers(self.file, 0, self.file.size):
+            self.index_batch(position, view)
+        self.finish()
+
+    def begin_rebuild(self) -> None:
+        """Empty offset and time index; `index_batch` is then called for every batch, in order, and `finish` at the end."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self.bytes_since_index_entry = 0
+        self._last_append = None
+
+    def index_batch(self, position: int, view: BatchView) -> None:
+        self._index(position, view.size, view.last_offset, view.max_timestamp)
+
+    # -- files
+
+    async def sync(self) -> None:
+        """Make the records and the indexes safe from a power loss."""
+        await self.file.sync()
+        await self.offset_index.sync()
+        await self.time_index.sync()
+        await self.txn_index.sync()
+
+    def close(self) -> None:
+        """Complete and close the files."""
+        if self._max_timestamp is not None:
+            self.finish()
+        self.offset_index.close()
+        self.time_index.close()
+        self.txn_index.close()
+        self.file.close()
+
+    def abandon(self) -> None:
+        """Close the files as they are: they are about to go, or their disk has failed. Ranges taken before stay readable."""
+        self.offset_index.abandon()
+        self.time_index.abandon()
+        self.txn_index.close()
+        self.file.close()
+
+    async def change_state(self, state: str) -> None:
+        """Give the files another end of their names, the log file first."""
+        for suffix in SEGMENT_SUFFIXES:
+            old = self.path(suffix)
+            if self.disk.exists(old):
+                await self.disk.rename(old, f"{self.folder}/{segment_file_name(self.base_offset, suffix, state)}")
+        self.state = state
+        self.move_to(self.folder)
+
+    def move_to(self, folder: str) -> None:
+        """The files have been renamed: look for them under their new names."""
+        self.folder = folder
+        self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
+        self.time_index.path = self.path(TIME_INDEX_SUFFIX)
+        self.txn_index.path = self.path(TXN_INDEX_SUFFIX)
+
+    async def delete(self) -> None:
+        """Remove the files."""
+        self.abandon()
+        for suffix in SEGMENT_SUFFIXES:
+            await self.disk.remove(self.path(suffix))
+
+    @property
+    def is_deleted(self) -> bool:
+        return self.state.endswith(DELETED_SUFFIX)
