@@ -38,6 +38,11 @@ SERVER_JVM_FLAGS = (
 )
 """What Kafka's own start script gives its server: for benchmarks, which must not hobble the other side."""
 
+LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server=info")
+"""How far the server came, and what went wrong; not the story of each segment."""
+
+LOG_TAIL_LINES = 60
+LOG_LINE_CHARACTERS_MAX = 400
 READY_POLL_S = 0.02
 
 
@@ -103,7 +108,7 @@ class KafkaServer:
         self._roles = str(self.properties["process.roles"]).split(",")
         self.port = broker_port if "broker" in self._roles else controller_port
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self._command = [java, *jvm_flags, "-Dorg.slf4j.simpleLogger.showDateTime=true", "-cp", classpath, "kafka.Kafka"]
+        self._command = [java, *jvm_flags, *LOG_LEVELS, "-cp", classpath, "kafka.Kafka"]
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -127,9 +132,9 @@ class KafkaServer:
         deadline = time.monotonic() + ready_timeout_s
         while not self._answers():
             if self._process.poll() is not None:
-                raise ServerFailed(f"Apache Kafka ended with {self._process.returncode} while starting.\n{self._log_tail()}")
+                raise ServerFailed(f"Apache Kafka ended with {self._process.returncode} while starting.\n{self.log_tail()}")
             if time.monotonic() > deadline:
-                raise ServerFailed(f"Apache Kafka did not answer within {ready_timeout_s} s.\n{self._log_tail()}")
+                raise ServerFailed(f"Apache Kafka did not answer within {ready_timeout_s} s.\n{self.log_tail()}")
             time.sleep(READY_POLL_S)
 
     def stop(self, timeout_s: float = 60) -> None:
@@ -139,7 +144,7 @@ class KafkaServer:
             try:
                 self._process.wait(timeout_s)
             except subprocess.TimeoutExpired:
-                tail = self._log_tail()
+                tail = self.log_tail()
                 self.kill()
                 raise ServerFailed(f"Apache Kafka was still running {timeout_s} s after SIGTERM.\n{tail}") from None
         self._forget()
@@ -159,7 +164,7 @@ class KafkaServer:
             self.stop()
             return
         if isinstance(error, Exception):
-            error.add_note(f"Apache Kafka's log ends with:\n{self._log_tail()}")
+            error.add_note(f"Apache Kafka's log ends with:\n{self.log_tail()}")
         self.kill()
 
     def _forget(self) -> None:
@@ -167,8 +172,9 @@ class KafkaServer:
         self._process = None
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def _log_tail(self) -> str:
-        return "\n".join(self.log_text().splitlines()[-60:])
+    def log_tail(self) -> str:
+        """The end of what the server has printed, fit for an error's text."""
+        return "\n".join(line[:LOG_LINE_CHARACTERS_MAX] for line in self.log_text().splitlines()[-LOG_TAIL_LINES:])
 
     def _answers(self) -> bool:
         try:
