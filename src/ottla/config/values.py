@@ -8,6 +8,7 @@ number here, and Java's spellings of doubles (`0.5d`, hexadecimal) are refused.
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from enum import Enum
 
 from ottla.errors import OttlaError
@@ -82,7 +83,18 @@ def format_value(value: Value) -> str | None:
         return "true" if value else "false"
     if isinstance(value, tuple):
         return ",".join(value)
+    if isinstance(value, float):
+        return _java_double(value)
     return str(value)
+
+
+def _java_double(value: float) -> str:
+    """As Java writes doubles: 0.5, but 1.0E7 from ten million on and 1.0E-4 below a thousandth."""
+    if value == 0 or 1e-3 <= abs(value) < 1e7:
+        return repr(value)
+    sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
+    fraction = "".join(map(str, digits[1:])) or "0"
+    return f"{'-' if sign else ''}{digits[0]}.{fraction}E{int(exponent) + len(digits) - 1}"
 
 
 def at_least(least: float) -> Rule:

@@ -17,17 +17,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
 from ottla.log.producer_entry import NO_EPOCH, NO_SEQUENCE, BatchMetadata, ProducerEntry
 from ottla.log.verification import VerificationState
 from ottla.records.batch import BatchView
 from ottla.records.control import parse_end_marker
 from ottla.records.reader import read_records
-
-OUT_OF_ORDER_SEQUENCE_NUMBER = 45
-INVALID_PRODUCER_EPOCH = 47
-INVALID_TXN_STATE = 48
-TRANSACTION_COORDINATOR_FENCED = 52
 
 SEQUENCE_MAX = 2**31 - 1
 EPOCH_MAX = 2**15 - 1
@@ -141,7 +137,7 @@ class ProducerAppend:
                 self.started.append((batch.first_offset, producer_id))
         elif not transactional:
             raise KafkaError(
-                INVALID_TXN_STATE,
+                ErrorCode.INVALID_TXN_STATE,
                 f"producer {producer_id} writes outside a transaction at offset {batch.first_offset} of {self._partition}, but "
                 f"its transaction from offset {entry.transaction_first_offset} is open: commit or abort that first",
             )
@@ -157,7 +153,7 @@ class ProducerAppend:
         self._check_marker_epoch(entry, epoch)
         if coordinator_epoch < entry.coordinator_epoch and self._origin is not AppendOrigin.REPLICATION:
             raise KafkaError(
-                TRANSACTION_COORDINATOR_FENCED,
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
                 f"a transaction coordinator in epoch {coordinator_epoch} ends a transaction of producer {producer_id} in "
                 f"{self._partition}, where one in epoch {entry.coordinator_epoch} has been seen: it has been replaced and must "
                 "resign",
@@ -188,7 +184,7 @@ class ProducerAppend:
         verification = self._verifications.get(batch.producer_id)
         if verification is None or verification is not self._verified_by:
             raise KafkaError(
-                INVALID_TXN_STATE,
+                ErrorCode.INVALID_TXN_STATE,
                 f"producer {batch.producer_id} writes to {self._partition} within a transaction that its coordinator has not "
                 "confirmed for this partition: abort the transaction and begin it again",
             )
@@ -207,7 +203,7 @@ class ProducerAppend:
 
     def _stale_epoch(self, producer_id: int, epoch: int, known_epoch: int, how: str) -> KafkaError:
         return KafkaError(
-            INVALID_PRODUCER_EPOCH,
+            ErrorCode.INVALID_PRODUCER_EPOCH,
             f"producer {producer_id} writes to {self._partition} in epoch {epoch}, which is {how} its epoch {known_epoch} seen "
             "here: a newer instance has taken its place, or its transaction was ended for it",
         )
@@ -241,7 +237,7 @@ class ProducerAppend:
 
     def _out_of_order(self, producer_id: int, batch: BatchMetadata, why: str) -> KafkaError:
         return KafkaError(
-            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
             f"producer {producer_id} sends {self._partition} a batch from sequence {batch.first_sequence} on, but {why}: "
             "send the missing batches first, or begin again with a new producer epoch",
         )

@@ -16,8 +16,9 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.errors import BrokenInvariant, KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_append import INVALID_PRODUCER_EPOCH, CompletedTransaction, ProducerAppend
+from ottla.log.producer_append import CompletedTransaction, ProducerAppend
 from ottla.log.producer_entry import ProducerEntry
 from ottla.log.verification import VerificationState
 
@@ -201,7 +202,7 @@ class ProducerState:
         entry = self._producers.get(producer_id)
         if entry is not None and epoch < entry.epoch:
             raise KafkaError(
-                INVALID_PRODUCER_EPOCH,
+                ErrorCode.INVALID_PRODUCER_EPOCH,
                 f"producer {producer_id} writes to {self._partition} in epoch {epoch}, which is older than its epoch "
                 f"{entry.epoch} seen here: a newer instance has taken its place",
             )
