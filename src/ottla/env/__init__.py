@@ -6,7 +6,7 @@ system; `sim/` holds the one in memory that can crash, tear writes and jump its 
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Buffer, DirectoryLock, Disk, File, FileRange, OpenMode
-from ottla.env.work import Helpers, HelperWorld, InlineWorkers, Progress, Workers
+from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
 
 __all__ = [
     "Buffer",
@@ -15,6 +15,7 @@ __all__ = [
     "Disk",
     "File",
     "FileRange",
+    "HelperDied",
     "HelperWorld",
     "Helpers",
     "InlineWorkers",

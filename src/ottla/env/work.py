@@ -12,10 +12,16 @@ from typing import Protocol, TypeVar
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
+from ottla.errors import OttlaError
 
 T = TypeVar("T")
 
+
 Progress = Callable[[dict[str, object]], None]
+
+
+class HelperDied(OttlaError):
+    """A helper process ended without a word, killed perhaps: its job may go well another time."""
 
 
 class Workers(Protocol):
@@ -59,6 +65,7 @@ class Helpers(Protocol):
         """Call `module`.run_job(job, world) in a child process and return its result; job and result are JSON objects.
 
         An `OSError` in the helper is raised here as an `OSError` with the same errno, any other error as `OttlaError` with
-        the helper's own words. Cancelling ends the child; so does the end of this process.
+        the helper's own words; a helper that was killed is `HelperDied`. Cancelling ends the child; so does the end of this
+        process.
         """
         ...

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from ottla.env import HelperDied
 from ottla.env.real import ProcessHelpers, ThreadWorkers
 from ottla.errors import OttlaError
 
@@ -103,7 +104,7 @@ def test_errors_of_a_helper_are_raised_with_its_words(job_module: str) -> None:
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/some/file")
     with pytest.raises(OttlaError, match="this job is nonsense"):
         asyncio.run(helpers.run(job_module, {"kind": "value"}))
-    with pytest.raises(OttlaError, match=r"code 7 .*last words"):
+    with pytest.raises(HelperDied, match=r"code 7 .*last words"):
         asyncio.run(helpers.run(job_module, {"kind": "die"}))
     with pytest.raises(OttlaError, match="no_such_module"):
         asyncio.run(helpers.run("no_such_module", {}))
@@ -127,6 +128,7 @@ def test_cancelling_ends_the_child(job_module: str) -> None:
 PARENT = """
 import asyncio, sys
 sys.path.insert(0, sys.argv[1])
+from ottla.env import HelperDied
 from ottla.env.real import ProcessHelpers
 asyncio.run(ProcessHelpers().run("a_test_job", {"kind": "spin"}, lambda report: print(report["pid"], flush=True)))
 """

@@ -14,7 +14,7 @@ import os
 import sys
 from collections.abc import Mapping
 
-from ottla.env.work import Progress
+from ottla.env.work import HelperDied, Progress
 from ottla.errors import OttlaError
 
 CHILD = "ottla.env.real.child"
@@ -76,7 +76,7 @@ async def _converse(
         text = (await complaints).decode("utf-8", "replace").strip()
     finally:
         complaints.cancel()
-    raise OttlaError(
+    raise HelperDied(
         f"the helper process for {module} ended with code {code} before its result was there. It said: {text or 'nothing'}"
     )
 
