@@ -56,7 +56,7 @@ def test_the_logs_hold_what_the_tests_are_about(logs_from_apache: LogsFromApache
     assert not (crashed / ".kafka_cleanshutdown").exists()
     assert (logs_from_apache.stopped / ".kafka_cleanshutdown").exists()
     active = max((crashed / "codec-none-0").glob("*.index"))
-    assert active.stat().st_size == 10 * 1024 * 1024
+    assert active.stat().st_size == 65536
 
 
 @pytest.mark.parametrize("topic", ["codec-none", "transactions", "compacted"])

@@ -16,7 +16,7 @@ public class FillTopics {
     static final long START_MS = 1_700_000_000_000L;
     // Timestamps this old would be gone by the default week of retention.
     static final Map<String, String> SMALL = Map.of(
-            "internal.segment.bytes", "8192", "index.interval.bytes", "512", "retention.ms", "-1");
+            "internal.segment.bytes", "8192", "index.interval.bytes", "512", "segment.index.bytes", "65536", "retention.ms", "-1");
 
     static String bootstrap;
 
