@@ -6,7 +6,7 @@ does (bad bytes become U+FFFD), and writes messages that carry unknown tagged fi
 
 Format: big-endian numbers; in flexible versions lengths and counts are unsigned varints of n + 1 with 0 for null, and every
 struct ends with its tagged fields; before that, lengths are int16 (strings) or int32 with -1 for null. A nullable struct has
-one byte in front, -1 for null.
+one byte in front, -1 for null and 1 otherwise; where it is a tagged field, that byte is a varint and null is 0.
 """
 
 import struct
@@ -116,8 +116,7 @@ def _read_value(reader: _Reader, field: FieldSchema, path: str, in_array: bool =
     if field.type in FIXED_FORMATS:
         return reader.fixed(FIXED_FORMATS[field.type], path)
     if field.struct is not None:
-        is_nullable = not in_array and reader.version in field.nullable
-        if is_nullable and reader.fixed("b", path) < 0:  # type: ignore[operator]  # an int
+        if not in_array and reader.version in field.nullable and _is_null_marker(reader, field, path):
             return None
         return _read_struct(reader, field.struct, path)
     size = reader.length("h" if field.type == "string" else "i", flexible, path)
@@ -130,6 +129,12 @@ def _read_value(reader: _Reader, field: FieldSchema, path: str, in_array: bool =
         return str(reader.take(size, path), "utf-8", "replace")
     view = reader.take(size, path)
     return view if field.is_hole else bytes(view)
+
+
+def _is_null_marker(reader: _Reader, field: FieldSchema, path: str) -> bool:
+    if reader.version in field.tagged:
+        return reader.uvarint(path) == 0
+    return int(reader.fixed("b", path)) < 0  # type: ignore[call-overload,no-any-return]  # an int
 
 
 def _check_null(reader: _Reader, field: FieldSchema, path: str, in_array: bool = False) -> None:
@@ -248,9 +253,10 @@ def _write_field(writer: _Writer, field: FieldSchema, value: object, path: str) 
 def _write_value(writer: _Writer, field: FieldSchema, value: object, path: str, in_array: bool = False) -> None:
     if field.struct is not None:
         if not in_array and writer.version in field.nullable:
-            writer.pieces.append(b"\xff" if value is None else b"\x01")
             if value is None:
+                writer.pieces.append(b"\0" if writer.version in field.tagged else b"\xff")
                 return
+            writer.pieces.append(b"\1")
         if value is None and field.absent_as_none:
             value = writer.binding.classes[field.struct.name]()
         _write_struct(writer, field.struct, value, path)
@@ -315,16 +321,14 @@ def _fixed_bytes(field: FieldSchema, value: object, path: str) -> bytes:
 
 def is_default(binding: Binding, field: FieldSchema, value: object) -> bool:
     """Whether a field holds what it holds when nobody set it."""
-    if value is None and field.absent_as_none:
-        return True
-    if field.struct is not None and not field.is_array and isinstance(value, Struct) and field.nullable.is_empty:
-        return not value.unknown_tags and all(
-            is_default(binding, inner, getattr(value, inner.attribute)) for inner in field.struct.fields
-        )
-    default = field.default()
-    if isinstance(default, StructSchema):
-        return value == binding.classes[default.name]()
-    return value == default and (value is None) == (default is None)
+    if field.struct is None or field.is_array or value is None:
+        default = field.default()
+        return value == default and (value is None) == (default is None)
+    if field.default() is None and not field.absent_as_none:
+        return False
+    return not getattr(value, "unknown_tags", None) and all(
+        is_default(binding, inner, getattr(value, inner.attribute)) for inner in field.struct.fields
+    )
 
 
 def _shown(value: object) -> str:

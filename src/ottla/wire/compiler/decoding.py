@@ -158,10 +158,14 @@ class _Compiler:
             source.line(f"{target} = {self.struct(field.struct)}")
             return
         marker = source.name("n")
-        self.fixed("b", marker)
+        is_tagged = self.version in field.tagged
+        self.fixed("B" if is_tagged else "b", marker)
         self.flush()
-        with source.block(f"if {marker} < 0:"):
+        with source.block(f"if {marker} == 0:" if is_tagged else f"if {marker} < 0:"):
             source.line(f"{target} = None")
+        if is_tagged:
+            with source.block(f"elif {marker} > 127:"):
+                source.line("raise Unusual")
         with source.block("else:"):
             source.line(f"{target} = {self.struct(field.struct)}")
 

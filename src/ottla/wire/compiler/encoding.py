@@ -183,7 +183,7 @@ class _Compiler:
         self.flush()
         source.line(f"{inner} = {value}")
         with source.block(f"if {inner} is None:"):
-            source.line('out.append(b"\\xff")')
+            source.line('out.append(b"\\0")' if self.version in field.tagged else 'out.append(b"\\xff")')
         with source.block("else:"):
             self.fixed("b", "1")
             self.struct(field.struct, inner)
@@ -251,10 +251,12 @@ class _Compiler:
 def differs(field: FieldSchema, value: str) -> str:
     """An expression that is true where `value` is not the default of `field`."""
     default = field.default()
-    if field.struct is not None and not field.is_array and field.nullable.is_empty:
-        inner = " or ".join(differs(each, f"{value}.{each.attribute}") for each in field.struct.fields)
-        unknown = f"{value}.unknown_tags is not None"
-        return f"{value} is not None and ({inner} or {unknown})" if default is None else f"({inner} or {unknown})"
+    if isinstance(default, StructSchema) or (field.absent_as_none and field.struct is not None):
+        fields = field.struct.fields if field.struct is not None else []
+        inner = " or ".join(
+            [*(differs(each, f"{value}.{each.attribute}") for each in fields), f"{value}.unknown_tags is not None"]
+        )
+        return f"({value} is not None and ({inner}))" if field.absent_as_none else f"({value} is None or {inner})"
     if default is None:
         return f"{value} is not None"
     if default == []:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.ids import ZERO_UUID, Uuid
-from ottla.wire.base import EMPTY, Message, Struct
+from ottla.wire.base import EMPTY, NEW, Message, Struct
 
 
 class ConsumerGroupMetadataKey(Message):
@@ -182,7 +182,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         subscribed_topic_regex: str | None = "",
         rebalance_timeout_ms: int = -1,
         server_assignor: str | None = "",
-        classic_member_metadata: ClassicMemberMetadata | None = None,
+        classic_member_metadata: ClassicMemberMetadata | None = NEW,
     ) -> None:
         self.instance_id = instance_id
         self.rack_id = rack_id
@@ -192,7 +192,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.subscribed_topic_regex = subscribed_topic_regex
         self.rebalance_timeout_ms = rebalance_timeout_ms
         self.server_assignor = server_assignor
-        self.classic_member_metadata = classic_member_metadata
+        self.classic_member_metadata = ClassicMemberMetadata() if classic_member_metadata is NEW else classic_member_metadata
         self.unknown_tags = None
 
     SCHEMA = """\
@@ -205,7 +205,7 @@ ConsumerGroupMemberMetadataValue key=5 type=coordinator-value versions=0 flexibl
   SubscribedTopicRegex string 0+ nullable=0+
   RebalanceTimeoutMs int32 0+ default=-1
   ServerAssignor string 0+ nullable=0+
-  ClassicMemberMetadata ClassicMemberMetadata 0+ nullable=0+ tag=0@0+ default=null
+  ClassicMemberMetadata ClassicMemberMetadata 0+ nullable=0+ tag=0@0+
     SessionTimeoutMs int32 0+
     SupportedProtocols []ClassicProtocol 0+
       Name string 0+
@@ -337,11 +337,11 @@ class TopicPartitions(Struct):
         *,
         topic_id: Uuid = ZERO_UUID,
         partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = None,
+        assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.topic_id = topic_id
         self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = assignment_epochs
+        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tags = None
 
 
@@ -374,7 +374,7 @@ ConsumerGroupCurrentMemberAssignmentValue key=8 type=coordinator-value versions=
   struct TopicPartitions 0+
     TopicId uuid 0+
     Partitions []int32 0+
-    AssignmentEpochs []int32 0+ nullable=0+ tag=0@0+ default=null
+    AssignmentEpochs []int32 0+ nullable=0+ tag=0@0+
 """
     STRUCTS = (TopicPartitions,)
 

@@ -46,12 +46,12 @@ class StreamsGroupMetadataValue(Message):
         epoch: int = 0,
         metadata_hash: int = 0,
         validated_topology_epoch: int = -1,
-        last_assignment_configs: list[LastAssignmentConfig] | None = None,
+        last_assignment_configs: list[LastAssignmentConfig] | None = EMPTY,
     ) -> None:
         self.epoch = epoch
         self.metadata_hash = metadata_hash
         self.validated_topology_epoch = validated_topology_epoch
-        self.last_assignment_configs = last_assignment_configs
+        self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
         self.unknown_tags = None
 
     SCHEMA = """\
@@ -59,7 +59,7 @@ StreamsGroupMetadataValue key=17 type=coordinator-value versions=0 flexible=0+
   Epoch int32 0+
   MetadataHash int64 0+
   ValidatedTopologyEpoch int32 0+ tag=0@0+ default=-1
-  LastAssignmentConfigs []LastAssignmentConfig 0+ nullable=0+ tag=1@0+ default=null
+  LastAssignmentConfigs []LastAssignmentConfig 0+ nullable=0+ tag=1@0+
   struct LastAssignmentConfig 0+
     Key string 0+
     Value string 0+
@@ -294,11 +294,11 @@ class StreamsGroupCurrentMemberAssignmentValueTaskIds(Struct):
         *,
         subtopology_id: str = "",
         partitions: list[int] = EMPTY,
-        assignment_epochs: list[int] | None = None,
+        assignment_epochs: list[int] | None = EMPTY,
     ) -> None:
         self.subtopology_id = subtopology_id
         self.partitions = [] if partitions is EMPTY else partitions
-        self.assignment_epochs = assignment_epochs
+        self.assignment_epochs = [] if assignment_epochs is EMPTY else assignment_epochs
         self.unknown_tags = None
 
 
@@ -343,7 +343,7 @@ StreamsGroupCurrentMemberAssignmentValue key=22 type=coordinator-value versions=
   struct TaskIds 0+
     SubtopologyId string 0+
     Partitions []int32 0+
-    AssignmentEpochs []int32 0+ nullable=0+ tag=0@0+ default=null
+    AssignmentEpochs []int32 0+ nullable=0+ tag=0@0+
 """
     STRUCTS = (StreamsGroupCurrentMemberAssignmentValueTaskIds,)
 

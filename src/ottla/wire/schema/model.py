@@ -104,8 +104,8 @@ class FieldSchema:
 
     @property
     def absent_as_none(self) -> bool:
-        """A tagged struct: None stands for its default, so that the common case costs no object."""
-        return self.struct is not None and not self.is_array and self.tag >= 0
+        """A tagged struct that cannot be null: None stands for its default, so that the common case costs no object."""
+        return self.struct is not None and not self.is_array and self.tag >= 0 and self.nullable.is_empty
 
     def default(self) -> object:
         """The value of a field that was not set or is not in a version; lists and structs are made anew by the caller.
