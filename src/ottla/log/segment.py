@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.env import Buffer, Disk, File, FileRange, OpenMode
-from ottla.errors import CorruptFile
+from ottla.errors import CorruptFile, OttlaError
 from ottla.log.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
@@ -31,6 +31,17 @@ from ottla.log.txn_index import TxnIndex
 from ottla.records.batch import BatchView
 
 logger = logging.getLogger("ottla.log")
+
+
+class SegmentOverflow(OttlaError):
+    """A segment written by an old Kafka spans more offsets than an index can name. Loading splits it."""
+
+    def __init__(self, segment: "Segment") -> None:
+        super().__init__(
+            f"{segment.file.path} spans more than {RELATIVE_OFFSET_MAX} offsets, as Kafka before 1.1 could write it. "
+            "It is split when the log is loaded after an unclean stop"
+        )
+        self.segment = segment
 
 
 class SegmentRead(NamedTuple):
@@ -169,6 +180,15 @@ class Segment:
         return self._first_timestamp
 
     # -- appending
+
+    def activate(self) -> None:
+        """The segment is the active one from now on: its indexes are open, and its largest timestamp is known."""
+        try:
+            self.offset_index.open()
+            self.time_index.open()
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+        _ = self.max_timestamp
 
     def should_roll(self, config: LogConfig, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
         """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
@@ -321,6 +341,9 @@ class Segment:
         self._last_append = None
 
     def index_batch(self, position: int, view: BatchView) -> None:
+        """Count a batch that is in the file into the indexes; `SegmentOverflow` if they cannot name its offsets."""
+        if view.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise SegmentOverflow(self)
         self._index(position, view.size, view.last_offset, view.max_timestamp)
 
     # -- files
@@ -331,6 +354,12 @@ class Segment:
         await self.offset_index.sync()
         await self.time_index.sync()
         await self.txn_index.sync()
+
+    def release_indexes(self) -> None:
+        """Give the handles of the indexes back; they are opened again when a read needs them."""
+        self.offset_index.close()
+        self.time_index.close()
+        self.txn_index.close()
 
     def close(self) -> None:
         """Complete and close the files."""

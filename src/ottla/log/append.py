@@ -1,0 +1,230 @@
+"""Appending to a partition log, as the leader who gives offsets or as a follower who takes them.
+
+The order matters: everything that can refuse an append comes before anything is changed; then the bytes go to the file in one
+write; only then do the log's end, the producers and the epochs move. A failed write leaves the log where it was and offline.
+"""
+
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.env import Buffer
+from ottla.errors import CorruptRecords, KafkaError, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.log.origin import AppendOrigin
+from ottla.log.producer_append import ProducerAppend
+from ottla.log.roll import roll
+from ottla.log.segment import Segment
+from ottla.log.txn_index import AbortedTxn
+from ottla.log.verification import VerificationState
+from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, BatchView
+from ottla.records.patch import set_append_time, set_base_offset_and_epoch
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
+
+logger = logging.getLogger("ottla.log")
+
+
+class AppendInfo(NamedTuple):
+    """What became of an append."""
+
+    first_offset: int
+    """Of the batch; of the first one, if there were several. -1 if nothing was appended."""
+    last_offset: int
+    append_time_ms: int
+    """The timestamp that the broker set, or -1 if records keep their producer's."""
+    log_start_offset: int
+    is_duplicate: bool
+    """The producer had sent this batch before; the offsets are those it got then, and nothing was appended."""
+    flush_needed: bool
+    """flush.messages is reached: await `flush()` before the append is acknowledged."""
+    size_bytes: int
+
+
+class UnexpectedAppendOffset(OttlaError):
+    """A leader's batches begin before the end of this log: it must be truncated first."""
+
+    def __init__(self, message: str, first_offset: int, last_offset: int) -> None:
+        super().__init__(message)
+        self.first_offset = first_offset
+        self.last_offset = last_offset
+
+
+# -- as leader
+
+
+class _Validated(NamedTuple):
+    view: BatchView
+    data: bytearray | memoryview
+    max_timestamp: int
+    append_time_ms: int
+
+
+def validate(log: "PartitionLog", data: bytearray | memoryview, origin: AppendOrigin, now_ms: int) -> _Validated:
+    view = BatchView(data)
+    view.check()
+    if log.config.is_append_time:
+        set_append_time(data, 0, now_ms)
+        return _Validated(view, data, now_ms, now_ms)
+    return _Validated(view, data, view.max_timestamp, NO_TIMESTAMP)
+
+
+def append_as_leader(
+    log: "PartitionLog",
+    data: bytearray | memoryview,
+    leader_epoch: int,
+    origin: AppendOrigin,
+    transaction_version: int,
+    verified_by: VerificationState | None,
+) -> AppendInfo:
+    """See `PartitionLog.append_as_leader`."""
+    if log.write_barrier is not None:
+        raise log.write_barrier
+    if origin is AppendOrigin.RAFT_LEADER:
+        return _append_given(log, data, leader_epoch, origin)
+    config = log.config
+    now_ms = log.clock.now_ms()
+    batch = validate(log, data, origin, now_ms)
+    append_time_ms = batch.append_time_ms
+    view, data = batch.view, batch.data
+    first_offset = log.log_end_offset
+    last_offset = first_offset + view.last_offset_delta
+    producers: ProducerAppend | None = None
+    if view.producer_id >= 0:
+        producers = log.producers.begin(
+            origin,
+            transaction_version=transaction_version,
+            verify=log.options.verify_transactions,
+            verified_by=verified_by,
+        )
+        duplicate = producers.add(view, first_offset, append_time_ms if append_time_ms >= 0 else None)
+        if duplicate is not None:
+            return AppendInfo(
+                duplicate.first_offset,
+                duplicate.last_offset,
+                duplicate.timestamp_ms,  # as Kafka answers, also where records keep their producer's timestamps
+                log.log_start_offset,
+                True,
+                False,
+                0,
+            )
+    try:
+        segment = _segment_for(log, len(data), batch.max_timestamp, first_offset, last_offset, now_ms)
+        set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
+        segment.append(data, first_offset, last_offset, batch.max_timestamp)
+        _appended(log, segment, last_offset + 1, producers)
+    except OSError as error:
+        raise log.fail(error) from error
+    if leader_epoch >= 0:
+        log.epochs.assign(leader_epoch, first_offset)
+    flush_needed = log.log_end_offset - log.recovery_point >= config.flush_messages
+    return AppendInfo(first_offset, last_offset, append_time_ms, log.log_start_offset, False, flush_needed, len(data))
+
+
+def _segment_for(
+    log: "PartitionLog", size_bytes: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int
+) -> Segment:
+    """The segment that takes `size_bytes` more; a new one if the active one is full or old."""
+    config = log.config
+    if size_bytes > config.segment_bytes:
+        raise KafkaError(
+            ErrorCode.RECORD_LIST_TOO_LARGE,
+            f"{size_bytes} bytes cannot be appended to {log.partition}: segment.bytes is {config.segment_bytes}. "
+            "Send smaller batches or raise it",
+        )
+    segment = log.segments.active
+    if segment.should_roll(config, size_bytes, max_timestamp, last_offset, now_ms):
+        return roll(log, first_offset)
+    return segment
+
+
+def _appended(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend | None) -> None:
+    """The bytes are in the file: move the log's end, then what depends on it."""
+    log.log_end_offset = end_offset
+    if producers is None:
+        log.producers.advance(end_offset)
+        return
+    for ended in log.producers.apply(producers, end_offset):
+        if ended.aborted:
+            segment.txn_index.append(
+                AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)
+            )
+
+
+# -- as follower
+
+
+def append_as_follower(log: "PartitionLog", data: Buffer, leader_epoch: int) -> AppendInfo:
+    """See `PartitionLog.append_as_follower`."""
+    if log.write_barrier is not None:
+        raise log.write_barrier
+    return _append_given(log, data, leader_epoch, AppendOrigin.REPLICATION)
+
+
+def _append_given(log: "PartitionLog", data: Buffer, leader_epoch: int, origin: AppendOrigin) -> AppendInfo:
+    """Append batches that have their offsets and epochs."""
+    views, size_bytes = _whole_batches(log, data, leader_epoch, origin)
+    if not views:
+        return AppendInfo(-1, -1, NO_TIMESTAMP, log.log_start_offset, False, False, 0)
+    first_offset, last_offset = views[0].base_offset, views[-1].last_offset
+    if first_offset < log.log_end_offset:
+        raise UnexpectedAppendOffset(
+            f"batches with offsets {first_offset} up to {last_offset} cannot be appended to {log.partition}, which ends at "
+            f"{log.log_end_offset}: truncate it first",
+            first_offset,
+            last_offset,
+        )
+    producers = log.producers.begin(origin) if any(view.producer_id >= 0 for view in views) else None
+    if producers is not None:
+        for view in views:
+            producers.add(view, view.base_offset)
+    max_timestamp = max(view.max_timestamp for view in views)
+    try:
+        segment = _segment_for(log, size_bytes, max_timestamp, first_offset, last_offset, log.clock.now_ms())
+        segment.append_batches(data if size_bytes == len(data) else memoryview(data)[:size_bytes], views)
+        _appended(log, segment, last_offset + 1, producers)
+    except OSError as error:
+        raise log.fail(error) from error
+    for view in views:
+        if view.leader_epoch >= 0:
+            log.epochs.assign(view.leader_epoch, view.base_offset)
+    flush_needed = log.log_end_offset - log.recovery_point >= log.config.flush_messages
+    return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, flush_needed, size_bytes)
+
+
+def _whole_batches(log: "PartitionLog", data: Buffer, leader_epoch: int, origin: AppendOrigin) -> tuple[list[BatchView], int]:
+    """The batches of `data` to be appended, each checked, and how many bytes they have together.
+
+    A fetch answer may end in the middle of a batch: that one is left out. So is everything from a batch of a later epoch on:
+    the partition has a new leader, of which this replica does not know yet.
+    """
+    views: list[BatchView] = []
+    position, last_offset = 0, -1
+    end = len(data)
+    while end - position >= HEADER_SIZE:
+        view = BatchView(data, position)
+        if LOG_OVERHEAD + view.batch_length > end - position and view.batch_length >= 0 and view.magic == 2:
+            break
+        try:
+            view.check()
+        except CorruptRecords as error:
+            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.partition} got damaged records: {error}") from error
+        if origin is AppendOrigin.RAFT_LEADER and view.leader_epoch != leader_epoch:
+            raise KafkaError(
+                ErrorCode.INVALID_RECORD,
+                f"a batch for {log.partition} has leader epoch {view.leader_epoch} where {leader_epoch} is in force",
+            )
+        if origin is AppendOrigin.REPLICATION and view.leader_epoch > leader_epoch:
+            logger.info(
+                "%s: left out batches from epoch %d, the epoch here is %d", log.partition, view.leader_epoch, leader_epoch
+            )
+            break
+        if view.base_offset <= last_offset or view.last_offset_delta < 0:
+            raise KafkaError(
+                ErrorCode.CORRUPT_MESSAGE,
+                f"batches for {log.partition} are out of order: offset {view.base_offset} comes after {last_offset}",
+            )
+        views.append(view)
+        last_offset = view.last_offset
+        position += LOG_OVERHEAD + view.batch_length
+    return views, position

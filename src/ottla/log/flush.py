@@ -1,0 +1,75 @@
+"""Making a log safe from power loss, in the order that recovery relies on.
+
+Before the recovery point may pass an offset, all of this is on the device: the records and indexes of every segment below it,
+the names of their files, the snapshots written at rolls, and the leader epochs that begin below it. Only then does it move,
+and only if nothing was truncated meanwhile.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.errors import OttlaError
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
+
+logger = logging.getLogger("ottla.log")
+
+
+async def flush(log: "PartitionLog", up_to_offset: int | None) -> int:
+    """See `PartitionLog.flush`. Flushes may overlap: each moves the recovery point only forward."""
+    log.check_usable()
+    target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
+    if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
+        log.flush_wanted_up_to = None
+    if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
+        return log.recovery_point
+    truncations = log.truncations
+    try:
+        await _sync_all(log, target)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    if truncations == log.truncations:
+        log.recovery_point = max(log.recovery_point, target)
+        log.last_flush_s = log.clock.monotonic_s()
+    return log.recovery_point
+
+
+async def _sync_all(log: "PartitionLog", target: int) -> None:
+    for segment in log.segments.between(log.recovery_point, target):
+        if segment not in log.segments:
+            continue  # deleted while we waited
+        await segment.sync()
+        if segment is not log.segments.active:
+            segment.release_indexes()
+    offsets, log.snapshots_unsynced = log.snapshots_unsynced, []
+    for offset in offsets:
+        if offset in log.snapshots.offsets:
+            await log.snapshots.sync(offset)
+    if log.names_unsynced:
+        log.names_unsynced = False
+        await log.disk.sync_directory(log.folder)
+    await log.epochs.flush()
+
+
+async def close(log: "PartitionLog") -> None:
+    """See `PartitionLog.close`. Once it has returned, everything a clean start needs is on the device."""
+    log.check_usable()
+    log.write_barrier = LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")
+    try:
+        log.segments.active.finish()
+        if log.snapshots.write(log.producers) is not None:
+            log.snapshots_unsynced.append(log.producers.map_end_offset)
+        await _sync_all(log, log.log_end_offset)
+        await log.segments.active.sync()
+        log.recovery_point = log.log_end_offset
+        for segment in log.segments:
+            segment.close()
+    except OSError as error:
+        raise log.fail(error) from error
+    log.failure = log.write_barrier
+
+
+class LogClosed(OttlaError):
+    """The log was closed by its owner."""

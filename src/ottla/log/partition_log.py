@@ -1,0 +1,334 @@
+"""The log of one partition: its state, and the door to everything that is done with it.
+
+Owns the folder `topic-N` below a log directory: segments, producer snapshots and the leader epochs. What is done lies in the
+files beside this one, as functions over the log: `append.py`, `read.py`, `roll.py`, `flush.py`, `truncate.py`, `deletion.py`,
+`loading.py`. Offsets it keeps, in order: log start ≤ last stable ≤ high watermark ≤ log end; recovery point ≤ log end.
+
+Loop rules. One event loop owns a log. Appending, reading and rolling are plain calls that go to the page cache. What waits
+for the device is awaited: `flush`, `truncate_to`, `delete_segments`, `replace_segments`, `delete_due_files`, `close`. The log
+starts no task and sets no timer; instead it tells its owner what is due:
+
+- `AppendInfo.flush_needed`: flush.messages is reached; await `flush()` before the append is acknowledged.
+- `flush_wanted_up_to`: a segment was rolled; `flush(that offset)` soon, in the background.
+- `flush_deadline_s`: when flush.ms will be over. `deletion_deadline_s`: when the next files may go. Both are monotonic.
+
+The recovery point is for the owner to write down, after `flush` and after `truncate_to` has returned. A truncation lowers it:
+it must be on disk before anything is appended again, or a power loss could leave torn records that recovery does not look at.
+
+An `OSError` becomes `LogDirectoryFailed`, and from then on the log refuses everything with it: who knows what is on the disk.
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from ottla.config.topic import LogConfig
+from ottla.env import Buffer, Clock, Disk
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log import append, deletion, flush, read, roll, truncate
+from ottla.log.append import AppendInfo
+from ottla.log.deletion import PendingDeletion
+from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
+from ottla.log.origin import AppendOrigin
+from ottla.log.producer_snapshot import ProducerSnapshots
+from ottla.log.producer_state import ProducerState
+from ottla.log.read import Isolation, ReadInfo
+from ottla.log.segment import Segment
+from ottla.log.segments import Segments
+from ottla.log.time_lookup import TimedOffset
+from ottla.log.txn_index import AbortedTxn
+from ottla.log.verification import VerificationState
+
+DAY_MS = 86_400_000
+
+
+def no_jitter(_below: int) -> int:
+    return 0
+
+
+@dataclass(frozen=True, slots=True)
+class LogOptions:
+    """What a log needs to know of its node rather than of its topic."""
+
+    producer_expiration_ms: int = DAY_MS
+    """producer.id.expiration.ms"""
+    verify_transactions: bool = False
+    """transaction.partition.verification.enable: a transaction's first batch needs its coordinator's word."""
+    jitter: Callable[[int], int] = no_jitter
+    """A random number from 0 up to, not including, its argument; spreads rolls by segment.jitter.ms."""
+
+
+@dataclass(slots=True)
+class LogParts:
+    """What loading hands to a new log."""
+
+    segments: Segments
+    epochs: LeaderEpochs
+    producers: ProducerState
+    snapshots: ProducerSnapshots
+    log_start_offset: int
+    log_end_offset: int
+    recovery_point: int
+
+
+class PartitionLog:
+    """The log of one partition. Get one from `ottla.log.loading.load_log`."""
+
+    __slots__ = (
+        "bound_places",
+        "clock",
+        "config",
+        "disk",
+        "epochs",
+        "failure",
+        "flush_wanted_up_to",
+        "folder",
+        "high_watermark",
+        "last_flush_s",
+        "log_end_offset",
+        "log_start_offset",
+        "names_unsynced",
+        "options",
+        "partition",
+        "pending_deletions",
+        "producers",
+        "recovery_point",
+        "reshaping",
+        "segments",
+        "snapshots",
+        "snapshots_unsynced",
+        "truncations",
+        "write_barrier",
+    )
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        folder: str,
+        partition: TopicPartition,
+        config: LogConfig,
+        options: LogOptions,
+        parts: LogParts,
+    ) -> None:
+        self.disk = disk
+        self.clock = clock
+        self.folder = folder
+        self.partition = partition
+        self.config = config
+        self.options = options
+        self.segments = parts.segments
+        self.epochs = parts.epochs
+        self.producers = parts.producers
+        self.snapshots = parts.snapshots
+        self.log_start_offset = parts.log_start_offset
+        self.log_end_offset = parts.log_end_offset
+        self.high_watermark = parts.log_start_offset
+        self.recovery_point = parts.recovery_point
+        self.last_flush_s = clock.monotonic_s()
+        self.flush_wanted_up_to: int | None = None
+        self.names_unsynced = True
+        self.snapshots_unsynced: list[int] = []
+        self.pending_deletions: list[PendingDeletion] = []
+        self.truncations = 0
+        """How often records have been cut off; a flush that was under way meanwhile must not move the recovery point."""
+        self.bound_places: dict[int, tuple[int, int]] = {}
+        """Offsets that bound reads → (base offset of the segment, position in it), so that they are looked up once."""
+        self.reshaping = asyncio.Lock()
+        """Held by whoever takes segments away or puts others in their place: one at a time."""
+        self.failure: OttlaError | None = None
+        """Why nothing works any more."""
+        self.write_barrier: OttlaError | None = None
+        """Why nothing may be appended now."""
+        self.producers.on_high_watermark(self.high_watermark)
+
+    def __repr__(self) -> str:
+        return (
+            f"PartitionLog({self.partition}, start={self.log_start_offset}, high_watermark={self.high_watermark}, "
+            f"end={self.log_end_offset}, segments={len(self.segments)})"
+        )
+
+    # -- what it holds
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segments.size_bytes
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Up to where readers of committed records may go."""
+        return self.producers.last_stable_offset(self.high_watermark, self.log_start_offset)
+
+    @property
+    def latest_epoch(self) -> int | None:
+        """The newest leader epoch the log knows."""
+        return self.epochs.latest
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
+        """(epoch, end offset) of the largest epoch at or below `epoch`; None if the log cannot tell."""
+        found, end_offset = self.epochs.end_offset_for(epoch, self.log_end_offset)
+        return None if end_offset == NO_OFFSET else (found, end_offset)
+
+    def assign_epoch(self, epoch: int, start_offset: int) -> None:
+        """A leader's reign begins, perhaps before its first record."""
+        self.epochs.assign(epoch, start_offset)
+
+    # -- appending
+
+    def append_as_leader(
+        self,
+        data: bytearray | memoryview,
+        leader_epoch: int,
+        origin: AppendOrigin = AppendOrigin.CLIENT,
+        *,
+        transaction_version: int = 0,
+        verified_by: VerificationState | None = None,
+    ) -> AppendInfo:
+        """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
+
+        `KafkaError` with the code for the producer where it is refused; the log is then as it was.
+        """
+        return append.append_as_leader(self, data, leader_epoch, origin, transaction_version, verified_by)
+
+    def append_as_follower(self, data: Buffer, leader_epoch: int) -> AppendInfo:
+        """Append batches as the leader of `leader_epoch` sent them, offsets and all. A torn last batch is left out."""
+        return append.append_as_follower(self, data, leader_epoch)
+
+    def roll(self) -> Segment:
+        """Begin a new segment at the log's end, unless the active one is empty."""
+        return roll.roll(self)
+
+    # -- reading
+
+    def read(
+        self, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one_batch: bool = True
+    ) -> ReadInfo:
+        """Up to `max_bytes` from the batch that holds `offset`. `KafkaError` OFFSET_OUT_OF_RANGE for one the log does not have.
+
+        The last batch may be cut in the middle; with `min_one_batch` the first one never is.
+        """
+        return read.read(self, offset, max_bytes, isolation, min_one_batch)
+
+    def aborted_transactions(self, start_offset: int, upper_offset: int) -> list[AbortedTxn]:
+        """The aborted transactions with records in [start_offset, upper_offset)."""
+        return read.aborted_transactions(self, start_offset, upper_offset)
+
+    def offset_for_time(self, timestamp: int) -> TimedOffset | None:
+        """The first record not older than `timestamp`, or None."""
+        return read.offset_for_time(self, timestamp)
+
+    def earliest_offset(self) -> TimedOffset:
+        return read.earliest_offset(self)
+
+    def latest_offset(self) -> TimedOffset:
+        return read.latest_offset(self)
+
+    def max_timestamp_offset(self) -> TimedOffset | None:
+        """The first record with the largest timestamp of all."""
+        return read.max_timestamp_offset(self)
+
+    # -- watermarks
+
+    def update_high_watermark(self, offset: int) -> int:
+        """Set the high watermark, kept within the log; returns what it is now. May go back, as after a truncation."""
+        self._set_high_watermark(max(self.log_start_offset, min(offset, self.log_end_offset)))
+        return self.high_watermark
+
+    def increment_high_watermark(self, offset: int) -> bool:
+        """Raise the high watermark to `offset`; True if that was news. It never goes back this way."""
+        if offset > self.log_end_offset:
+            raise BrokenInvariant(f"{self.partition}: high watermark {offset} lies past the log's end {self.log_end_offset}")
+        if offset <= self.high_watermark:
+            return False
+        self._set_high_watermark(offset)
+        return True
+
+    def _set_high_watermark(self, offset: int) -> None:
+        self.high_watermark = offset
+        self.producers.on_high_watermark(offset)
+
+    def delete_records(self, offset: int) -> bool:
+        """Let the log begin at `offset`: what lies before is no longer read, and its segments may be deleted. True if news.
+
+        `KafkaError` OFFSET_OUT_OF_RANGE past the high watermark: nobody may delete what is not yet safe on the replicas.
+        """
+        self.check_usable()
+        if offset > self.high_watermark:
+            raise KafkaError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"records of {self.partition} cannot be deleted up to offset {offset}: the high watermark is "
+                f"{self.high_watermark}. Ask for an offset up to that",
+            )
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset = offset
+        self.recovery_point = max(self.recovery_point, offset)
+        self.epochs.truncate_from_start(offset)
+        self.producers.on_log_start(offset)
+        return True
+
+    # -- flushing
+
+    @property
+    def flush_deadline_s(self) -> float | None:
+        """When (monotonic) the records that are not yet flushed will have waited for flush.ms; None if there are none."""
+        if self.recovery_point >= self.log_end_offset:
+            return None
+        return self.last_flush_s + self.config.flush_ms / 1000
+
+    async def flush(self, up_to_offset: int | None = None) -> int:
+        """Make everything below `up_to_offset` (default: the log's end) safe from a power loss; returns the recovery point."""
+        return await flush.flush(self, up_to_offset)
+
+    # -- shortening
+
+    async def truncate_to(self, offset: int) -> bool:
+        """Cut the log so that it ends at `offset` or at the batch that holds it; False if it ends before already."""
+        return await truncate.truncate_to(self, offset)
+
+    async def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
+        """Drop every record; the next one gets `offset`."""
+        await truncate.truncate_fully_and_start_at(self, offset, log_start_offset)
+
+    async def delete_segments(self, segments: Sequence[Segment]) -> int:
+        """Drop the oldest segments, in order, from the log's start; returns how many. Retention says which."""
+        return await deletion.delete_segments(self, segments)
+
+    async def replace_segments(self, new: Iterable[Segment], old: Iterable[Segment]) -> None:
+        """Put the segments that compaction wrote (`.cleaned`) in the place of those they were made of, safe when killed."""
+        await deletion.replace_segments(self, list(new), list(old))
+
+    @property
+    def deletion_deadline_s(self) -> float | None:
+        """When (monotonic) the next files whose deletion was put off may go."""
+        return min((pending.deadline_s for pending in self.pending_deletions), default=None)
+
+    async def delete_due_files(self) -> int:
+        """Remove the files whose file.delete.delay.ms is over; returns how many segments that were."""
+        return await deletion.delete_due_files(self)
+
+    # -- ends
+
+    async def close(self) -> None:
+        """Flush, write a producer snapshot, complete the indexes and close. Nothing works afterwards."""
+        await flush.close(self)
+
+    def fail(self, error: OSError) -> LogDirectoryFailed:
+        """Note that the disk has failed; returns what to raise."""
+        directory = self.folder.rpartition("/")[0]
+        failure = LogDirectoryFailed(directory, error)
+        if self.failure is None:
+            self.failure = self.write_barrier = failure
+            for segment in self.segments:
+                segment.abandon()
+        return failure
+
+    def check_usable(self) -> None:
+        if self.failure is not None:
+            raise self.failure
+
+    def check_writable(self) -> None:
+        if self.write_barrier is not None:
+            raise self.write_barrier

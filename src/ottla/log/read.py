@@ -1,0 +1,209 @@
+"""Reading a partition log: ranges by offset, offsets by time, aborted transactions.
+
+A read ends at a bound: the log's end for replicas, the high watermark for consumers, the last stable offset for consumers of
+committed records. Where the bound lies in its segment is looked up once and remembered until it moves.
+"""
+
+from enum import Enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.env import FileRange
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.log.segment import Segment
+from ottla.log.time_lookup import TimedOffset, find_by_time, find_max_timestamp
+from ottla.log.txn_index import AbortedTxn
+from ottla.records.batch import NO_LEADER_EPOCH, NO_TIMESTAMP
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
+
+BOUND_PLACES_MAX = 8
+
+
+class Isolation(Enum):
+    """How far a reader may go."""
+
+    LOG_END = "log end"
+    HIGH_WATERMARK = "high watermark"
+    COMMITTED = "committed"
+
+
+class ReadInfo(NamedTuple):
+    """What a read found, and how the log stood then."""
+
+    records: FileRange | None
+    """Whole batches, the first of which holds the wanted offset; the last may be cut. None if there is nothing to read."""
+    offset: int
+    segment_base_offset: int
+    position: int
+    log_start_offset: int
+    log_end_offset: int
+    high_watermark: int
+    last_stable_offset: int
+    first_batch_incomplete: bool
+    aborted: list[AbortedTxn] | None
+    """With `Isolation.COMMITTED`: the aborted transactions whose records a consumer must pass over."""
+
+
+def read(log: "PartitionLog", offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool) -> ReadInfo:
+    """See `PartitionLog.read`."""
+    log.check_usable()
+    if not log.log_start_offset <= offset <= log.log_end_offset:
+        raise KafkaError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {log.partition} is not there: the log has offsets {log.log_start_offset} up to "
+            f"{log.log_end_offset}. Go on from its start or its end",
+        )
+    try:
+        if isolation is Isolation.LOG_END:
+            bound = log.log_end_offset
+        elif isolation is Isolation.HIGH_WATERMARK:
+            bound = log.high_watermark
+        else:
+            bound = log.last_stable_offset
+        if offset >= bound:
+            base_offset, position = _place_of(log, offset)
+            return _info(log, None, offset, base_offset, position, False, [] if isolation is Isolation.COMMITTED else None)
+        return _read_below(log, offset, max_bytes, bound, isolation, min_one_batch)
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def _read_below(
+    log: "PartitionLog", offset: int, max_bytes: int, bound: int, isolation: Isolation, min_one_batch: bool
+) -> ReadInfo:
+    """Read from the segment that holds `offset`, or the first after it that has anything."""
+    bound_base, bound_position = _place_of(log, bound)
+    segment = log.segments.floor(offset) or log.segments.first
+    while True:
+        if segment.base_offset < bound_base:
+            max_position: int | None = segment.size
+        else:
+            max_position = bound_position if segment.base_offset == bound_base else None
+        found = segment.read(offset, max_bytes, max_position, min_one_batch)
+        if found is not None:
+            aborted = None
+            if isolation is Isolation.COMMITTED:
+                aborted = _aborted_in(log, segment, offset, found.range) if found.range is not None else []
+            position = found.place.position
+            return _info(log, found.range, offset, segment.base_offset, position, found.first_batch_incomplete, aborted)
+        above = log.segments.above(segment.base_offset)
+        if above is None:
+            # Everything from `offset` on has been compacted away.
+            aborted = [] if isolation is Isolation.COMMITTED else None
+            return _info(log, None, offset, segment.base_offset, segment.size, False, aborted)
+        segment = above
+
+
+def _info(
+    log: "PartitionLog",
+    records: FileRange | None,
+    offset: int,
+    base_offset: int,
+    position: int,
+    incomplete: bool,
+    aborted: list[AbortedTxn] | None,
+) -> ReadInfo:
+    return ReadInfo(
+        records,
+        offset,
+        base_offset,
+        position,
+        log.log_start_offset,
+        log.log_end_offset,
+        log.high_watermark,
+        log.last_stable_offset,
+        incomplete,
+        aborted,
+    )
+
+
+def _place_of(log: "PartitionLog", offset: int) -> tuple[int, int]:
+    """(base offset of the segment, position in it) of the first batch that ends at or after `offset`."""
+    if offset >= log.log_end_offset:
+        active = log.segments.active
+        return active.base_offset, active.size
+    places = log.bound_places
+    place = places.get(offset)
+    if place is None:
+        if len(places) >= BOUND_PLACES_MAX:
+            places.clear()
+        place = places[offset] = _find_place(log, offset)
+    return place
+
+
+def _find_place(log: "PartitionLog", offset: int) -> tuple[int, int]:
+    for segment in log.segments.all_from(offset):
+        found = segment.find(offset)
+        if found is not None:
+            return segment.base_offset, found.position
+    active = log.segments.active
+    return active.base_offset, active.size
+
+
+# -- aborted transactions
+
+
+def _aborted_in(log: "PartitionLog", segment: Segment, offset: int, records: FileRange) -> list[AbortedTxn]:
+    """The aborted transactions for a range: up to the index entry after its end, as exact as the index is."""
+    upper = segment.offset_index.offset_at_or_after(records.position + records.length)
+    if upper is None:
+        above = log.segments.above(segment.base_offset)
+        upper = above.base_offset if above is not None else log.log_end_offset
+    return _collect(log, segment, offset, upper)
+
+
+def aborted_transactions(log: "PartitionLog", start_offset: int, upper_offset: int) -> list[AbortedTxn]:
+    """See `PartitionLog.aborted_transactions`."""
+    log.check_usable()
+    try:
+        segment = log.segments.floor(start_offset) or log.segments.first
+        return _collect(log, segment, start_offset, upper_offset)
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def _collect(log: "PartitionLog", segment: Segment, start_offset: int, upper_offset: int) -> list[AbortedTxn]:
+    found: list[AbortedTxn] = []
+    for each in log.segments.all_from(segment.base_offset):
+        if each.txn_index.collect(start_offset, upper_offset, found):
+            break
+    return found
+
+
+# -- offsets by time
+
+
+def offset_for_time(log: "PartitionLog", timestamp: int) -> TimedOffset | None:
+    """See `PartitionLog.offset_for_time`."""
+    log.check_usable()
+    try:
+        for segment in log.segments:
+            if segment.largest_timestamp >= timestamp:
+                return find_by_time(segment, timestamp, log.log_start_offset)
+        return None
+    except OSError as error:
+        raise log.fail(error) from error
+
+
+def earliest_offset(log: "PartitionLog") -> TimedOffset:
+    """The log's start, with the epoch it was written in if that is known."""
+    entry = log.epochs.earliest_entry
+    known = entry is not None and entry[1] <= log.log_start_offset
+    return TimedOffset(NO_TIMESTAMP, log.log_start_offset, entry[0] if known and entry is not None else NO_LEADER_EPOCH)
+
+
+def latest_offset(log: "PartitionLog") -> TimedOffset:
+    """The log's end, with the newest epoch."""
+    latest = log.epochs.latest
+    return TimedOffset(NO_TIMESTAMP, log.log_end_offset, NO_LEADER_EPOCH if latest is None else latest)
+
+
+def max_timestamp_offset(log: "PartitionLog") -> TimedOffset | None:
+    """See `PartitionLog.max_timestamp_offset`."""
+    log.check_usable()
+    try:
+        return find_max_timestamp(max(log.segments, key=lambda segment: segment.max_timestamp))
+    except OSError as error:
+        raise log.fail(error) from error

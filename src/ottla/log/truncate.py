@@ -1,0 +1,121 @@
+"""Cutting records off a log's end.
+
+A follower does this when its leader has other records. The order is one that leaves no gap when killed half-way: the segments
+above go first, the highest of them first of all, and the records of the last one are cut when all those are renamed. In
+memory the log is shortened at once; until the files have followed, nothing may be appended.
+
+The producers are worked out aside and put in place whole: from the newest snapshot that is left, and the records after it.
+"""
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.errors import BrokenInvariant
+from ottla.log.deletion import retire
+from ottla.log.producer_loading import rebuild_producers
+from ottla.log.roll import new_segment
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
+
+logger = logging.getLogger("ottla.log")
+
+
+async def truncate_to(log: "PartitionLog", offset: int) -> bool:
+    """See `PartitionLog.truncate_to`."""
+    if offset < 0:
+        raise BrokenInvariant(f"{log.partition} cannot be truncated to offset {offset}")
+    async with log.reshaping:
+        log.check_writable()
+        if offset >= log.log_end_offset:
+            # An epoch may have begun here without a single record, and another leader may have won since.
+            log.epochs.truncate_from_end(log.log_end_offset)
+            await _flush_epochs(log)
+            return False
+        if offset < log.segments.first.base_offset:
+            await _start_anew(log, offset, offset)
+            return True
+        await _cut(log, offset)
+        return True
+
+
+async def truncate_fully_and_start_at(log: "PartitionLog", offset: int, log_start_offset: int | None) -> None:
+    """See `PartitionLog.truncate_fully_and_start_at`."""
+    async with log.reshaping:
+        log.check_writable()
+        await _start_anew(log, offset, offset if log_start_offset is None else log_start_offset)
+
+
+async def _cut(log: "PartitionLog", offset: int) -> None:
+    logger.info("%s: truncating from %d to %d", log.partition, log.log_end_offset, offset)
+    log.write_barrier = BrokenInvariant(f"{log.partition} was written to while it was being truncated")
+    try:
+        above = [segment for segment in log.segments if segment.base_offset > offset]
+        for segment in above:
+            log.segments.remove(segment)
+        active = log.segments.active
+        place = active.find(offset)
+        end_offset = offset if place is None else min(offset, place.base_offset)
+        _shorten(log, end_offset)
+        log.log_start_offset = min(end_offset, log.log_start_offset)
+        await retire(log, reversed(above))
+        active.activate()
+        active.truncate_to(offset, log.clock.now_ms())
+        await active.sync()
+        log.producers = await rebuild_producers(
+            log.segments,
+            log.snapshots,
+            partition=str(log.partition),
+            log_start_offset=log.log_start_offset,
+            end_offset=end_offset,
+            now_ms=log.clock.now_ms(),
+            expiration_ms=log.options.producer_expiration_ms,
+        )
+        log.producers.on_high_watermark(log.high_watermark)
+        await log.epochs.flush()
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    log.write_barrier = None
+
+
+def _shorten(log: "PartitionLog", end_offset: int) -> None:
+    log.truncations += 1
+    log.log_end_offset = end_offset
+    log.high_watermark = min(log.high_watermark, end_offset)
+    log.recovery_point = min(log.recovery_point, end_offset)
+    log.epochs.truncate_from_end(end_offset)
+    log.flush_wanted_up_to = None
+    log.bound_places.clear()
+
+
+async def _start_anew(log: "PartitionLog", offset: int, log_start_offset: int) -> None:
+    logger.info("%s: dropping all records up to %d; the log starts again at %d", log.partition, log.log_end_offset, offset)
+    log.write_barrier = BrokenInvariant(f"{log.partition} was written to while it was being truncated")
+    try:
+        dropped = list(log.segments)
+        # The new segment may have the name of an old one, so all old names go first. Readers have the old handles.
+        await retire(log, reversed(dropped))
+        segment = new_segment(log, offset)
+        for old in dropped:
+            log.segments.remove(old)
+        log.segments.add(segment)
+        _shorten(log, offset)
+        log.log_start_offset = log_start_offset
+        log.high_watermark = offset
+        log.epochs.clear()
+        await log.snapshots.remove(log.snapshots.offsets)
+        log.producers.reset(offset)
+        await log.epochs.flush()
+        await log.disk.sync_directory(log.folder)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    log.write_barrier = None
+
+
+async def _flush_epochs(log: "PartitionLog") -> None:
+    try:
+        await log.epochs.flush()
+    except OSError as error:
+        raise log.fail(error) from error
