@@ -5,6 +5,7 @@ Made once per test run (also with several pytest workers) by java/FillTopics.jav
     stopped/    the directory after a clean shutdown
     crashed/    the same as it lay on disk a moment before, with the server still running: no clean-shutdown mark, stale
                 checkpoints, indexes preallocated and padded with zeros
+    recovered/  `crashed` after Apache Kafka itself was started on it, recovered it and was stopped
 
 Whoever opens a log for writing works on a copy (`LogsFromApache.copy`).
 """
@@ -67,10 +68,11 @@ class SeenTopic:
 
 @dataclass(frozen=True, slots=True)
 class LogsFromApache:
-    """The two directories and what is in them."""
+    """The directories and what is in them."""
 
     stopped: Path
     crashed: Path
+    recovered: Path
     seen: dict[str, SeenTopic]
 
     def copy(self, topic: str, into: Path, *, crashed: bool = False) -> Path:
@@ -91,15 +93,15 @@ def make_logs(kafka: ApacheKafka, folder: Path) -> LogsFromApache:
         if not seen_path.exists():
             failed.write_text("it was interrupted")
             try:
-                _write_logs(kafka, folder / "stopped", folder / "crashed", seen_path)
+                _write_logs(kafka, folder / "stopped", folder / "crashed", folder / "recovered", seen_path)
             except Exception as error:
                 failed.write_text(str(error))
                 raise
             failed.unlink()
-    return LogsFromApache(folder / "stopped", folder / "crashed", read_seen(seen_path))
+    return LogsFromApache(folder / "stopped", folder / "crashed", folder / "recovered", read_seen(seen_path))
 
 
-def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, seen_path: Path) -> None:
+def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, recovered: Path, seen_path: Path) -> None:
     with kafka.start_server(SETTINGS, data_dir=stopped) as server:
         kafka.run_java("FillTopics.java", server.bootstrap, "first")
         _await_cleaned(server)
@@ -108,6 +110,8 @@ def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, seen_path: Pat
         _await_cleaned(server)
         told = kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
         shutil.copytree(stopped, crashed)
+    shutil.copytree(crashed, recovered)
+    kafka.start_server(SETTINGS, data_dir=recovered).stop()
     seen_path.with_suffix(".part").write_text(told.stdout)
     seen_path.with_suffix(".part").rename(seen_path)
 

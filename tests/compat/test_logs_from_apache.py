@@ -1,0 +1,191 @@
+"""Whole partition logs that Apache Kafka wrote, opened with Ottla: after a clean stop, and as a crash leaves them.
+
+What Apache's consumer and admin client saw is what must be found. Producers that Apache dropped because their records are years
+old are kept by a clock of that time, so that they can be compared at all.
+"""
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests.support.apache_logs import COMPACTED_TOPICS, TOPICS, LogsFromApache, SeenRecord, SeenTopic
+from tests.support.log_reading import consume
+
+from ottla.config.topic import LogConfig
+from ottla.env.real import RealDisk
+from ottla.ids import TopicPartition
+from ottla.log.checkpoint import OffsetCheckpoint, parse_epochs
+from ottla.log.loading import LoadReport, load_log
+from ottla.log.partition_log import PartitionLog
+from ottla.log.read import Isolation
+from ottla.sim.clock import ManualClock
+
+START_MS = 1_700_000_000_000
+
+
+def config_of(topic: str) -> LogConfig:
+    return LogConfig(
+        index_interval_bytes=512,
+        segment_bytes=2000 if topic == "compacted-expired" else 8192,
+        segment_index_bytes=65536,
+        retention_ms=-1,
+        cleanup_policy=("compact",) if topic in COMPACTED_TOPICS else ("delete",),
+        message_timestamp_type="LogAppendTime" if topic == "append-time" else "CreateTime",
+    )
+
+
+def checkpoint(directory: Path, name: str, topic: str) -> int:
+    return OffsetCheckpoint(RealDisk(), str(directory / name)).read().get(TopicPartition(topic, 0), 0)
+
+
+async def opened(logs: LogsFromApache, topic: str, into: Path, crashed: bool) -> tuple[PartitionLog, LoadReport]:
+    folder = logs.copy(topic, into, crashed=crashed)
+    directory = logs.crashed if crashed else logs.stopped
+    log, report = await load_log(
+        RealDisk(),
+        ManualClock(START_MS),
+        str(folder),
+        config_of(topic),
+        recovery_point=checkpoint(directory, "recovery-point-offset-checkpoint", topic),
+        log_start_offset=checkpoint(directory, "log-start-offset-checkpoint", topic),
+        clean_shutdown=not crashed,
+    )
+    log.update_high_watermark(log.log_end_offset)
+    return log, report
+
+
+def seen_by(log: PartitionLog, isolation: Isolation) -> list[SeenRecord]:
+    return [
+        SeenRecord(
+            record.offset, record.timestamp, batch.is_append_time, batch.leader_epoch, record.key, record.value, record.headers
+        )
+        for batch, record in consume(log, isolation)
+        if not batch.is_control
+    ]
+
+
+OpenedTest = Callable[[PartitionLog, LoadReport, SeenTopic], None]
+
+
+def check_opened(logs: LogsFromApache, topic: str, into: Path, crashed: bool, check: OpenedTest) -> None:
+    async def run() -> None:
+        log, report = await opened(logs, topic, into, crashed)
+        check(log, report, logs.seen[topic])
+        await log.close()
+
+    asyncio.run(run())
+
+
+both_ends = pytest.mark.parametrize("crashed", [False, True], ids=["stopped", "crashed"])
+every_topic = pytest.mark.parametrize("topic", TOPICS)
+
+
+@both_ends
+@every_topic
+def test_records_and_offsets_are_those_apache_sees(
+    logs_from_apache: LogsFromApache, topic: str, crashed: bool, tmp_path: Path
+) -> None:
+    def check(log: PartitionLog, report: LoadReport, seen: SeenTopic) -> None:
+        assert report.bytes_cut == 0
+        assert log.log_end_offset == seen.end
+        if crashed:  # Apache wrote down the first delete-records only
+            assert log.log_start_offset <= seen.beginning
+            log.delete_records(seen.beginning)
+        assert log.log_start_offset == seen.beginning
+        assert log.last_stable_offset == seen.last_stable
+        assert seen_by(log, Isolation.HIGH_WATERMARK) == seen.records
+        assert seen_by(log, Isolation.COMMITTED) == seen.committed
+
+    check_opened(logs_from_apache, topic, tmp_path, crashed, check)
+
+
+@both_ends
+@every_topic
+def test_lookups_by_time_find_what_apache_finds(
+    logs_from_apache: LogsFromApache, topic: str, crashed: bool, tmp_path: Path
+) -> None:
+    def check(log: PartitionLog, report: LoadReport, seen: SeenTopic) -> None:
+        log.delete_records(seen.beginning)
+        assert seen.lookups
+        for timestamp, expected in seen.lookups.items():
+            found = log.offset_for_time(timestamp)
+            assert (None if found is None else (found.offset, found.timestamp)) == expected, timestamp
+
+    check_opened(logs_from_apache, topic, tmp_path, crashed, check)
+
+
+@both_ends
+@every_topic
+def test_producers_and_open_transactions_are_those_apache_describes(
+    logs_from_apache: LogsFromApache, topic: str, crashed: bool, tmp_path: Path
+) -> None:
+    def check(log: PartitionLog, report: LoadReport, seen: SeenTopic) -> None:
+        ours = {
+            producer_id: (
+                entry.epoch,
+                entry.last_sequence,
+                entry.last_timestamp_ms,
+                -1 if entry.transaction_first_offset is None else entry.transaction_first_offset,
+            )
+            for producer_id, entry in log.producers.producers.items()
+        }
+        theirs = {
+            producer_id: (told["producer_epoch"], told["last_sequence"], told["last_timestamp"], told["transaction_start"])
+            for producer_id, told in seen.producers.items()
+        }
+        if crashed:  # recovery with an old clock also finds the producers that Apache let go for their age
+            assert theirs.items() <= ours.items()
+        else:
+            assert ours == theirs
+
+    check_opened(logs_from_apache, topic, tmp_path, crashed, check)
+
+
+@every_topic
+def test_opening_and_closing_a_stopped_log_changes_no_byte(
+    logs_from_apache: LogsFromApache, topic: str, tmp_path: Path
+) -> None:
+    check_opened(logs_from_apache, topic, tmp_path, False, lambda log, report, seen: None)
+    before, after = logs_from_apache.stopped / f"{topic}-0", tmp_path / f"{topic}-0"
+    kept = {path.name: path.read_bytes() for path in after.iterdir()}
+    for path in before.iterdir():
+        # Snapshots that belong to no segment are the leavings of a stop before the last one: removed at once, as by Apache.
+        if path.suffix == ".snapshot" and path.name not in kept:
+            continue
+        # An epoch without records goes when a log is opened, and comes back when it gets a leader.
+        if topic == "empty" and path.name == "leader-epoch-checkpoint":
+            assert kept.pop(path.name) == b"0\n0\n"
+        else:
+            assert kept.pop(path.name) == path.read_bytes(), path.name
+    assert kept == {}
+
+
+@every_topic
+def test_recovery_leaves_the_files_that_apaches_recovery_leaves(
+    logs_from_apache: LogsFromApache, topic: str, tmp_path: Path
+) -> None:
+    check_opened(logs_from_apache, topic, tmp_path, True, lambda log, report, seen: None)
+    theirs, ours = logs_from_apache.recovered / f"{topic}-0", tmp_path / f"{topic}-0"
+    compared = 0
+    for suffix in ("log", "index", "timeindex", "txnindex"):
+        assert files(ours, suffix) == files(theirs, suffix), suffix
+        compared += len(files(ours, suffix))
+    assert compared >= 3
+    our_epochs, their_epochs = epochs(ours), epochs(theirs)
+    assert their_epochs[: len(our_epochs)] == our_epochs
+    assert len(their_epochs) == len(our_epochs) + 1, "Apache became the leader once more"
+
+
+def files(folder: Path, suffix: str) -> dict[str, bytes]:
+    """Empty transaction indexes are left out: Apache makes them, and nothing depends on them."""
+    return {
+        path.name: path.read_bytes()
+        for path in sorted(folder.glob(f"*.{suffix}"))
+        if path.stat().st_size or suffix != "txnindex"
+    }
+
+
+def epochs(folder: Path) -> list[tuple[int, int]]:
+    path = folder / "leader-epoch-checkpoint"
+    return parse_epochs(str(path), path.read_bytes())

@@ -1,0 +1,112 @@
+"""The shape of the repository: sizes of files, what the documents promise about it, and what must not be in it."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+LINES_MAX = 500
+GENERATED = ROOT / "src" / "ottla" / "wire" / "messages"
+"""Message classes written by tools/generate_messages.py: exempt from size rules, named as a whole in the file map."""
+
+PYTHON_ROOTS = ("src", "tests", "tools", "bench")
+TEXT_SUFFIXES = {".py", ".pyi", ".pxd", ".md", ".toml", ".txt", ".java", ".cfg", ".yml", ".yaml", ""}
+MACHINE_PATH = re.compile(r"(?<![\w.~$}])/(?:work|root|home|Users|mnt)/\w")
+
+
+def python_files(*roots: str) -> Iterator[Path]:
+    for root in roots:
+        yield from sorted((ROOT / root).rglob("*.py"))
+
+
+def text_files() -> Iterator[Path]:
+    """Every file that a commit would hold, as far as that can be told without asking git."""
+    yield from (path for path in sorted(ROOT.iterdir()) if path.is_file())
+    for folder in (*PYTHON_ROOTS, "docs", ".ci"):
+        yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
+
+
+def modules() -> set[str]:
+    """The files of src/ottla that the file map must name, relative to it."""
+    package = ROOT / "src" / "ottla"
+    return {
+        str(path.relative_to(package))
+        for path in package.rglob("*.py")
+        if path.name != "__init__.py" and GENERATED not in path.parents
+    }
+
+
+def mapped_modules(design: str) -> set[str]:
+    """The files that the file map of DESIGN.md names: paths at the beginning of a line, followed by what they own."""
+    _, _, after = design.partition("## File map")
+    assert after, "DESIGN.md has no section `## File map`"
+    section = after.partition("\n## ")[0]
+    return set(re.findall(r"^([a-z0-9_/]+\.py) +\S", section, flags=re.MULTILINE))
+
+
+def test_no_python_file_is_longer_than_500_lines() -> None:
+    too_long = {
+        str(path.relative_to(ROOT)): lines
+        for path in python_files(*PYTHON_ROOTS)
+        if GENERATED not in path.parents and (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_MAX
+    }
+    assert too_long == {}, "split these; a file without an upper bound is what goes wrong first"
+
+
+def test_every_source_file_says_what_it_owns() -> None:
+    silent = [
+        str(path.relative_to(ROOT)) for path in python_files("src") if not path.read_text(encoding="utf-8").startswith('"""')
+    ]
+    assert silent == [], "begin these files with a docstring"
+
+
+def test_file_map_of_design_is_true() -> None:
+    mapped = mapped_modules((ROOT / "DESIGN.md").read_text(encoding="utf-8"))
+    assert sorted(modules() - mapped) == [], "DESIGN.md's file map does not name these files"
+    assert sorted(mapped - modules()) == [], "DESIGN.md's file map names files that are gone"
+
+
+def test_readme_tells_how_to_see_it_work() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert "make demo" in readme
+    assert "make test" in readme
+    assert readme.count("<!-- bench:begin -->") == readme.count("<!-- bench:end -->") == 1
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
+    broken = [
+        f"{document.relative_to(ROOT)}: {target}"
+        for document in documents
+        for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", document.read_text(encoding="utf-8"))
+        if not (document.parent / target).exists()
+    ]
+    assert broken == []
+
+
+def test_decisions_are_numbered_once_each() -> None:
+    decisions = sorted((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
+    numbers = [int(path.name[:4]) for path in decisions]
+    assert numbers == sorted(set(numbers)), "two decisions share a number"
+    for path, number in zip(decisions, numbers, strict=True):
+        assert re.fullmatch(r"\d{4}-[a-z0-9-]+\.md", path.name)
+        assert path.read_text(encoding="utf-8").startswith(f"# {number}. "), f"{path.name} does not begin with its number"
+
+
+def test_no_paths_of_the_machine_it_was_written_on() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in text_files()
+        if path.suffix in TEXT_SUFFIXES and path.resolve() != Path(__file__).resolve()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+        if MACHINE_PATH.search(line)
+    ]
+    assert found == []
+
+
+def test_the_checks_can_fail() -> None:
+    assert mapped_modules("## File map\n```\nlog/segment.py   one segment\n```\n## Next\nlog/other.py   no\n") == {
+        "log/segment.py"
+    }
+    assert MACHINE_PATH.search("see /home/someone/notes")
+    assert not MACHINE_PATH.search("~/.cache/home/x and $HOME/work/x")
