@@ -10,7 +10,7 @@ old files become `.deleted`, then the new ones lose their `.swap`.
 """
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import BrokenInvariant, OttlaError
@@ -38,8 +38,13 @@ class SegmentsChanged(OttlaError):
 
 async def delete_segments(log: "PartitionLog", segments: Sequence[Segment]) -> int:
     """See `PartitionLog.delete_segments`."""
+    return await delete_chosen(log, lambda: segments)
+
+
+async def delete_chosen(log: "PartitionLog", choose: Callable[[], Sequence[Segment]]) -> int:
+    """`delete_segments` of what `choose` names once nobody else reshapes the log: compaction may just have swapped segments."""
     async with log.reshaping:
-        doomed = _take_out(log, segments)
+        doomed = _take_out(log, choose())
         await retire(log, doomed)
     return len(doomed)
 
@@ -110,6 +115,7 @@ async def replace_segments(log: "PartitionLog", new: list[Segment], old: list[Se
         _check_replacement(log, new, old)
         try:
             for segment in new:
+                segment.activate()  # whoever wrote it may have been another process: what is not open is not synced
                 segment.finish()
                 await segment.sync()
                 segment.release_indexes()
