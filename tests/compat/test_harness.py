@@ -71,7 +71,9 @@ def test_a_tool_that_fails_shows_its_output(apache_kafka: ApacheKafka) -> None:
 
 def test_every_line_of_a_dump_is_understood_or_a_complaint() -> None:
     text = "Dumping a.log\nLog starting offset: 0\nMismatches in :a.log\n  Index offset: 3, log offset: 4\n"
-    assert parse_dump(text, "lost\n").complaints == ["lost", "Mismatches in :a.log", "  Index offset: 3, log offset: 4"]
+    dump = parse_dump(text, "lost\nNon-consecutive offsets in a.log\n  3 is followed by 9\n")
+    assert dump.complaints == ["Mismatches in :a.log", "  Index offset: 3, log offset: 4", "lost"]
+    assert dump.gaps == {"a.log": [(3, 9)]}
 
 
 def test_without_java_the_tests_skip_and_in_ci_they_fail(tmp_path: Path) -> None:

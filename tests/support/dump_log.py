@@ -36,6 +36,7 @@ PRODUCER = re.compile(
 )
 REST = re.compile(r"^(?: key: (?P<key>.*?))?(?: payload: (?P<payload>.*))?$")
 HARMLESS = re.compile(r"Log starting offset: \d+$|Snapshot end offset: \d+, epoch: \d+$|KRaft bootstrap snapshot$")
+GAPS_TITLE = "Non-consecutive offsets in "
 GAP = re.compile(r"  (-?\d+) is followed by (-?\d+)$")
 
 
@@ -118,7 +119,8 @@ class Dump:
     """A whole run of the tool."""
 
     files: list[DumpedFile] = field(default_factory=list)
-    gaps: list[tuple[int, int]] = field(default_factory=list)
+    gaps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    """File → pairs of offsets that follow each other in it without being neighbours."""
     complaints: list[str] = field(default_factory=list)
 
     def file(self, name_end: str) -> DumpedFile:
@@ -128,18 +130,24 @@ class Dump:
 
 
 def parse_dump(stdout: str, stderr: str = "") -> Dump:
-    """The structures of one run; what is on standard error is a complaint."""
-    dump = Dump(complaints=[line for line in stderr.splitlines() if line.strip()])
+    """The structures of one run. On standard error gaps are listed; whatever else is there is a complaint."""
+    dump = Dump()
     current = DumpedFile("")
     for line in stdout.splitlines():
         if line.startswith("Dumping "):
             current = DumpedFile(line.removeprefix("Dumping "))
             dump.files.append(current)
+        elif not HARMLESS.match(line) and not _take(line, current):
+            dump.complaints.append(line)
+    with_gaps = ""
+    for line in stderr.splitlines():
+        if line.startswith(GAPS_TITLE):
+            with_gaps = line.removeprefix(GAPS_TITLE)
         elif gap := GAP.match(line):
-            dump.gaps.append((int(gap[1]), int(gap[2])))
-        elif line.startswith("Non-consecutive offsets in ") or HARMLESS.match(line):
-            continue
-        elif not _take(line, current):
+            if int(gap[1]) < 0:
+                continue  # how the tool says that a file does not begin at offset 0
+            dump.gaps.setdefault(with_gaps, []).append((int(gap[1]), int(gap[2])))
+        elif line.strip():
             dump.complaints.append(line)
     return dump
 
