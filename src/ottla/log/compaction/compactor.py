@@ -1,0 +1,253 @@
+"""The owner's side of compaction: chooses a log, has a pass run, swaps the new segments in, writes the checkpoint.
+
+A pass over a large log runs in a helper process, over a small one in place, in slices. Either way the log goes on serving: its
+old segments are read until, group by group, `PartitionLog.replace_segments` puts the new ones in their place. The checkpoint
+moves when all groups are in; a pass killed before that has done no harm and is done again.
+
+Whoever truncates a log, deletes its segments or removes it does so inside `async with compactor.paused(partition)`: a pass over
+it is abandoned first, at a point where nothing is half swapped, and none begins meanwhile. After a truncation, `truncated`.
+
+A log that cannot be read is left alone from then on and named in `uncleanable`; the others go on being compacted.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+from ottla.env import Clock, Disk, HelperDied, Helpers
+from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
+from ottla.ids import TopicPartition
+from ottla.log.checkpoint import OffsetCheckpoint
+from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
+from ottla.log.compaction.cleaning import CleaningPass
+from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats
+from ottla.log.deletion import SegmentsChanged
+from ottla.log.jobs import COMPACT, MODULE
+from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
+from ottla.log.partition_log import PartitionLog
+from ottla.log.segment import Segment
+
+logger = logging.getLogger("ottla.log")
+
+INLINE_BYTES_MAX = 1 << 20
+"""Up to this size a log is compacted in place: starting a helper would take longer (docs/decisions/0010)."""
+
+
+class Abandoned(OttlaError):
+    """The pass was given up, because its log is about to change under it."""
+
+
+class _Pass:
+    """A pass under way. As a `HelperWorld`, it is also what a pass in place runs on."""
+
+    def __init__(self, log: PartitionLog, disk: Disk, clock: Clock) -> None:
+        self.log = log
+        self.disk = disk
+        self.clock = clock
+        self.truncations = log.truncations
+        self.helper: asyncio.Task[dict[str, object]] | None = None
+        self.is_abandoned = False
+        self.ended = asyncio.Event()
+
+    def progress(self, report: dict[str, object]) -> None:
+        pass  # a pass in place hands its groups over directly
+
+    async def pause(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+        self.check()
+
+    def check(self) -> None:
+        if self.is_abandoned or self.truncations != self.log.truncations:
+            raise Abandoned(f"the compaction of {self.log.partition} was given up: the log is about to change")
+
+    async def abandon(self) -> None:
+        """Stop working as soon as nothing is half done, and wait for that."""
+        self.is_abandoned = True
+        if self.helper is not None:
+            self.helper.cancel()
+        await self.ended.wait()
+
+
+class Compactor:
+    """Compacts the logs of one node, on its event loop. Several `run_once` may be under way, each on another log."""
+
+    def __init__(self, disk: Disk, clock: Clock, helpers: Helpers, settings: CleanerSettings | None = None) -> None:
+        self._disk = disk
+        self._clock = clock
+        self._helpers = helpers
+        self.settings = settings if settings is not None else CleanerSettings()
+        self.inline_bytes_max = INLINE_BYTES_MAX
+        self.uncleanable: dict[TopicPartition, str] = {}
+        """Logs that are left alone, and why."""
+        self._passes: dict[TopicPartition, _Pass] = {}
+        self._pauses: dict[TopicPartition, int] = {}
+        self._offsets: dict[str, dict[TopicPartition, int]] = {}
+        self._writing = asyncio.Lock()
+
+    # Choosing
+
+    def choose(self, logs: Iterable[PartitionLog]) -> Candidate | None:
+        """The log that should be compacted next, if any should."""
+        now_ms = self._clock.now_ms()
+        busy = self._passes.keys() | self._pauses.keys() | self.uncleanable.keys()
+        candidates = [
+            candidate_of(log, self.checkpoint_of(log), now_ms)
+            for log in logs
+            if log.config.compact and log.failure is None and log.partition not in busy
+        ]
+        for candidate in candidates:
+            if candidate.checkpoint_is_wrong:  # and must not be taken for right again once the log has grown
+                self._offsets_of(_directory(candidate.log))[candidate.log.partition] = candidate.first_dirty_offset
+        return dirtiest(candidates)
+
+    async def run_once(self, logs: Mapping[TopicPartition, PartitionLog]) -> CompactionStats | None:
+        """Compact the dirtiest of `logs`, if one is due; None if none was, or if its pass came to nothing."""
+        candidate = self.choose(logs.values())
+        if candidate is None:
+            return None
+        return await self.compact(candidate)
+
+    async def compact(self, candidate: Candidate) -> CompactionStats | None:
+        """One pass over a log. `LogDirectoryFailed` if its disk fails; None if the pass was given up or the log is damaged."""
+        log = candidate.log
+        work = self._passes[log.partition] = _Pass(log, self._disk, self._clock)
+        try:
+            plan = plan_for(candidate, self.settings, self._clock.now_ms())
+            stats = await self._run(work, plan)
+            work.check()
+            await self._write_checkpoint(log, stats.end_offset)
+        except (Abandoned, SegmentsChanged, HelperDied) as reason:
+            logger.info("%s", reason)
+            await self._remove_leftovers(log)
+            return None
+        except (LogDirectoryFailed, BrokenInvariant):
+            raise
+        except OSError as error:
+            raise log.fail(error) from error
+        except OttlaError as error:
+            self.uncleanable[log.partition] = str(error)
+            logger.error("%s is not compacted any more, until the node is restarted: %s", log.partition, error)
+            await self._remove_leftovers(log)
+            return None
+        finally:
+            del self._passes[log.partition]
+            work.ended.set()
+        logger.info("compacted %s up to %d: %s", log.partition, stats.end_offset, stats)
+        return stats
+
+    # Working
+
+    async def _run(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
+        if plan.size_bytes > self.inline_bytes_max:
+            return await self._run_in_helper(work, plan)
+        cleaning = CleaningPass(plan, work)
+        async with aclosing(cleaning.run()) as groups:
+            async for group in groups:
+                await self._swap(work, group)
+        return cleaning.stats
+
+    async def _run_in_helper(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
+        """Swap each group in as soon as the helper reports it, while the helper goes on with the next."""
+        reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
+        job = {"kind": COMPACT, "plan": plan.to_json()}
+        work.helper = asyncio.ensure_future(self._helpers.run(MODULE, job, reports.put_nowait))
+        work.helper.add_done_callback(lambda _: reports.put_nowait(None))
+        try:
+            while (report := await reports.get()) is not None:
+                await self._swap(work, CleanedGroup(**report))
+            result: dict[str, Any] = work.helper.result()
+        except asyncio.CancelledError:
+            if work.helper.cancelled() and work.is_abandoned:
+                work.check()
+            raise
+        finally:
+            if not work.helper.done():
+                work.helper.cancel()
+                await asyncio.wait([work.helper])
+        return CompactionStats(**result)
+
+    async def _swap(self, work: _Pass, group: CleanedGroup) -> None:
+        """Put a new segment in place. Not to be interrupted: whoever cancels this waits for it."""
+        work.check()
+        log = work.log
+        old = [segment for base in group.old_base_offsets if (segment := log.segments.at(base)) is not None]
+        if len(old) != len(group.old_base_offsets):
+            raise SegmentsChanged(f"segments of {log.partition} were deleted while they were compacted")
+        new = Segment(self._disk, log.folder, group.base_offset, log.config, now_ms=self._clock.now_ms(), state=CLEANED_SUFFIX)
+        swap = asyncio.ensure_future(log.replace_segments([new], old))
+        try:
+            await asyncio.shield(swap)
+        except asyncio.CancelledError:
+            await asyncio.wait([swap])
+            raise
+
+    async def _remove_leftovers(self, log: PartitionLog) -> None:
+        if log.failure is None and self._disk.is_directory(log.folder):
+            for name in self._disk.list_directory(log.folder):
+                if name.endswith(CLEANED_SUFFIX):
+                    await self._disk.remove(f"{log.folder}/{name}")
+
+    # Giving way
+
+    @asynccontextmanager
+    async def paused(self, partition: TopicPartition) -> AsyncIterator[None]:
+        """Give up a pass over the log of `partition`, and begin none while inside."""
+        self._pauses[partition] = self._pauses.get(partition, 0) + 1
+        try:
+            if (work := self._passes.get(partition)) is not None:
+                await work.abandon()
+            yield
+        finally:
+            self._pauses[partition] -= 1
+            if not self._pauses[partition]:
+                del self._pauses[partition]
+
+    # Checkpoints
+
+    def checkpoint_of(self, log: PartitionLog) -> int | None:
+        """Where the last pass over `log` ended, None if there was none."""
+        return self._offsets_of(_directory(log)).get(log.partition)
+
+    async def truncated(self, log: PartitionLog) -> None:
+        """The log was cut: what follows its new end is dirty again."""
+        end = log.segments.active.base_offset
+        if (self.checkpoint_of(log) or 0) > end:
+            await self._write_checkpoint(log, end)
+
+    async def forget(self, directory: str, partition: TopicPartition) -> None:
+        """The log of `partition` has left `directory`."""
+        self.uncleanable.pop(partition, None)
+        if self._offsets_of(directory).pop(partition, None) is not None:
+            await self._write(directory)
+
+    async def _write_checkpoint(self, log: PartitionLog, offset: int) -> None:
+        directory = _directory(log)
+        self._offsets_of(directory)[log.partition] = offset
+        try:
+            await self._write(directory)
+        except OSError as error:
+            raise log.fail(error) from error
+
+    async def _write(self, directory: str) -> None:
+        async with self._writing:
+            await self._checkpoint_in(directory).write(self._offsets_of(directory))
+
+    def _offsets_of(self, directory: str) -> dict[TopicPartition, int]:
+        offsets = self._offsets.get(directory)
+        if offsets is None:
+            offsets, damage = self._checkpoint_in(directory).read_or_forget()
+            if damage is not None:
+                logger.warning("compaction begins anew in %s: %s", directory, damage)
+            self._offsets[directory] = offsets
+        return offsets
+
+    def _checkpoint_in(self, directory: str) -> OffsetCheckpoint:
+        return OffsetCheckpoint(self._disk, f"{directory}/{CLEANER_CHECKPOINT}")
+
+
+def _directory(log: PartitionLog) -> str:
+    return log.folder.rpartition("/")[0]

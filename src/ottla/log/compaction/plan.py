@@ -1,0 +1,116 @@
+"""What a compaction pass is told and what it answers, as JSON objects: a helper process may run it (`log/jobs.py`).
+
+A pass over one log reads the segments named here, and writes a `.cleaned` segment for each group of them. It changes nothing
+else: the owner of the log swaps the new segments in, group by group, as they are reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+from ottla.config.topic import LogConfig
+from ottla.log.txn_index import AbortedTxn
+
+DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
+DEDUPE_LOAD_FACTOR = 0.9
+
+
+@dataclass(frozen=True, slots=True)
+class CleanerSettings:
+    """The broker's settings for compaction (log.cleaner.…)."""
+
+    dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    dedupe_load_factor: float = DEDUPE_LOAD_FACTOR
+    io_max_bytes_per_second: float = float("inf")
+    backoff_ms: int = 15_000
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentPlan:
+    """One segment that is to be read, as large as it was when the pass was planned."""
+
+    base_offset: int
+    size_bytes: int
+    offset_index_bytes: int
+    time_index_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class LastRecord:
+    """What is remembered of an active producer: the last offset of its last data batch (-1: none), and its epoch."""
+
+    last_data_offset: int
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionPlan:
+    """One pass over one log."""
+
+    folder: str
+    segments: tuple[SegmentPlan, ...]
+    """All of the log below `first_uncleanable_offset`, in order."""
+    first_dirty_offset: int
+    first_uncleanable_offset: int
+    """The base offset of the first segment that must be left alone."""
+    now_ms: int
+    delete_retention_ms: int
+    segment_bytes: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    aborted: tuple[AbortedTxn, ...] = ()
+    producers: Mapping[int, LastRecord] | None = None
+    dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES
+    dedupe_load_factor: float = DEDUPE_LOAD_FACTOR
+    bytes_per_second: float | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(segment.size_bytes for segment in self.segments)
+
+    def log_config(self) -> LogConfig:
+        """The settings that matter to a segment being written."""
+        return LogConfig(
+            segment_bytes=self.segment_bytes,
+            segment_index_bytes=self.segment_index_bytes,
+            index_interval_bytes=self.index_interval_bytes,
+        )
+
+    def to_json(self) -> dict[str, object]:
+        fields = asdict(replace(self, producers=None))
+        fields["producers"] = [[key, entry.last_data_offset, entry.epoch] for key, entry in (self.producers or {}).items()]
+        return fields
+
+    @classmethod
+    def from_json(cls, job: Mapping[str, Any]) -> CompactionPlan:
+        fields = dict(job)
+        fields["segments"] = tuple(SegmentPlan(**segment) for segment in job["segments"])
+        fields["aborted"] = tuple(AbortedTxn(*txn) for txn in job["aborted"])
+        fields["producers"] = {key: LastRecord(last, epoch) for key, last, epoch in job["producers"]}
+        return cls(**fields)
+
+
+@dataclass(slots=True)
+class CleanedGroup:
+    """A group of old segments, and the new one that is to take their place: it has the base offset of the first of them."""
+
+    base_offset: int
+    old_base_offsets: list[int]
+
+
+@dataclass(slots=True)
+class CompactionStats:
+    """What a pass did."""
+
+    end_offset: int = 0
+    """The first offset not cleaned: the next pass begins there."""
+    bytes_read: int = 0
+    bytes_written: int = 0
+    records_read: int = 0
+    records_written: int = 0
+    records_without_key: int = 0
+    batches_emptied: int = 0
+    keys: int = 0
+    map_utilization: float = 0.0

@@ -1,0 +1,353 @@
+"""Compaction of a log in use: what stays, what goes, when, and what happens when things go wrong."""
+
+import asyncio
+import errno
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from tests.support.compaction_logs import batches_of, committed_records, visible_state
+
+from ottla.config.topic import LogConfig
+from ottla.env import OpenMode
+from ottla.errors import LogDirectoryFailed
+from ottla.log.compaction.plan import CleanerSettings
+from ottla.log.origin import AppendOrigin
+from ottla.records.compression import Codec
+from ottla.records.control import build_end_marker
+
+Make = Callable[..., Any]
+
+
+def pairs(log: Any) -> list[tuple[int, bytes | None, bytes | None]]:
+    return [(record.offset, record.key, record.value) for record in committed_records(log)]
+
+
+def test_the_last_value_of_each_key_stays_at_its_offset(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"b", b"1"), (b"a", b"2"))
+    bench.put((b"c", b"1"), codec=Codec.ZSTD)
+    bench.roll()
+    bench.put((b"b", b"2"), (b"c", b"1"), codec=Codec.GZIP)
+    bench.roll()
+    bench.put((b"a", b"active"))
+    stats = bench.compact()
+    assert pairs(bench.log) == [(2, b"a", b"2"), (4, b"b", b"2"), (5, b"c", b"1"), (6, b"a", b"active")]
+    assert (stats.end_offset, stats.keys, stats.records_read, stats.records_written) == (6, 3, 6, 3)
+    assert [segment.base_offset for segment in bench.log.segments] == [0, 6]
+    assert bench.compactor.checkpoint_of(bench.log) == 6
+    assert bench.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n1\ntopic 0 6\n"
+    first, *_ = batches_of(bench.log)
+    assert (first.base_offset, first.last_offset, first.count) == (0, 2, 1)
+
+
+def test_the_active_segment_is_never_touched(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    assert bench.compact() is None
+    assert len(pairs(bench.log)) == 2
+
+
+def test_a_tombstone_goes_once_its_horizon_has_passed(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"b", b"1"))
+    bench.put((b"a", None))
+    bench.roll()
+    bench.put((b"c", b"1"))
+    bench.compact()
+    assert pairs(bench.log) == [(1, b"b", b"1"), (2, b"a", None), (3, b"c", b"1")]
+    horizon_ms = bench.clock.now_ms() + 1000
+    assert [batch.delete_horizon_ms for batch in batches_of(bench.log)] == [None, horizon_ms, None]
+    bench.clock.advance(999)
+    bench.roll()
+    bench.put((b"d", b"1"))
+    assert bench.compactor.choose([bench.log]) is None  # three batches of 70 bytes, one of them dirty
+    bench.log.config = replace(bench.config, min_cleanable_dirty_ratio=0.0)
+    bench.compact()
+    assert (2, b"a", None) in pairs(bench.log)
+    bench.clock.advance(1)
+    bench.roll()
+    bench.put((b"e", b"1"))
+    bench.compact()
+    assert pairs(bench.log) == [(1, b"b", b"1"), (3, b"c", b"1"), (4, b"d", b"1"), (5, b"e", b"1")]
+
+
+def test_records_without_key_go(bench: Any) -> None:
+    bench.put((None, b"1"), (b"a", b"1"), (None, None))
+    bench.roll()
+    bench.put((b"b", b"1"))
+    stats = bench.compact()
+    assert pairs(bench.log) == [(1, b"a", b"1"), (3, b"b", b"1")]
+    assert stats.records_without_key == 2
+
+
+def transaction(bench: Any, producer_id: int, sequence: int, *records: tuple[bytes, bytes | None], commit: bool | None) -> None:
+    how = {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": sequence, "transactional": True}
+    bench.put(*records, **how)
+    if commit is not None:
+        end(bench, producer_id, commit)
+
+
+def end(bench: Any, producer_id: int, commit: bool) -> None:
+    marker = build_end_marker(
+        is_commit=commit, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=bench.clock.now_ms()
+    )
+    bench.log.append_as_leader(marker, 0, AppendOrigin.COORDINATOR)
+    bench.log.update_high_watermark(bench.log.log_end_offset)
+
+
+def test_aborted_data_goes_and_markers_follow_when_their_data_has_gone(make_bench: Make) -> None:
+    bench = make_bench(LogConfig(cleanup_policy=("compact",), delete_retention_ms=1000, min_cleanable_dirty_ratio=0.0))
+    transaction(bench, 1, 0, (b"a", b"aborted"), commit=False)
+    transaction(bench, 2, 0, (b"a", b"committed"), commit=True)
+    transaction(bench, 1, 1, (b"z", b"later"), commit=True)
+    bench.roll()
+    bench.put((b"b", b"1"))
+    bench.compact()
+    assert pairs(bench.log) == [(2, b"a", b"committed"), (4, b"z", b"later"), (6, b"b", b"1")]
+    kinds = [(batch.base_offset, batch.is_control, batch.count) for batch in batches_of(bench.log)]
+    # The abort marker (1) stays: this pass met the data that it ended.
+    assert kinds == [(1, True, 1), (2, False, 1), (3, True, 1), (4, False, 1), (5, True, 1), (6, False, 1)]
+    assert bench.log.aborted_transactions(0, 10)[0].last_offset == 1
+
+    for expected in ([(1, True, 1)], []):  # first it gets its horizon, then it goes
+        bench.roll()
+        bench.put((b"c", b"x"))
+        bench.compact()
+        kinds = [(batch.base_offset, batch.is_control, batch.count) for batch in batches_of(bench.log)]
+        assert [kind for kind in kinds if kind[0] < 2] == expected
+        bench.clock.advance(1000)
+    assert bench.log.aborted_transactions(0, 10) == []
+
+
+def test_an_open_transaction_stops_compaction(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    transaction(bench, 1, 0, (b"a", b"open"), commit=None)
+    bench.roll()
+    bench.put((b"a", b"3"), (b"a", b"4"))
+    bench.roll()
+    candidate = bench.compactor.choose([bench.log])
+    assert (candidate.first_dirty_offset, candidate.first_uncleanable_offset) == (0, 2)
+    end(bench, 1, commit=True)
+    bench.roll()
+    assert bench.compactor.choose([bench.log]).first_uncleanable_offset == 6
+
+
+def test_the_last_batch_of_a_producer_stays_as_a_header(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"b", b"1"), producer_id=7, producer_epoch=3, base_sequence=0)
+    bench.put((b"a", b"2"), (b"b", b"2"), producer_id=7, producer_epoch=3, base_sequence=2, codec=Codec.LZ4)
+    bench.put((b"a", b"3"), (b"b", b"3"))
+    bench.roll()
+    bench.put((b"c", b"1"))
+    bench.compact()
+    empty, full, _ = batches_of(bench.log)
+    assert (empty.base_offset, empty.last_offset, empty.count, empty.last_sequence) == (2, 3, 0, 3)
+    assert (empty.producer_id, empty.producer_epoch, empty.codec, empty.size) == (7, 3, Codec.NONE, 61)
+    assert full.base_offset == 4
+    bench.run(bench.log.close())
+    bench.open()
+    bench.put((b"d", b"1"), producer_id=7, producer_epoch=3, base_sequence=4)  # the sequence goes on where it was
+
+
+def test_the_end_of_the_cleaned_part_stays_as_a_header(bench: Any) -> None:
+    bench.put((b"a", b"1"))
+    bench.put((None, b"no key"))
+    bench.roll()
+    bench.put((b"a", b"2"))
+    bench.compact()
+    assert [(batch.base_offset, batch.count) for batch in batches_of(bench.log)] == [(0, 1), (1, 0), (2, 1)]
+
+
+def test_a_full_map_cleans_a_part_and_goes_on_next_time(make_bench: Make) -> None:
+    bench = make_bench(
+        LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0),
+        CleanerSettings(dedupe_buffer_bytes=24 * 10, dedupe_load_factor=0.5),
+    )
+    for round_number in range(4):
+        for key in range(8):
+            bench.put((b"key %d" % key, b"%d" % round_number))
+    bench.roll()
+    expected = visible_state(bench.log)
+    ends = []
+    while (stats := bench.compact()) is not None:
+        assert stats.keys <= 5
+        ends.append(stats.end_offset)
+        assert visible_state(bench.log) == expected
+    assert ends == [5, 10, 15, 20, 25, 30, 32]
+    assert len(pairs(bench.log)) < 16
+
+
+def test_old_segments_merge(make_bench: Make) -> None:
+    bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=1000))
+    for number in range(30):
+        bench.put((b"key %d" % (number % 3), b"v" * 100))
+        bench.roll()
+    assert len(bench.log.segments) == 31
+    expected = visible_state(bench.log)
+    while bench.compact() is not None:
+        pass
+    assert len(bench.log.segments) < 8
+    assert visible_state(bench.log) == expected
+    assert bench.log.read(0, 1 << 20).records is not None
+
+
+def test_min_compaction_lag_holds_young_segments_back(make_bench: Make) -> None:
+    bench = make_bench(LogConfig(cleanup_policy=("compact",), min_compaction_lag_ms=500))
+    bench.put((b"a", b"1"))
+    bench.roll()
+    bench.clock.advance(300)
+    bench.put((b"a", b"2"))
+    bench.roll()
+    assert bench.compactor.choose([bench.log]) is None
+    bench.clock.advance(200)
+    assert bench.compactor.choose([bench.log]).first_uncleanable_offset == 1
+    bench.clock.advance(300)
+    assert bench.compactor.choose([bench.log]).first_uncleanable_offset == 2
+
+
+def test_max_compaction_lag_forces_a_log_that_is_hardly_dirty(make_bench: Make) -> None:
+    bench = make_bench(LogConfig(cleanup_policy=("compact",), max_compaction_lag_ms=5000))
+    bench.put((b"a", b"x" * 5000))
+    bench.roll()
+    bench.put((b"b", b"1"))
+    bench.roll()
+    assert bench.compact() is not None
+    bench.put((b"b", b"2"))
+    bench.roll()
+    assert bench.compact() is None
+    bench.clock.advance(5001)
+    assert bench.compact() is not None
+
+
+def test_the_dirtiest_log_comes_first_and_others_are_left(make_bench: Make) -> None:
+    benches = [make_bench(), make_bench(), make_bench(LogConfig())]
+    for bench, clean in zip(benches, (4000, 1000, 10), strict=True):
+        bench.put((b"a", b"x" * clean))
+        bench.roll()
+        bench.compact()
+        bench.put((b"b", b"x" * 5000))
+        bench.roll()
+    first, second, deleted = (bench.log for bench in benches)
+    second.partition = second.partition._replace(partition=1)
+    compactor = benches[0].compactor
+    compactor._offsets["/data"] = {first.partition: 1, second.partition: 1}
+    assert compactor.choose([deleted, first, second]).log is second
+    assert compactor.choose([deleted, first]).log is first
+    assert compactor.choose([deleted]) is None
+
+
+def test_a_checkpoint_that_the_log_does_not_have_is_forgotten(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    bench.compactor._offsets["/data"] = {bench.log.partition: 500}
+    assert bench.compact().end_offset == 2
+    assert pairs(bench.log) == [(1, b"a", b"2")]
+    bench.compactor._offsets["/data"] = {bench.log.partition: 3}
+    assert bench.compactor.choose([bench.log]) is not None
+    assert bench.compactor.checkpoint_of(bench.log) == 0
+
+
+def test_a_damaged_checkpoint_begins_anew(bench: Any) -> None:
+    bench.disk.open("/data/cleaner-offset-checkpoint", OpenMode.CREATE).append(b"0\n7\nrubbish")
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    assert bench.compact().end_offset == 2
+
+
+def test_a_damaged_segment_is_left_alone_with_its_reason(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    file = bench.disk.open("/data/topic-0/00000000000000000000.log", OpenMode.WRITE)
+    file.write_at(70, b"\xff")
+    assert bench.compact() is None
+    assert "CRC" in bench.compactor.uncleanable[bench.log.partition]
+    assert bench.compactor.choose([bench.log]) is None
+    assert not [name for name in bench.disk.list_directory("/data/topic-0") if "cleaned" in name]
+    assert len(bench.log.segments) == 2
+
+
+@pytest.mark.parametrize("operation", ["append", "sync", "rename", "open"])
+def test_a_failing_disk_fails_the_log(bench: Any, operation: str) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    fault = bench.disk.fail(operation, "*.cleaned", errno.ENOSPC)
+    with pytest.raises(LogDirectoryFailed, match="injected"):
+        bench.compact()
+    assert fault.hits == 1
+    assert bench.compactor.choose([bench.log]) is None
+
+
+@pytest.mark.parametrize("inline_bytes_max", [1 << 30, 0])
+def test_a_pass_is_abandoned_where_the_log_must_change(bench: Any, inline_bytes_max: int) -> None:
+    bench.compactor.inline_bytes_max = inline_bytes_max
+    for number in range(6):
+        bench.put((b"a", b"%d" % number), (b"b", b"x" * 200_000))
+        bench.roll()
+
+    async def main() -> tuple[object, list[int]]:
+        task = asyncio.create_task(bench.compactor.run_once({bench.log.partition: bench.log}))
+        while not bench.disk.counts["append"] > 20:
+            await asyncio.sleep(0)
+            if any(name.endswith(".log.cleaned") for name in bench.disk.list_directory("/data/topic-0")):
+                break
+        async with bench.compactor.paused(bench.log.partition):
+            assert task.done() or inline_bytes_max == 0
+            assert bench.compactor.choose([bench.log]) is None
+            await bench.log.truncate_to(5)
+            await bench.compactor.truncated(bench.log)
+        return await task, [segment.base_offset for segment in bench.log.segments]
+
+    result, bases = asyncio.run(main())
+    assert result is None
+    assert bases == [0, 2, 4]
+    assert not [name for name in bench.disk.list_directory("/data/topic-0") if name.endswith((".cleaned", ".swap"))]
+    assert bench.compact() is not None
+
+
+def test_compact_and_delete_together(make_bench: Make) -> None:
+    bench = make_bench(LogConfig(cleanup_policy=("compact", "delete"), retention_bytes=0, min_cleanable_dirty_ratio=0.0))
+    for number in range(4):
+        bench.put((b"key %d" % (number % 2), b"%d" % number))
+        bench.roll()
+    bench.compact()
+    assert bench.compactor.checkpoint_of(bench.log) == 4
+    bench.put((b"key 0", b"new"), (b"key 0", b"newer"))
+    bench.roll()
+    doomed = [segment for segment in bench.log.segments if segment.base_offset < 4]
+
+    async def retain() -> None:
+        async with bench.compactor.paused(bench.log.partition):
+            await bench.log.delete_segments(doomed)
+
+    bench.run(retain())
+    assert bench.log.log_start_offset == 4
+    bench.compact()
+    assert pairs(bench.log) == [(5, b"key 0", b"newer")]
+
+
+def test_a_truncated_log_lowers_its_checkpoint(bench: Any) -> None:
+    for number in range(4):
+        bench.put((b"a", b"%d" % number))
+        bench.roll()
+    bench.compact()
+    assert bench.compactor.checkpoint_of(bench.log) == 4
+
+    async def cut() -> None:
+        async with bench.compactor.paused(bench.log.partition):
+            await bench.log.truncate_to(3)
+            await bench.compactor.truncated(bench.log)
+
+    bench.run(cut())
+    assert bench.compactor.checkpoint_of(bench.log) == 0
+    bench.run(bench.compactor.forget("/data", bench.log.partition))
+    assert bench.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n0\n"
+
+
+def test_readers_keep_what_they_hold(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    held = bench.log.read(0, 1 << 20).records
+    before = held.read()
+    bench.compact()
+    bench.clock.advance(bench.config.file_delete_delay_ms)
+    assert bench.run(bench.log.delete_due_files()) == 1
+    assert held.read() == before
