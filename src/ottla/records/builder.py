@@ -1,4 +1,12 @@
-"""From records to a batch."""
+"""From records to a batch: bytes that are complete, CRC included, and ready to be sent or appended.
+
+Two ways in. `build_batch` takes records that have offsets and keeps them: compaction, control batches, recompression.
+`build_produce_batch` takes rows that have none yet, as a producer does, and numbers them from 0.
+
+What the header says follows Kafka's builder: baseTimestamp is the first record's timestamp, or the delete horizon where there
+is one; maxTimestamp is the largest, or the append time; lastOffsetDelta reaches to the last record unless told otherwise. A
+batch that compaction emptied has no records, no codec and baseTimestamp -1.
+"""
 
 from collections.abc import Sequence
 
@@ -19,7 +27,7 @@ from ottla.records.batch import (
     TRANSACTIONAL,
 )
 from ottla.records.compression import Codec, compress
-from ottla.records.kernels import Record, encode_records
+from ottla.records.kernels import Record, Row, encode_records, encode_rows
 
 
 def build_batch(
@@ -37,51 +45,98 @@ def build_batch(
     transactional: bool = False,
     control: bool = False,
     delete_horizon_ms: int | None = None,
+    max_timestamp: int | None = None,
 ) -> bytearray:
     """One batch of `records`, which keep the offsets they have.
 
     `base_offset` is the first record's unless given, `last_offset_delta` reaches to the last record unless given: compaction
-    gives both, so that a batch goes on covering the offsets it lost. Without records both must be given.
+    gives both, so that a batch goes on covering the offsets it lost. Without records both must be given, and
+    `max_timestamp` may be, which is else computed.
     """
-    if not records and (base_offset is None or last_offset_delta is None):
+    if records:
+        base = records[0].offset if base_offset is None else base_offset
+        delta = records[-1].offset - base if last_offset_delta is None else last_offset_delta
+        base_timestamp = records[0].timestamp
+    elif base_offset is None or last_offset_delta is None:
         raise ValueError("a batch without records needs base_offset and last_offset_delta: it has no record to take them from")
-    start = records[0].offset if base_offset is None else base_offset
-    base_timestamp = records[0].timestamp if records else NO_TIMESTAMP
+    else:
+        base, delta, base_timestamp, codec = base_offset, last_offset_delta, NO_TIMESTAMP, Codec.NONE
     if delete_horizon_ms is not None:
         base_timestamp = delete_horizon_ms
     batch = bytearray(HEADER_SIZE)
-    end, count, max_timestamp, last_offset = encode_records(batch, HEADER_SIZE, records, start, base_timestamp)
-    del batch[end:]
-    if codec != Codec.NONE:
-        with memoryview(batch) as whole:
-            payload = compress(codec, whole[HEADER_SIZE:], level)
-        batch[HEADER_SIZE:] = payload
-    attributes = int(codec)
+    end, largest = encode_records(batch, HEADER_SIZE, records, base, base_timestamp)
     if append_time_ms is not None:
-        attributes |= APPEND_TIME
-        max_timestamp = append_time_ms
-    if transactional:
-        attributes |= TRANSACTIONAL
-    if control:
-        attributes |= CONTROL
-    if delete_horizon_ms is not None:
-        attributes |= DELETE_HORIZON
+        largest = append_time_ms
+    attributes = (
+        codec
+        | (APPEND_TIME if append_time_ms is not None else 0)
+        | (TRANSACTIONAL if transactional else 0)
+        | (CONTROL if control else 0)
+        | (DELETE_HORIZON if delete_horizon_ms is not None else 0)
+    )
+    seal(
+        batch,
+        end,
+        level,
+        (base, leader_epoch, attributes, delta, base_timestamp, largest if max_timestamp is None else max_timestamp),
+        (producer_id, producer_epoch, base_sequence, len(records)),
+    )
+    return batch
+
+
+def build_produce_batch(
+    rows: Sequence[Row],
+    *,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> bytearray:
+    """One batch of `rows`, each (timestamp, key, value, headers), to be produced: base offset 0, offsets by position."""
+    if not rows:
+        raise ValueError("a batch to be produced needs at least one record: brokers refuse empty ones")
+    batch = bytearray(HEADER_SIZE)
+    base_timestamp = rows[0][0]
+    end, max_timestamp = encode_rows(batch, HEADER_SIZE, rows, base_timestamp)
+    seal(
+        batch,
+        end,
+        level,
+        (0, NO_LEADER_EPOCH, codec | (TRANSACTIONAL if transactional else 0), len(rows) - 1, base_timestamp, max_timestamp),
+        (producer_id, producer_epoch, base_sequence, len(rows)),
+    )
+    return batch
+
+
+def seal(
+    batch: bytearray,
+    end: int,
+    level: int | None,
+    place: tuple[int, int, int, int, int, int],
+    producer: tuple[int, int, int, int],
+) -> None:
+    """Cut `batch` to its records, compress them as the attributes say, and write the header in front."""
+    base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp = place
+    del batch[end:]
+    codec = attributes & 0x07
+    if codec:
+        with memoryview(batch) as whole, whole[HEADER_SIZE:] as records:
+            payload = compress(Codec(codec), records, level)
+        batch[HEADER_SIZE:] = payload
     HEADER.pack_into(
         batch,
         0,
-        start,
+        base_offset,
         len(batch) - LOG_OVERHEAD,
         leader_epoch,
         MAGIC,
         0,
         attributes,
-        last_offset - start if last_offset_delta is None else last_offset_delta,
+        last_offset_delta,
         base_timestamp,
         max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        count,
+        *producer,
     )
     patch.set_crc(batch, 0, len(batch))
-    return batch

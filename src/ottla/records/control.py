@@ -33,7 +33,7 @@ class ControlType(IntEnum):
 
 
 class ControlRecord(NamedTuple):
-    """One control record, taken apart. `type` is a `ControlType`, or the plain number of one that this version does not know."""
+    """One control record, taken apart. `type` is a `ControlType`, or the plain number of one that is not known here."""
 
     type: int
     version: int

@@ -16,42 +16,61 @@ valueLength varint value | header count varint, (keyLength varint, key, valueLen
 Header keys that are not UTF-8 survive reading and writing (surrogate escapes).
 """
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 from ottla.errors import CorruptRecords
 
-RECORD_SIZE_MIN = 7
+_RECORD_SIZE_MIN = 7
 """No record is shorter: its length, attributes, two deltas, two lengths and the header count take a byte each."""
 
 _GROWTH_MIN = 4096
+_SCRATCH_SIZE = 64
+_NO_HEADERS = b"\x00"
+
+# Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
+_INT32_MAX = 0x7FFFFFFF
+_INT64_MAX = 0x7FFFFFFFFFFFFFFF
+_INT64_MIN = -_INT64_MAX - 1
+_MASK32 = 0xFFFFFFFF
+_MASK64 = 0xFFFFFFFFFFFFFFFF
+
+Headers = tuple[tuple[str, bytes | None], ...]
+Row = tuple[int, bytes | None, bytes | None, Headers]
+"""A record that has no offset yet: (timestamp, key, value, headers)."""
 
 
 class Record:
-    """One record of a log. Treat it as immutable: the compiled twin enforces that."""
+    """One record of a log. Treat it as immutable: the compiled twin enforces that.
 
-    __slots__ = ("headers", "key", "offset", "timestamp", "value")
+    Headers are kept as the bytes they are on the wire and taken apart when asked for: most readers never ask, and a record
+    without a tuple inside is none of the garbage collector's business.
+    """
+
+    __slots__ = ("_headers", "key", "offset", "timestamp", "value")
 
     offset: int
     timestamp: int
     key: bytes | None
     value: bytes | None
-    headers: tuple[tuple[str, bytes | None], ...]
+    _headers: bytes
 
-    def __init__(
-        self,
-        offset: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: tuple[tuple[str, bytes | None], ...] = (),
-    ) -> None:
+    def __init__(self, offset: int, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers = ()) -> None:
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
         self.value = value
-        self.headers = headers
+        self._headers = _NO_HEADERS
+        if headers:
+            scratch = bytearray(_SCRATCH_SIZE)
+            size = _encode_headers(scratch, headers)
+            self._headers = bytes(scratch[:size])
 
-    def astuple(self) -> tuple[int, int, bytes | None, bytes | None, tuple[tuple[str, bytes | None], ...]]:
+    @property
+    def headers(self) -> Headers:
+        """((key, value), ...), made anew with every call."""
+        return () if self._headers is _NO_HEADERS else _decode_headers(self._headers)
+
+    def astuple(self) -> tuple[int, int, bytes | None, bytes | None, Headers]:
         """(offset, timestamp, key, value, headers)."""
         return (self.offset, self.timestamp, self.key, self.value, self.headers)
 
@@ -71,50 +90,51 @@ class Record:
 
 
 def _wrap64(value: int) -> int:
-    """`value` as 64 bits with a sign hold it. The compiled twin's numbers are so already."""
-    if value > 0x7FFFFFFFFFFFFFFF or value < -0x8000000000000000:
-        value = ((value + 0x8000000000000000) & 0xFFFFFFFFFFFFFFFF) - 0x8000000000000000
+    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. The compiled twin's are so already."""
+    if value > _INT64_MAX:
+        value = value - _INT64_MAX - _INT64_MAX - 2
+    elif value < _INT64_MIN:
+        value = value - _INT64_MIN - _INT64_MIN
     return value
 
 
 def _read_varint(raw: bytes, position: int, end: int) -> tuple[int, int]:
-    """The zigzag number of at most 32 bits at `position`, and where it ends; (0, -1) where there is none before `end`."""
+    """The zigzag number of at most 32 bits at `position`, and where it ends: beyond `end` if there is none."""
     bits = 0
     shift = 0
     while position < end and shift < 35:
-        byte = raw[position]
+        wide = raw[position]
         position += 1
-        bits |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            bits &= 0xFFFFFFFF
+        bits |= (wide & 0x7F) << shift
+        if wide < 0x80:
+            bits &= _MASK32
             value = bits >> 1
             if bits & 1:
                 value = -value - 1
             return value, position
         shift += 7
-    return 0, -1
+    return 0, end + 1
 
 
 def _read_varlong(raw: bytes, position: int, end: int) -> tuple[int, int]:
-    """The zigzag number of at most 64 bits at `position`, and where it ends; (0, -1) where there is none before `end`."""
+    """The zigzag number of at most 64 bits at `position`, and where it ends: beyond `end` if there is none."""
     bits = 0
     shift = 0
     while position < end and shift < 70:
-        byte = raw[position]
+        wide = raw[position]
         position += 1
-        wide = byte & 0x7F
-        bits |= wide << shift
-        if byte < 0x80:
-            bits &= 0xFFFFFFFFFFFFFFFF
+        bits |= (wide & 0x7F) << shift
+        if wide < 0x80:
+            bits &= _MASK64
             value = bits >> 1
             if bits & 1:
                 value = -value - 1
             return value, position
         shift += 7
-    return 0, -1
+    return 0, end + 1
 
 
-def _varlong_size(value: int) -> int:
+def _size_of(value: int) -> int:
     """How many bytes `value` takes as a zigzag number."""
     bits = value << 1
     if value < 0:
@@ -126,7 +146,7 @@ def _varlong_size(value: int) -> int:
     return size
 
 
-def _write_varlong(out: bytearray, position: int, value: int) -> int:
+def _write_number(out: bytearray, position: int, value: int) -> int:
     """Write `value` as a zigzag number at `position`; returns where it ends."""
     bits = value << 1
     if value < 0:
@@ -139,163 +159,248 @@ def _write_varlong(out: bytearray, position: int, value: int) -> int:
     return position + 1
 
 
-def _damaged(what: str, index: int, position: int) -> CorruptRecords:
-    return CorruptRecords(f"record {index} of the batch, at byte {position} of its records: {what}", position)
+def _copy(buffer: bytearray, position: int, field: bytes | bytearray, size: int) -> None:
+    """Write the first `size` bytes of `field` at `position`, where there must be room for them."""
+    if _COMPILED:
+        out = buffer
+        raw = field
+        for index in range(size):
+            out[position + index] = raw[index]
+    else:
+        buffer[position : position + size] = field[:size]
+
+
+def _write_field(buffer: bytearray, position: int, field: bytes | None) -> int:
+    """Write `field` behind its length at `position`; returns where it ends."""
+    if field is None:
+        buffer[position] = 1
+        return position + 1
+    size = len(field)
+    position = _write_number(buffer, position, size)
+    _copy(buffer, position, field, size)
+    return position + size
 
 
 def encode_records(
-    buffer: bytearray, position: int, records: Iterable[Record], base_offset: int, base_timestamp: int
-) -> tuple[int, int, int, int]:
-    """Write `records` into `buffer` from `position` on, growing it as needed.
-
-    Returns (where they end, how many there were, the largest timestamp, the last offset); without records the last two are
-    -1 and `base_offset` - 1.
-    """
-    count = 0
+    buffer: bytearray, position: int, records: Sequence[Record], base_offset: int, base_timestamp: int
+) -> tuple[int, int]:
+    """Write `records` into `buffer` from `position` on, growing it as needed; returns (their end, the largest timestamp)."""
     max_timestamp = -1
-    last_offset = base_offset - 1
     for record in records:
         timestamp = record.timestamp
-        last_offset = record.offset
-        position = _encode_record(
-            buffer, position, timestamp - base_timestamp, last_offset - base_offset, record.key, record.value, record.headers
-        )
-        if count == 0 or timestamp > max_timestamp:
+        if timestamp > max_timestamp:
             max_timestamp = timestamp
-        count += 1
-    return position, count, max_timestamp, last_offset
+        timestamp_delta = _wrap64(timestamp - base_timestamp)
+        offset_delta = _wrap64(record.offset - base_offset)
+        tail = record._headers
+        position = _encode(buffer, position, timestamp_delta, offset_delta, record.key, record.value, tail, len(tail))
+    return position, max_timestamp
 
 
-def _encode_record(
+def encode_rows(buffer: bytearray, position: int, rows: Sequence[Row], base_timestamp: int) -> tuple[int, int]:
+    """As `encode_records`, for records that have no offsets yet: they are numbered from 0."""
+    max_timestamp = -1
+    offset_delta = 0
+    scratch = bytearray(_SCRATCH_SIZE)
+    for timestamp, key, value, headers in rows:
+        stamp = _checked64(timestamp)
+        if stamp > max_timestamp:
+            max_timestamp = stamp
+        size = _encode_headers(scratch, headers)
+        position = _encode(buffer, position, _wrap64(stamp - base_timestamp), offset_delta, key, value, scratch, size)
+        offset_delta += 1  # noqa: SIM113 - a C number in the compiled twin, which enumerate would make an object
+    return position, max_timestamp
+
+
+def _checked64(value: int) -> int:
+    """`value`, or `OverflowError` where the compiled twin could not hold it."""
+    if value > _INT64_MAX or value < _INT64_MIN:
+        raise OverflowError(f"{value} does not fit into 64 bits")
+    return value
+
+
+def _encode(
     buffer: bytearray,
     position: int,
     timestamp_delta: int,
     offset_delta: int,
     key: bytes | None,
     value: bytes | None,
-    headers: tuple[tuple[str, bytes | None], ...],
+    headers: bytes | bytearray,
+    headers_size: int,
 ) -> int:
+    """Write one record at `position`; returns where it ends. `ValueError` if its offset is not within reach of the base."""
+    if offset_delta < 0 or offset_delta > _INT32_MAX:
+        raise ValueError(f"a record {offset_delta} offsets after its batch's base does not fit into that batch")
     key_size = -1 if key is None else len(key)
     value_size = -1 if value is None else len(value)
-    header_count = len(headers)
-    size = 1 + _varlong_size(timestamp_delta) + _varlong_size(offset_delta) + _varlong_size(key_size)
-    size += _varlong_size(value_size) + _varlong_size(header_count)
+    size = 1 + _size_of(timestamp_delta) + _size_of(offset_delta) + _size_of(key_size) + _size_of(value_size) + headers_size
     if key_size > 0:
         size += key_size
     if value_size > 0:
         size += value_size
-    header_bytes: list[bytes | None] = []
-    for header_key, header_value in headers:
-        encoded = header_key.encode("utf-8", "surrogateescape")
-        header_bytes.append(encoded)
-        header_bytes.append(header_value)
-        size += _varlong_size(len(encoded)) + len(encoded)
-        size += 1 if header_value is None else _varlong_size(len(header_value)) + len(header_value)
     needed = position + size + 10
     if needed > len(buffer):
         buffer.extend(bytes(max(needed - len(buffer), len(buffer), _GROWTH_MIN)))
     out = buffer
-    position = _write_varlong(out, position, size)
+    position = _write_number(out, position, size)
     out[position] = 0
-    position = _write_varlong(out, position + 1, timestamp_delta)
-    position = _write_varlong(out, position, offset_delta)
-    for field in (key, value):
-        position = _write_bytes(out, position, field)
-    position = _write_varlong(out, position, header_count)
-    for field in header_bytes:
-        position = _write_bytes(out, position, field)
+    position = _write_number(out, position + 1, timestamp_delta)
+    position = _write_number(out, position, offset_delta)
+    position = _write_field(buffer, position, key)
+    position = _write_field(buffer, position, value)
+    _copy(buffer, position, headers, headers_size)
+    return position + headers_size
+
+
+def _encode_headers(scratch: bytearray, headers: Headers) -> int:
+    """Write the header count and the headers, as a record ends with them, into `scratch`; returns where they end."""
+    if not headers:
+        scratch[0] = 0
+        return 1
+    position = _write_number(scratch, 0, len(headers))
+    for name, field in headers:
+        key = _header_key(name)
+        needed = position + len(key) + 20
+        if field is not None:
+            needed += len(field)
+        if needed > len(scratch):
+            scratch.extend(bytes(needed))
+        position = _write_field(scratch, position, key)
+        position = _write_field(scratch, position, field)
     return position
 
 
-def _write_bytes(out: bytearray, position: int, field: bytes | None) -> int:
-    if field is None:
-        out[position] = 1
-        return position + 1
-    size = len(field)
-    position = _write_varlong(out, position, size)
-    raw = field
-    out[position : position + size] = raw
-    return position + size
+def _header_key(name: str) -> bytes:
+    try:
+        return name.encode("utf-8")
+    except UnicodeEncodeError:
+        return name.encode("utf-8", "surrogateescape")
 
 
-def decode_records(
-    data: bytes, start: int, end: int, count: int, base_offset: int, base_timestamp: int, append_time_ms: int | None
-) -> list[Record]:
-    """The `count` records that fill `data` from `start` to `end` exactly, or `CorruptRecords`.
+class RecordIterator:
+    """The `count` records that fill `data` from `start` to `end` exactly, one after the other; damage is `CorruptRecords`.
 
     `append_time_ms`, where the broker stamped the batch, is every record's timestamp.
     """
-    if start < 0 or end < start or end > len(data):
-        raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
-    if count < 0 or count > (end - start) // RECORD_SIZE_MIN:
-        raise CorruptRecords(f"{end - start} bytes of records cannot hold the {count} records that the batch says it has")
-    raw = data
-    position = start
-    records: list[Record] = []
-    for index in range(count):
-        began = position
-        size, position = _read_varint(raw, position, end)
-        if position < 0 or size < RECORD_SIZE_MIN - 1 or size > end - position:
-            raise _damaged("its length is damaged or reaches beyond the batch", index, began)
+
+    __slots__ = (
+        "_base_offset",
+        "_base_timestamp",
+        "_count",
+        "_data",
+        "_end",
+        "_index",
+        "_is_append_time",
+        "_position",
+        "_raw",
+    )
+
+    def __init__(
+        self, data: bytes, start: int, end: int, count: int, base_offset: int, base_timestamp: int, append_time_ms: int | None
+    ) -> None:
+        if start < 0 or end < start or end > len(data):
+            raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
+        if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
+            raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
+        self._data = data  # keeps alive what the pointer `_raw` of the compiled twin points to
+        self._raw = data
+        self._position = start
+        self._end = end
+        self._index = 0
+        self._count = count
+        self._base_offset = base_offset
+        self._is_append_time = append_time_ms is not None
+        self._base_timestamp = base_timestamp if append_time_ms is None else append_time_ms
+
+    def __iter__(self) -> "RecordIterator":
+        return self
+
+    def __length_hint__(self) -> int:
+        return self._count - self._index
+
+    def __next__(self) -> Record:
+        if self._index >= self._count:
+            raise StopIteration
+        return self._read()
+
+    def _read(self) -> Record:
+        raw = self._raw
+        began = self._position
+        size, position = _read_varint(raw, began, self._end)
+        if position > self._end or size < _RECORD_SIZE_MIN - 1 or size > self._end - position:
+            raise self._damaged("its length is damaged or reaches beyond the batch")
         limit = position + size
         timestamp_delta, position = _read_varlong(raw, position + 1, limit)
-        if position < 0:
-            raise _damaged("its timestamp is damaged", index, began)
         offset_delta, position = _read_varint(raw, position, limit)
-        if position < 0:
-            raise _damaged("its offset is damaged", index, began)
         key_size, position = _read_varint(raw, position, limit)
-        if position < 0 or key_size > limit - position:
-            raise _damaged("its key reaches beyond the record", index, began)
-        key = None
+        if position > limit or key_size > limit - position:
+            raise self._damaged("its timestamp, offset or key reaches beyond the record")
+        record = Record.__new__(Record)
+        record.offset = _wrap64(self._base_offset + offset_delta)
+        record.timestamp = self._base_timestamp if self._is_append_time else _wrap64(self._base_timestamp + timestamp_delta)
+        record.key = None
         if key_size >= 0:
-            key = raw[position : position + key_size]
+            record.key = raw[position : position + key_size]
             position += key_size
         value_size, position = _read_varint(raw, position, limit)
-        if position < 0 or value_size > limit - position:
-            raise _damaged("its value reaches beyond the record", index, began)
-        value = None
+        if position > limit or value_size > limit - position:
+            raise self._damaged("its value reaches beyond the record")
+        record.value = None
         if value_size >= 0:
-            value = raw[position : position + value_size]
+            record.value = raw[position : position + value_size]
             position += value_size
-        header_count, position = _read_varint(raw, position, limit)
-        if position < 0 or header_count < 0 or header_count > (limit - position) // 2:
-            raise _damaged("its header count is damaged", index, began)
-        headers: tuple[tuple[str, bytes | None], ...] = ()
-        if header_count > 0:
-            found, position = _decode_headers(raw, position, limit, header_count)
-            if found is None:
-                raise _damaged("a header reaches beyond the record", index, began)
-            headers = found
-        if position != limit:
-            raise _damaged(f"{limit - position} bytes are left over after its headers", index, began)
-        record = Record.__new__(Record)
-        record.offset = _wrap64(base_offset + offset_delta)
-        record.timestamp = _wrap64(base_timestamp + timestamp_delta) if append_time_ms is None else append_time_ms
-        record.key = key
-        record.value = value
-        record.headers = headers
-        records.append(record)
-    if position != end:
-        raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
-    return records
+        record._headers = _NO_HEADERS
+        if position != limit - 1 or raw[position] != 0:
+            if not _are_headers(raw, position, limit):
+                raise self._damaged("its headers do not end where the record does")
+            record._headers = raw[position:limit]
+        self._position = limit
+        self._index += 1
+        if self._index == self._count and limit != self._end:
+            raise self._damaged(f"{self._end - limit} bytes are left over after the batch's last record")
+        return record
+
+    def _damaged(self, what: str) -> CorruptRecords:
+        index = self._index
+        self._index = self._count  # an iterator that has failed has ended
+        return CorruptRecords(f"record {index} of the batch, at byte {self._position} of its records: {what}", self._position)
 
 
-def _decode_headers(
-    raw: bytes, position: int, limit: int, count: int
-) -> tuple[tuple[tuple[str, bytes | None], ...] | None, int]:
+def _are_headers(raw: bytes, position: int, limit: int) -> bool:
+    """Whether a header count and that many headers fill `raw` from `position` to `limit` exactly."""
+    count, position = _read_varint(raw, position, limit)
+    if position > limit or count < 0 or count > (limit - position) // 2:
+        return False
+    for _ in range(count):
+        size, position = _read_varint(raw, position, limit)
+        if position > limit or size < 0 or size > limit - position:
+            return False
+        size, position = _read_varint(raw, position + size, limit)
+        if position > limit or size > limit - position:
+            return False
+        if size > 0:
+            position += size
+    return position == limit
+
+
+def _decode_headers(data: bytes) -> Headers:
+    """What `_are_headers` has found to be headers, taken apart."""
+    raw = data
+    end = len(data)
+    count, position = _read_varint(raw, 0, end)
     headers: list[tuple[str, bytes | None]] = []
     for _ in range(count):
-        key_size, position = _read_varint(raw, position, limit)
-        if position < 0 or key_size < 0 or key_size > limit - position:
-            return None, -1
-        key = raw[position : position + key_size].decode("utf-8", "surrogateescape")
-        value_size, position = _read_varint(raw, position + key_size, limit)
-        if position < 0 or value_size > limit - position:
-            return None, -1
-        if value_size < 0:
+        size, position = _read_varint(raw, position, end)
+        key = raw[position : position + size].decode("utf-8", "surrogateescape")
+        size, position = _read_varint(raw, position + size, end)
+        if size < 0:
             headers.append((key, None))
         else:
-            headers.append((key, raw[position : position + value_size]))
-            position += value_size
-    return tuple(headers), position
+            headers.append((key, raw[position : position + size]))
+            position += size
+    return tuple(headers)
+
+
+# A compiled function is no plain function: that is how the twins know which of them they are.
+_COMPILED = type(encode_rows).__name__ != "function"

@@ -1,0 +1,144 @@
+"""Batches to columns and columns to batches, in Arrow's layout, without an object per record.
+
+A `Columns` holds plain buffers in native byte order, which pyarrow, Spark's Python workers and others take over without a copy:
+
+    offsets, timestamps   int64
+    keys, values          nullable binary: bitmap (None where nothing is null), int32 positions, bytes
+    headers               list of struct(key: utf8, value: nullable binary): int32 list positions and the two children
+
+Positions are 32-bit, so one `Columns` holds less than 2 GiB of keys, of values and of headers each; pass fewer batches at a
+time if there are more. Header keys are the bytes as they were written, which Kafka does not promise to be valid UTF-8.
+"""
+
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ottla.errors import CorruptRecords
+from ottla.records.batch import (
+    HEADER_SIZE,
+    NO_LEADER_EPOCH,
+    NO_PRODUCER_EPOCH,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+    BatchView,
+)
+from ottla.records.builder import seal
+from ottla.records.compression import Codec, decompress
+from ottla.records.kernels import ColumnReader, ColumnWriter, walk_records
+from ottla.records.reader import DECOMPRESSED_BYTES_MAX
+
+Buffer = bytes | bytearray | memoryview
+POSITION_MAX = 0x7FFFFFFF
+
+
+class BinaryColumn(NamedTuple):
+    """A column of bytes."""
+
+    bitmap: Buffer | None
+    """Bit i (of byte i // 8, lowest first) says that row i is not null; None where no row is."""
+    positions: Buffer
+    """int32, one more than there are rows: row i is `data[positions[i] : positions[i + 1]]`."""
+    data: Buffer
+    null_count: int
+
+
+class Columns(NamedTuple):
+    """Records as columns."""
+
+    rows: int
+    offsets: Buffer
+    """int64; may be empty where the records are to be produced."""
+    timestamps: Buffer
+    keys: BinaryColumn
+    values: BinaryColumn
+    header_lists: Buffer
+    """int32, one more than there are rows: which headers are row i's. May be empty where no record has any."""
+    header_keys: BinaryColumn
+    header_values: BinaryColumn
+
+
+def columns_from_batches(views: Sequence[BatchView], *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Columns:
+    """The records of all batches, in order, control records included: leave out batches whose records nobody should see.
+
+    Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to.
+    """
+    parts: list[tuple[BatchView, memoryview]] = []
+    totals = [0] * 8
+    left = decompressed_bytes_max
+    for view in views:
+        view.check_size()
+        data = view.payload
+        if view.is_compressed and view.count:
+            plain = decompress(view.codec, data, left)
+            left -= len(plain)
+            data = memoryview(plain)
+        found = walk_records(data, 0, len(data), view.count, view.base_timestamp)
+        totals = [total + part for total, part in zip(totals, (view.count, *found[3:]), strict=True)]
+        parts.append((view, data))
+    rows, keyless, valueless, key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes = totals
+    if max(totals) > POSITION_MAX:
+        raise CorruptRecords(f"{len(views)} batches hold more than the 2 GiB that 32-bit positions reach: pass fewer at a time")
+    bits, ends, header_bits, header_ends = (rows + 7) // 8, rows * 4 + 4, (headers + 7) // 8, headers * 4 + 4
+    sizes = [rows * 8, rows * 8, bits, ends, key_bytes, bits, ends, value_bytes]
+    sizes += [ends, header_ends, header_key_bytes, header_bits, header_ends, header_value_bytes]
+    buffers = [bytearray(size) for size in sizes]
+    writer = ColumnWriter(buffers)
+    for view, data in parts:
+        base = view.max_timestamp if view.is_append_time else view.base_timestamp
+        writer.add(data, 0, len(data), view.count, view.base_offset, base, view.is_append_time)
+    null_headers = headers - sum(byte.bit_count() for byte in buffers[11])
+    return Columns(
+        rows,
+        buffers[0],
+        buffers[1],
+        BinaryColumn(buffers[2] if keyless else None, buffers[3], buffers[4], keyless),
+        BinaryColumn(buffers[5] if valueless else None, buffers[6], buffers[7], valueless),
+        buffers[8],
+        BinaryColumn(None, buffers[9], buffers[10], 0),
+        BinaryColumn(buffers[11] if null_headers else None, buffers[12], buffers[13], null_headers),
+    )
+
+
+def batch_from_columns(
+    columns: Columns,
+    first: int = 0,
+    count: int | None = None,
+    *,
+    codec: Codec = Codec.NONE,
+    level: int | None = None,
+    producer_id: int = NO_PRODUCER_ID,
+    producer_epoch: int = NO_PRODUCER_EPOCH,
+    base_sequence: int = NO_SEQUENCE,
+    transactional: bool = False,
+) -> bytearray:
+    """A batch to be produced, of `count` rows (else all) from `first`: base offset 0, offsets by position.
+
+    `ValueError` where the columns contradict themselves: they come from the caller, not from a peer.
+    """
+    if count is None:
+        count = columns.rows - first
+    if count < 1:
+        raise ValueError("a batch to be produced needs at least one row: brokers refuse empty ones")
+    keys, values, header_keys, header_values = columns.keys, columns.values, columns.header_keys, columns.header_values
+    parts = [columns.offsets, columns.timestamps, keys.bitmap, keys.positions, keys.data, values.bitmap, values.positions]
+    parts += [values.data, columns.header_lists, header_keys.positions, header_keys.data, header_values.bitmap]
+    parts += [header_values.positions, header_values.data]
+    reader = ColumnReader([memoryview(b"" if part is None else part).cast("B") for part in parts])
+    if not 0 <= first < len(columns.timestamps) // 8:
+        raise ValueError(f"columns of {columns.rows} rows have no row {first}")
+    base_timestamp = int.from_bytes(
+        memoryview(columns.timestamps).cast("B")[first * 8 : first * 8 + 8], sys.byteorder, signed=True
+    )
+    batch = bytearray(HEADER_SIZE + reader.size_of(first, count, base_timestamp))
+    with memoryview(batch) as out:
+        end, max_timestamp = reader.write(out, HEADER_SIZE, first, count, base_timestamp)
+    seal(
+        batch,
+        end,
+        level,
+        (0, NO_LEADER_EPOCH, codec | (TRANSACTIONAL if transactional else 0), count - 1, base_timestamp, max_timestamp),
+        (producer_id, producer_epoch, base_sequence, count),
+    )
+    return batch

@@ -1,0 +1,145 @@
+# The types that make `kernel_columns.py` compile to C. They change no meaning: without this file everything works, slower.
+cimport cython
+
+cdef Py_ssize_t _RECORD_SIZE_MIN
+cdef bint _COMPILED
+cdef long long _INT64_MAX
+cdef long long _INT64_MIN
+cdef unsigned long long _MASK32
+cdef unsigned long long _MASK64
+
+
+cdef long long _wrap64(long long value) noexcept
+
+@cython.locals(bits=cython.ulonglong, wide=cython.ulonglong, shift=cython.int, value=cython.longlong)
+cdef (long long, Py_ssize_t) _read_number(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, int bits_max
+) noexcept
+
+@cython.locals(
+    size=cython.longlong, limit=Py_ssize_t, timestamp_delta=cython.longlong, offset_delta=cython.longlong,
+    key_size=cython.longlong, key_at=Py_ssize_t, value_size=cython.longlong, value_at=Py_ssize_t,
+)
+cdef (Py_ssize_t, long long, long long, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_record(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end
+) noexcept
+
+@cython.locals(key_size=cython.longlong, key_at=Py_ssize_t, value_size=cython.longlong, value_at=Py_ssize_t)
+cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_header(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit
+) noexcept
+
+@cython.locals(
+    count=cython.longlong, left=cython.longlong, key_bytes=Py_ssize_t, value_bytes=Py_ssize_t, key_size=Py_ssize_t,
+    value_size=Py_ssize_t, _=Py_ssize_t,
+)
+cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) _measure_headers(
+    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit
+) noexcept
+
+@cython.locals(
+    min_timestamp=cython.longlong, max_timestamp=cython.longlong, timestamp=cython.longlong, delta=cython.longlong,
+    offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
+    value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
+    position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
+    header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t,
+)
+cpdef tuple walk_records(
+    const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
+)
+
+@cython.locals(index=Py_ssize_t)
+cdef void _copy(
+    unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t size
+) noexcept
+
+cdef object _copy_slice(
+    unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t size
+)
+
+@cython.final
+cdef class ColumnWriter:
+    cdef long long[::1] _offsets
+    cdef long long[::1] _timestamps
+    cdef unsigned char[::1] _keys
+    cdef int[::1] _key_ends
+    cdef unsigned char[::1] _key_data
+    cdef unsigned char[::1] _values
+    cdef int[::1] _value_ends
+    cdef unsigned char[::1] _value_data
+    cdef int[::1] _header_lists
+    cdef int[::1] _header_key_ends
+    cdef unsigned char[::1] _header_key_data
+    cdef unsigned char[::1] _header_values
+    cdef int[::1] _header_value_ends
+    cdef unsigned char[::1] _header_value_data
+    cdef Py_ssize_t _row
+    cdef Py_ssize_t _headers
+
+    @cython.locals(
+        row=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t,
+        delta=cython.longlong, offset_delta=cython.longlong, key_at=Py_ssize_t, key_size=Py_ssize_t, value_at=Py_ssize_t,
+        value_size=Py_ssize_t, header_at=Py_ssize_t,
+        key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
+    )
+    cpdef object add(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_offset,
+        long long base_timestamp, bint is_append_time,
+    )
+
+    @cython.locals(
+        left=cython.longlong, header=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, key_at=Py_ssize_t,
+        key_size=Py_ssize_t, value_at=Py_ssize_t, value_size=Py_ssize_t,
+        key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
+    )
+    cdef bint _add_headers(self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit) except -1
+
+@cython.locals(bits=cython.ulonglong, size=Py_ssize_t)
+cdef Py_ssize_t _size_of(long long value) noexcept
+
+@cython.locals(bits=cython.ulonglong)
+cdef Py_ssize_t _write_number(unsigned char[::1] out, Py_ssize_t position, long long value) noexcept
+
+@cython.final
+cdef class ColumnReader:
+    cdef const unsigned char[::1] _no_bitmap
+    cdef const long long[::1] _timestamps
+    cdef const unsigned char[::1] _keys
+    cdef const int[::1] _key_ends
+    cdef const unsigned char[::1] _key_data
+    cdef const unsigned char[::1] _values
+    cdef const int[::1] _value_ends
+    cdef const unsigned char[::1] _value_data
+    cdef const int[::1] _header_lists
+    cdef const int[::1] _header_key_ends
+    cdef const unsigned char[::1] _header_key_data
+    cdef const unsigned char[::1] _header_values
+    cdef const int[::1] _header_value_ends
+    cdef const unsigned char[::1] _header_value_data
+
+    @cython.locals(
+        key_size=Py_ssize_t, value_size=Py_ssize_t, size=Py_ssize_t, header=Py_ssize_t, last=Py_ssize_t,
+    )
+    cdef Py_ssize_t body_size(self, Py_ssize_t row, Py_ssize_t delta, long long timestamp_delta) except? -1
+
+    @cython.locals(total=Py_ssize_t, delta=Py_ssize_t, row=Py_ssize_t, size=Py_ssize_t)
+    cpdef Py_ssize_t size_of(self, Py_ssize_t first, Py_ssize_t count, long long base_timestamp) except -1
+
+    @cython.locals(
+        max_timestamp=cython.longlong, delta=Py_ssize_t, row=Py_ssize_t, timestamp=cython.longlong,
+        timestamp_delta=cython.longlong, header=Py_ssize_t, last=Py_ssize_t,
+    )
+    cpdef tuple write(
+        self, unsigned char[::1] out, Py_ssize_t position, Py_ssize_t first, Py_ssize_t count, long long base_timestamp
+    )
+
+@cython.locals(start=Py_ssize_t, stop=Py_ssize_t)
+cdef Py_ssize_t _field_size(
+    const unsigned char[::1] bitmap, const int[::1] ends, Py_ssize_t capacity, Py_ssize_t row
+) noexcept
+
+@cython.locals(size=Py_ssize_t)
+cdef Py_ssize_t _write_field(
+    unsigned char[::1] out, Py_ssize_t position, const unsigned char[::1] bitmap, const int[::1] ends,
+    const unsigned char[::1] data, Py_ssize_t row
+) except -1

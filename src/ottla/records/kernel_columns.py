@@ -1,0 +1,459 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
+# cython: overflowcheck=False, cdivision=True
+"""Records walked and turned into columns and back without an object per record, in one source for two twins.
+
+The rules are those of `kernel.py`, whose header explains the record's format. Here the buffers are views (of bytes, 32-bit or
+64-bit numbers), which the compiled twin knows as such, so a batch is read where it lies. No bounds are checked unless written
+down: every function compares before it reads or writes.
+
+Columns are in Arrow's layout: a column of bytes is a bitmap of what is not null (bit i of byte i // 8, lowest first), one more
+ascending 32-bit position than there are rows, and the bytes themselves; headers are a list column of (key, value) structs.
+"""
+
+from ottla.errors import CorruptRecords
+
+_RECORD_SIZE_MIN = 7
+
+# Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
+_INT64_MAX = 0x7FFFFFFFFFFFFFFF
+_INT64_MIN = -_INT64_MAX - 1
+_MASK32 = 0xFFFFFFFF
+_MASK64 = 0xFFFFFFFFFFFFFFFF
+
+
+def _wrap64(value: int) -> int:
+    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. The compiled twin's are so already."""
+    if value > _INT64_MAX:
+        value = value - _INT64_MAX - _INT64_MAX - 2
+    elif value < _INT64_MIN:
+        value = value - _INT64_MIN - _INT64_MIN
+    return value
+
+
+def _read_number(data: memoryview, position: int, end: int, bits_max: int) -> tuple[int, int]:
+    """The zigzag number of at most `bits_max` (32 or 64) bits at `position`, and where it ends: beyond `end` if nowhere."""
+    bits = 0
+    shift = 0
+    while position < end and shift < bits_max:
+        wide = data[position]
+        position += 1
+        bits |= (wide & 0x7F) << shift
+        if wide < 0x80:
+            bits &= _MASK32 if bits_max == 32 else _MASK64
+            value = bits >> 1
+            if bits & 1:
+                value = -value - 1
+            return value, position
+        shift += 7
+    return 0, end + 1
+
+
+def _parse_record(data: memoryview, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int]:
+    """Where the parts of the record at `position` are: (its end, timestamp delta, offset delta, key, key size, value, value
+    size, header count and headers). A size below zero is a null. The end is -1 where any part reaches beyond `end`.
+    """
+    size, position = _read_number(data, position, end, 32)
+    if position > end or size < _RECORD_SIZE_MIN - 1 or size > end - position:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    limit = position + size
+    timestamp_delta, position = _read_number(data, position + 1, limit, 64)
+    offset_delta, position = _read_number(data, position, limit, 32)
+    key_size, key_at = _read_number(data, position, limit, 32)
+    if key_at > limit or key_size > limit - key_at:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    position = key_at
+    if key_size > 0:
+        position += key_size
+    value_size, value_at = _read_number(data, position, limit, 32)
+    if value_at > limit or value_size > limit - value_at:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    position = value_at
+    if value_size > 0:
+        position += value_size
+    if position >= limit:
+        return -1, 0, 0, 0, 0, 0, 0, 0
+    return limit, timestamp_delta, offset_delta, key_at, key_size, value_at, value_size, position
+
+
+def _parse_header(data: memoryview, position: int, limit: int) -> tuple[int, int, int, int, int]:
+    """Where the parts of the header at `position` are: (its end, key, key size, value, value size); end -1 for damage."""
+    key_size, key_at = _read_number(data, position, limit, 32)
+    if key_at > limit or key_size < 0 or key_size > limit - key_at:
+        return -1, 0, 0, 0, 0
+    value_size, value_at = _read_number(data, key_at + key_size, limit, 32)
+    if value_at > limit or value_size > limit - value_at:
+        return -1, 0, 0, 0, 0
+    position = value_at
+    if value_size > 0:
+        position += value_size
+    return position, key_at, key_size, value_at, value_size
+
+
+def _damaged(index: int, position: int) -> CorruptRecords:
+    return CorruptRecords(
+        f"record {index} of the batch, at byte {position} of its records: a length is damaged or reaches beyond the record",
+        position,
+    )
+
+
+def _measure_headers(data: memoryview, position: int, limit: int) -> tuple[int, int, int]:
+    """(headers, bytes of their keys, of their values) from the count at `position`; -1 headers unless they end at `limit`."""
+    count, position = _read_number(data, position, limit, 32)
+    if position > limit or count < 0:
+        return -1, 0, 0
+    key_bytes = 0
+    value_bytes = 0
+    left = count
+    while left > 0:
+        position, _, key_size, _, value_size = _parse_header(data, position, limit)
+        if position < 0:
+            return -1, 0, 0
+        key_bytes += key_size
+        if value_size > 0:
+            value_bytes += value_size
+        left -= 1
+    if position != limit:
+        return -1, 0, 0
+    return count, key_bytes, value_bytes
+
+
+def walk_records(
+    data: memoryview, start: int, end: int, count: int, base_timestamp: int
+) -> tuple[int, int, int, int, int, int, int, int, int, int]:
+    """Look at the `count` records that must fill `data` from `start` to `end`, or raise `CorruptRecords`.
+
+    Returns (smallest timestamp, largest timestamp, records whose offset delta is not their position, records without key,
+    records without value, bytes of keys, bytes of values, headers, bytes of header keys, bytes of header values).
+    """
+    if start < 0 or end < start or end > len(data):
+        raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
+    if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
+        raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
+    min_timestamp = max_timestamp = -1
+    displaced = keyless = valueless = 0
+    key_bytes = value_bytes = header_count = header_key_bytes = header_value_bytes = 0
+    position = start
+    for index in range(count):
+        limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(data, position, end)
+        if limit < 0:
+            raise _damaged(index, position)
+        timestamp = _wrap64(base_timestamp + delta)
+        if index == 0 or timestamp < min_timestamp:
+            min_timestamp = timestamp
+        if index == 0 or timestamp > max_timestamp:
+            max_timestamp = timestamp
+        if offset_delta != index:
+            displaced += 1
+        if key_size < 0:
+            keyless += 1
+        else:
+            key_bytes += key_size
+        if value_size < 0:
+            valueless += 1
+        else:
+            value_bytes += value_size
+        if header_at != limit - 1 or data[header_at] != 0:
+            headers, key_size, value_size = _measure_headers(data, header_at, limit)
+            if headers < 0:
+                raise _damaged(index, position)
+            header_count += headers
+            header_key_bytes += key_size
+            header_value_bytes += value_size
+        position = limit
+    if position != end:
+        raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
+    sizes = (key_bytes, value_bytes, header_count, header_key_bytes, header_value_bytes)
+    return (min_timestamp, max_timestamp, displaced, keyless, valueless, *sizes)
+
+
+def _copy(out: memoryview, at: int, data: memoryview, start: int, size: int) -> None:
+    """Copy `size` bytes of `data` from `start` into `out` at `at`; the caller has checked both ends."""
+    if _COMPILED:
+        for index in range(size):
+            out[at + index] = data[start + index]
+    else:
+        _copy_slice(out, at, data, start, size)
+
+
+def _copy_slice(out: memoryview, at: int, data: memoryview, start: int, size: int) -> None:
+    """The plain twin's `_copy`: a slice is fast there, as the loop is in the compiled one."""
+    out[at : at + size] = data[start : start + size]
+
+
+class ColumnWriter:
+    """Fills the buffers of columns with the records of batch after batch.
+
+    The buffers, in order: offsets and timestamps (64-bit); of the keys, then of the values: bitmap, positions (32-bit), bytes;
+    of the headers: list positions (32-bit), key positions, key bytes, value bitmap, value positions, value bytes. They are
+    zeroed and as large as `walk_records` says they must be.
+    """
+
+    __slots__ = (
+        "_header_key_data",
+        "_header_key_ends",
+        "_header_lists",
+        "_header_value_data",
+        "_header_value_ends",
+        "_header_values",
+        "_headers",
+        "_key_data",
+        "_key_ends",
+        "_keys",
+        "_offsets",
+        "_row",
+        "_timestamps",
+        "_value_data",
+        "_value_ends",
+        "_values",
+    )
+
+    def __init__(self, buffers: list[bytearray]) -> None:
+        self._offsets = memoryview(buffers[0]).cast("q")
+        self._timestamps = memoryview(buffers[1]).cast("q")
+        self._keys = memoryview(buffers[2])
+        self._key_ends = memoryview(buffers[3]).cast("i")
+        self._key_data = memoryview(buffers[4])
+        self._values = memoryview(buffers[5])
+        self._value_ends = memoryview(buffers[6]).cast("i")
+        self._value_data = memoryview(buffers[7])
+        self._header_lists = memoryview(buffers[8]).cast("i")
+        self._header_key_ends = memoryview(buffers[9]).cast("i")
+        self._header_key_data = memoryview(buffers[10])
+        self._header_values = memoryview(buffers[11])
+        self._header_value_ends = memoryview(buffers[12]).cast("i")
+        self._header_value_data = memoryview(buffers[13])
+        self._row = 0
+        self._headers = 0
+
+    def add(
+        self, data: memoryview, start: int, end: int, count: int, base_offset: int, base_timestamp: int, is_append_time: bool
+    ) -> None:
+        """The next `count` rows, from records that `walk_records` has found to be whole."""
+        row = self._row
+        # Views are held in names here and below because the compiled twin counts every use of an attribute's view.
+        key_ends, key_data, value_ends, value_data = self._key_ends, self._key_data, self._value_ends, self._value_data
+        if start < 0 or end > len(data) or count > len(self._offsets) - row:
+            raise CorruptRecords(f"{count} records do not fit into columns of {len(self._offsets)} rows, {row} of them filled")
+        key_end = key_ends[row]
+        value_end = value_ends[row]
+        position = start
+        for index in range(count):
+            limit, delta, offset_delta, key_at, key_size, value_at, value_size, header_at = _parse_record(data, position, end)
+            if limit < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
+                raise _damaged(index, position)
+            self._offsets[row] = _wrap64(base_offset + offset_delta)
+            self._timestamps[row] = base_timestamp if is_append_time else _wrap64(base_timestamp + delta)
+            if key_size >= 0:
+                self._keys[row >> 3] |= 1 << (row & 7)
+                _copy(key_data, key_end, data, key_at, key_size)
+                key_end += key_size
+            if value_size >= 0:
+                self._values[row >> 3] |= 1 << (row & 7)
+                _copy(value_data, value_end, data, value_at, value_size)
+                value_end += value_size
+            if (header_at != limit - 1 or data[header_at] != 0) and not self._add_headers(data, header_at, limit):
+                raise _damaged(index, position)
+            row += 1
+            key_ends[row] = key_end
+            value_ends[row] = value_end
+            self._header_lists[row] = self._headers
+            position = limit
+        self._row = row
+
+    def _add_headers(self, data: memoryview, position: int, limit: int) -> bool:
+        key_ends, key_data = self._header_key_ends, self._header_key_data
+        value_ends, value_data = self._header_value_ends, self._header_value_data
+        left, position = _read_number(data, position, limit, 32)
+        header = self._headers
+        if position > limit or left < 0 or left > len(key_ends) - 1 - header:
+            return False
+        key_end = key_ends[header]
+        value_end = value_ends[header]
+        while left > 0:
+            position, key_at, key_size, value_at, value_size = _parse_header(data, position, limit)
+            if position < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
+                return False
+            _copy(key_data, key_end, data, key_at, key_size)
+            key_end += key_size
+            if value_size >= 0:
+                self._header_values[header >> 3] |= 1 << (header & 7)
+                _copy(value_data, value_end, data, value_at, value_size)
+                value_end += value_size
+            header += 1
+            key_ends[header] = key_end
+            value_ends[header] = value_end
+            left -= 1
+        self._headers = header
+        return position == limit
+
+
+def _size_of(value: int) -> int:
+    """How many bytes `value` takes as a zigzag number."""
+    bits = value << 1
+    if value < 0:
+        bits = -bits - 1
+    size = 1
+    while bits > 0x7F:
+        bits >>= 7
+        size += 1
+    return size
+
+
+def _write_number(out: memoryview, position: int, value: int) -> int:
+    """Write `value` as a zigzag number at `position`; returns where it ends. The caller has made sure of the room."""
+    bits = value << 1
+    if value < 0:
+        bits = -bits - 1
+    while bits > 0x7F:
+        out[position] = (bits & 0x7F) | 0x80
+        bits >>= 7
+        position += 1
+    out[position] = bits
+    return position + 1
+
+
+class ColumnReader:
+    """Writes rows of columns as records. The buffers are those of `ColumnWriter`; an empty bitmap says that nothing is null.
+
+    `size_of` must be asked first: it is what checks that the rows' positions lie in their buffers, and it says how much room
+    `write` needs. Both number the records from 0, in the order of the rows.
+    """
+
+    __slots__ = (
+        "_header_key_data",
+        "_header_key_ends",
+        "_header_lists",
+        "_header_value_data",
+        "_header_value_ends",
+        "_header_values",
+        "_key_data",
+        "_key_ends",
+        "_keys",
+        "_no_bitmap",
+        "_timestamps",
+        "_value_data",
+        "_value_ends",
+        "_values",
+    )
+
+    def __init__(self, buffers: list[memoryview]) -> None:
+        self._no_bitmap = memoryview(b"")
+        self._timestamps = buffers[1].cast("q")
+        self._keys = buffers[2]
+        self._key_ends = buffers[3].cast("i")
+        self._key_data = buffers[4]
+        self._values = buffers[5]
+        self._value_ends = buffers[6].cast("i")
+        self._value_data = buffers[7]
+        self._header_lists = buffers[8].cast("i")
+        self._header_key_ends = buffers[9].cast("i")
+        self._header_key_data = buffers[10]
+        self._header_values = buffers[11]
+        self._header_value_ends = buffers[12].cast("i")
+        self._header_value_data = buffers[13]
+
+    def body_size(self, row: int, delta: int, timestamp_delta: int) -> int:
+        """Bytes of the record after its length; -1 where a position of the row does not lie in its buffer."""
+        key_size = _field_size(self._keys, self._key_ends, len(self._key_data), row)
+        value_size = _field_size(self._values, self._value_ends, len(self._value_data), row)
+        if key_size < -1 or value_size < -1:
+            return -1
+        size = 1 + _size_of(timestamp_delta) + _size_of(delta) + _size_of(key_size) + _size_of(value_size)
+        if key_size > 0:
+            size += key_size
+        if value_size > 0:
+            size += value_size
+        if len(self._header_lists) == 0:
+            return size + 1
+        if row < 0 or row + 1 >= len(self._header_lists):
+            return -1
+        header = self._header_lists[row]
+        last = self._header_lists[row + 1]
+        if header < 0 or last < header:
+            return -1
+        size += _size_of(last - header)
+        while header < last:
+            key_size = _field_size(self._no_bitmap, self._header_key_ends, len(self._header_key_data), header)
+            value_size = _field_size(self._header_values, self._header_value_ends, len(self._header_value_data), header)
+            if key_size < 0 or value_size < -1:
+                return -1
+            size += _size_of(key_size) + key_size + _size_of(value_size)
+            if value_size > 0:
+                size += value_size
+            header += 1
+        return size
+
+    def size_of(self, first: int, count: int, base_timestamp: int) -> int:
+        """Bytes that `count` rows from `first` take as records; `ValueError` where the columns contradict themselves."""
+        if first < 0 or count < 0 or first + count > len(self._timestamps):
+            raise ValueError(f"columns of {len(self._timestamps)} rows have no {count} rows from row {first} on")
+        total = 0
+        for delta in range(count):
+            row = first + delta
+            size = self.body_size(row, delta, _wrap64(self._timestamps[row] - base_timestamp))
+            if size < 0:
+                raise ValueError(f"row {row} of the columns has positions that do not lie in their buffers")
+            total += _size_of(size) + size
+        return total
+
+    def write(self, out: memoryview, position: int, first: int, count: int, base_timestamp: int) -> tuple[int, int]:
+        """Write the rows as records into `out` from `position` on; returns (their end, the largest timestamp)."""
+        if position < 0 or self.size_of(first, count, base_timestamp) > len(out) - position:
+            raise ValueError(f"{len(out)} bytes are too few for {count} records at byte {position}")
+        max_timestamp = -1
+        for delta in range(count):
+            row = first + delta
+            timestamp = self._timestamps[row]
+            if timestamp > max_timestamp:
+                max_timestamp = timestamp
+            timestamp_delta = _wrap64(timestamp - base_timestamp)
+            position = _write_number(out, position, self.body_size(row, delta, timestamp_delta))
+            out[position] = 0
+            position = _write_number(out, position + 1, timestamp_delta)
+            position = _write_number(out, position, delta)
+            position = _write_field(out, position, self._keys, self._key_ends, self._key_data, row)
+            position = _write_field(out, position, self._values, self._value_ends, self._value_data, row)
+            if len(self._header_lists) == 0:
+                out[position] = 0
+                position += 1
+                continue
+            header = self._header_lists[row]
+            last = self._header_lists[row + 1]
+            position = _write_number(out, position, last - header)
+            while header < last:
+                position = _write_field(out, position, self._no_bitmap, self._header_key_ends, self._header_key_data, header)
+                position = _write_field(
+                    out, position, self._header_values, self._header_value_ends, self._header_value_data, header
+                )
+                header += 1
+        return position, max_timestamp
+
+
+def _field_size(bitmap: memoryview, ends: memoryview, capacity: int, row: int) -> int:
+    """Bytes of a field; -1 for null, -2 where its positions do not lie in the `capacity` bytes of its column."""
+    if row < 0 or row + 1 >= len(ends):
+        return -2
+    if len(bitmap) > 0:
+        if row >> 3 >= len(bitmap):
+            return -2
+        if not (bitmap[row >> 3] >> (row & 7)) & 1:
+            return -1
+    start = ends[row]
+    stop = ends[row + 1]
+    if start < 0 or stop < start or stop > capacity:
+        return -2
+    return stop - start
+
+
+def _write_field(out: memoryview, position: int, bitmap: memoryview, ends: memoryview, data: memoryview, row: int) -> int:
+    """Write a field behind its length; returns where it ends. `_field_size` has found it to be in order."""
+    size = _field_size(bitmap, ends, len(data), row)
+    position = _write_number(out, position, size)
+    if size <= 0:
+        return position
+    _copy(out, position, data, ends[row], size)
+    return position + size
+
+
+# A compiled function is no plain function: that is how the twins know which of them they are.
+_COMPILED = type(walk_records).__name__ != "function"
