@@ -9,18 +9,24 @@ from contextlib import aclosing
 from dataclasses import asdict
 from typing import Any
 
+from ottla.config.topic import LogConfig
 from ottla.env import HelperWorld
 from ottla.log.compaction.cleaning import CleaningPass
 from ottla.log.compaction.plan import CompactionPlan
+from ottla.log.loading import recover_folder
+from ottla.log.partition_log import LogOptions
 
 MODULE = "ottla.log.jobs"
 COMPACT = "compact"
+RECOVER = "recover"
 
 
 async def run_job(job: Mapping[str, Any], world: HelperWorld) -> dict[str, object]:
     """Do `job` and return its result."""
     if job["kind"] == COMPACT:
         return await compact(job, world)
+    if job["kind"] == RECOVER:
+        return await recover(job, world)
     raise ValueError(f"no job of the log is called {job['kind']!r}")
 
 
@@ -31,3 +37,17 @@ async def compact(job: Mapping[str, Any], world: HelperWorld) -> dict[str, objec
         async for group in groups:
             world.progress(asdict(group))
     return asdict(cleaning.stats)
+
+
+async def recover(job: Mapping[str, Any], world: HelperWorld) -> dict[str, object]:
+    """Recover the log in job["folder"], which nobody has open, and leave it as a clean shutdown would; returns `LoadReport`."""
+    report = await recover_folder(
+        world.disk,
+        world.clock,
+        job["folder"],
+        LogConfig.from_json(job["config"]),
+        LogOptions(producer_expiration_ms=job["producer_expiration_ms"]),
+        recovery_point=job["recovery_point"],
+        log_start_offset=job["log_start_offset"],
+    )
+    return report.as_json()

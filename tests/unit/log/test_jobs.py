@@ -1,0 +1,101 @@
+"""The log's jobs in real helper processes, on real files."""
+
+import asyncio
+from pathlib import Path
+from random import Random
+
+import pytest
+from tests.support.compaction_logs import T0, random_log, visible_state, write_log
+
+from ottla.config.topic import LogConfig
+from ottla.env import Helpers
+from ottla.env.real import ProcessHelpers, RealDisk, ThreadWorkers
+from ottla.errors import OttlaError
+from ottla.log.compaction.compactor import Compactor
+from ottla.log.jobs import MODULE, RECOVER
+from ottla.log.loading import load_log
+from ottla.log.partition_log import PartitionLog
+from ottla.sim.clock import ManualClock
+
+CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=20_000)
+
+
+class CountingHelpers:
+    """Real helper processes, counted."""
+
+    def __init__(self) -> None:
+        self._inner: Helpers = ProcessHelpers()
+        self.reports = 0
+
+    async def run(self, module, job, on_progress=None):  # type: ignore[no-untyped-def]  # the contract's own
+        def count(report: dict[str, object]) -> None:
+            self.reports += 1
+            on_progress(report)
+
+        return await self._inner.run(module, job, count)
+
+
+async def opened(folder: Path, **how: object) -> PartitionLog:
+    log, _ = await load_log(RealDisk(), ManualClock(T0), str(folder), CONFIG, **how)  # type: ignore[arg-type]
+    log.update_high_watermark(log.log_end_offset)
+    return log
+
+
+def test_compaction_in_a_process_while_the_log_is_written_to(tmp_path: Path) -> None:
+    folder = tmp_path / "topic-0"
+    made = random_log(Random(5), segments=40, keys=30)
+    write_log(RealDisk(), str(folder), made)
+
+    async def main() -> None:
+        log = await opened(folder)
+        expected = visible_state(log)
+        helpers = CountingHelpers()
+        workers = ThreadWorkers()
+        compactor = Compactor(RealDisk(workers), ManualClock(T0 + 10**6), helpers)
+        compactor.inline_bytes_max = 0
+        segments_before = len(log.segments)
+        task = asyncio.create_task(compactor.run_once({log.partition: log}))
+        appended = 0
+        while not task.done():
+            log.append_as_leader(bytearray(made.data()), 100)
+            appended += 1
+            await asyncio.sleep(0.001)
+        stats = await task
+        assert stats is not None, compactor.uncleanable
+        assert appended > 10
+        assert helpers.reports >= 1
+        assert len(log.segments) < segments_before
+        before_appends = {key: value for key, value in visible_state(log).items() if key in expected}
+        log.update_high_watermark(log.log_end_offset)
+        assert before_appends == expected
+        await log.close()
+        workers.close()
+
+    asyncio.run(main())
+
+
+def test_recovery_in_a_process(tmp_path: Path) -> None:
+    folder = tmp_path / "topic-0"
+    write_log(RealDisk(), str(folder), random_log(Random(6), segments=5))
+    last = max(folder.glob("*.log"))
+    whole = last.stat().st_size
+    with last.open("ab") as file:
+        file.write(b"torn")
+    job = {
+        "kind": RECOVER,
+        "folder": str(folder),
+        "config": CONFIG.to_json(),
+        "producer_expiration_ms": 10**12,
+        "recovery_point": 0,
+        "log_start_offset": 0,
+    }
+    report = asyncio.run(ProcessHelpers().run(MODULE, job))
+    assert report["bytes_cut"] == 4
+    assert last.stat().st_size == whole
+    log = asyncio.run(opened(folder, clean_shutdown=True, recovery_point=report["recovery_point"]))
+    assert log.log_end_offset == report["log_end_offset"]
+
+
+def test_an_unknown_job_is_refused() -> None:
+    with pytest.raises(OttlaError, match="'brew coffee'"):
+        asyncio.run(ProcessHelpers().run(MODULE, {"kind": "brew coffee"}))
