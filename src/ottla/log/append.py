@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.env import Buffer
 from ottla.errors import CorruptRecords, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
+from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.origin import AppendOrigin
 from ottla.log.producer_append import ProducerAppend
 from ottla.log.roll import roll
@@ -134,7 +135,10 @@ def _segment_for(
         )
     segment = log.segments.active
     if segment.should_roll(config, size_bytes, max_timestamp, last_offset, now_ms):
-        return roll(log, first_offset)
+        # A follower's batches may begin after a gap. Segments follow each other without one wherever their indexes allow, so
+        # that recovery can tell when a power loss has taken the end of one.
+        reachable = last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
+        return roll(log, log.log_end_offset if reachable else first_offset)
     return segment
 
 

@@ -19,19 +19,19 @@ from ottla.log.folder_repair import repair_folder
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import (
     DELETED_SUFFIX,
-    LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     parse_folder_name,
     parse_segment_file_name,
 )
+from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.overflow import split_overflowed
 from ottla.log.partition_log import LogOptions, LogParts, PartitionLog
 from ottla.log.producer_loading import rebuild_producers
 from ottla.log.producer_snapshot import ProducerSnapshots
 from ottla.log.producer_state import ProducerState
-from ottla.log.recovery import note_epoch, recover_segment
+from ottla.log.recovery import Recovered, note_epoch, recover_segment
 from ottla.log.scan import checked_batches, headers
 from ottla.log.segment import Segment, SegmentOverflow
 from ottla.log.segments import Segments
@@ -181,32 +181,42 @@ class _Loader:
             Segment(self.disk, self.folder, base, self.config, now_ms=now_ms) for base in _segment_bases(self.disk, self.folder)
         )
 
+    def _unflushed(self) -> list[Segment]:
+        """The segments that recovery will check whole."""
+        return [] if self.clean_shutdown else self.segments.all_from(self.recovery_point)
+
     def _load_epochs(self) -> LeaderEpochs:
         """The epochs from their checkpoint; from the batches themselves where that is missing or damaged."""
-        path = f"{self.folder}/{LEADER_EPOCH_CHECKPOINT}"
-        missing = not self.disk.exists(path) and any(segment.size for segment in self.segments)
+        unflushed = self._unflushed()
+        flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
         try:
             epochs = LeaderEpochs.load(self.disk, self.folder)
-            if not missing:
-                return epochs
-            self.note(f"{LEADER_EPOCH_CHECKPOINT} is missing: the epochs were read from the batches")
+            if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
+                return epochs  # of what was not flushed, recovery reads the epochs anyway
+            self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
         except CorruptFile as damage:
-            self.note(f"{damage}; the epochs were read from the batches")
+            self.note(f"{damage}. That was done now")
             epochs = LeaderEpochs(self.disk, self.folder)
-        try:
-            for segment in self.segments:
+        for segment in flushed:
+            try:
                 for _, view in headers(segment.file, 0, segment.size):
                     note_epoch(epochs, view)
-        except CorruptFile as damage:
-            # A torn tail that recovery will cut, or damage that it will name.
-            self.note(f"the epochs were read only up to damaged bytes: {damage}")
+            except CorruptFile:
+                if segment is not self.segments.active:
+                    raise  # of the last segment a torn end is cut, and the epochs before it are known now
         return epochs
+
+    @staticmethod
+    def _first_epoch(segment: Segment) -> int:
+        for _, view in headers(segment.file, 0, segment.size, chunk_bytes=256):
+            return view.leader_epoch
+        return -1
 
     async def _repair_indexes(self) -> None:
         """Build the indexes anew that are missing or cannot be right, of segments that recovery will not look at."""
-        unflushed = set() if self.clean_shutdown else {s.base_offset for s in self.segments.all_from(self.recovery_point)}
+        unflushed = self._unflushed()
         for segment in self.segments:
-            if segment.base_offset in unflushed:
+            if segment in unflushed:
                 continue
             missing = [
                 suffix for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) if not self.disk.exists(segment.path(suffix))
@@ -259,11 +269,27 @@ class _Loader:
             self.report.segments_recovered += 1
             end_offset = recovered.next_offset
             ProducerSnapshots(self.disk, self.folder).write(producers)
+            after = unflushed[number + 1 :]
             if recovered.bytes_cut:
                 self._note_cut(segment, recovered.bytes_cut, recovered.reason)
-                await self._retire(unflushed[number + 1 :], f"it follows the damage in {segment.path(LOG_SUFFIX)}")
+                await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
+                break
+            if after and self._has_lost_its_end(segment, recovered, after[0]):
+                lost = f"{end_offset} up to {after[0].base_offset - 1}"
+                await self._retire(after, f"the records before it, {lost}, are gone; a power loss can do that")
                 break
         return end_offset
+
+    def _has_lost_its_end(self, segment: Segment, recovered: Recovered, following: Segment) -> bool:
+        """Whether a power loss took whole batches off a segment's end, while the next segment reached the device.
+
+        A log that was never compacted has no gaps between its segments, so one here is a loss: a replica that kept what lies
+        behind it would never fetch what is missing. Gaps within the segment, or more offsets than a segment can have, show
+        that the log, or the leader's, was compacted at some time.
+        """
+        if self.config.compact or recovered.has_gaps or following.base_offset - segment.base_offset > RELATIVE_OFFSET_MAX + 1:
+            return False
+        return recovered.next_offset < following.base_offset
 
     def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:
         self.report.bytes_cut += bytes_cut

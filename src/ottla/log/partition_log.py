@@ -80,6 +80,7 @@ class PartitionLog:
         "bound_places",
         "clock",
         "config",
+        "cut_place",
         "disk",
         "epochs",
         "failure",
@@ -136,6 +137,8 @@ class PartitionLog:
         """How often records have been cut off; a flush that was under way meanwhile must not move the recovery point."""
         self.bound_places: dict[int, tuple[int, int]] = {}
         """Offsets that bound reads → (base offset of the segment, position in it), so that they are looked up once."""
+        self.cut_place: tuple[int, int] | None = None
+        """While the log is being truncated: where it ends although the file is still longer."""
         self.reshaping = asyncio.Lock()
         """Held by whoever takes segments away or puts others in their place: one at a time."""
         self.failure: OttlaError | None = None

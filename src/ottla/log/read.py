@@ -122,6 +122,8 @@ def _info(
 def _place_of(log: "PartitionLog", offset: int) -> tuple[int, int]:
     """(base offset of the segment, position in it) of the first batch that ends at or after `offset`."""
     if offset >= log.log_end_offset:
+        if log.cut_place is not None:
+            return log.cut_place
         active = log.segments.active
         return active.base_offset, active.size
     places = log.bound_places
@@ -179,9 +181,11 @@ def offset_for_time(log: "PartitionLog", timestamp: int) -> TimedOffset | None:
     """See `PartitionLog.offset_for_time`."""
     log.check_usable()
     try:
-        for segment in log.segments:
+        for segment in log.segments.all_from(log.log_start_offset):
             if segment.largest_timestamp >= timestamp:
-                return find_by_time(segment, timestamp, log.log_start_offset)
+                found = find_by_time(segment, timestamp, log.log_start_offset)
+                if found is not None:
+                    return found
         return None
     except OSError as error:
         raise log.fail(error) from error

@@ -27,6 +27,8 @@ class Recovered(NamedTuple):
     bytes_cut: int
     reason: str
     """Why bytes were cut off; empty if none were."""
+    has_gaps: bool
+    """Whether offsets are missing between batches, as compaction leaves it."""
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEpochs) -> Recovered:
@@ -37,7 +39,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
     file = segment.file
     segment.begin_rebuild()
     segment.txn_index.reset()
-    valid, next_offset, reason = 0, segment.base_offset, ""
+    valid, next_offset, reason, has_gaps = 0, segment.base_offset, "", False
     try:
         for position, view in checked_batches(file, 0, file.size):
             _check_offsets(view, next_offset, position)
@@ -48,6 +50,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
                     )
             segment.index_batch(position, view)
             note_epoch(epochs, view)
+            has_gaps = has_gaps or view.base_offset > next_offset or view.count <= view.last_offset_delta
             valid, next_offset = position + view.size, view.next_offset
     except (CorruptRecords, KafkaError) as error:
         _refuse_old_format(segment, valid)
@@ -56,7 +59,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
     if cut:
         file.truncate(valid)
     segment.finish()
-    return Recovered(next_offset, cut, reason)
+    return Recovered(next_offset, cut, reason, has_gaps)
 
 
 def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:

@@ -146,15 +146,23 @@ class Segment:
     def max_timestamp(self) -> int:
         """The largest timestamp of any record so far; -1 if none is known."""
         if self._max_timestamp is None:
-            self._max_timestamp, self._max_timestamp_offset = self._last_time_entry()
+            self._max_timestamp, self._max_timestamp_offset = self._load_max_timestamp()
         return self._max_timestamp
 
-    def _last_time_entry(self) -> TimestampOffset:
+    def _load_max_timestamp(self) -> TimestampOffset:
+        """The last entry of the time index, if that is the whole story; else the index was cut, and is built anew."""
+        was_open = self.time_index.is_open
         try:
-            return self.time_index.last_entry
-        except CorruptIndex as error:
+            entry = self.time_index.last_entry
+            largest = self._scan_largest_timestamp()
+            if largest != entry:
+                raise CorruptIndex(self.time_index.path, 0, f"it ends with {entry.timestamp}, not {largest.timestamp}", "")
+        except CorruptFile as error:
             self.rebuild_indexes(error)
-            return self.time_index.last_entry
+            return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
+        if not was_open:
+            self.release_indexes()
+        return entry
 
     @property
     def max_timestamp_offset(self) -> int:
@@ -317,8 +325,8 @@ class Segment:
     def _scan_largest_timestamp(self) -> TimestampOffset:
         """The last time index entry, or a larger timestamp of a batch after it."""
         largest, offset = self.time_index.last_entry
-        position = self.offset_index.lookup(offset).position
-        for _, view in headers(self.file, position, self.file.size):
+        place = self.find(offset)
+        for _, view in headers(self.file, place.position if place else 0, self.file.size):
             if view.max_timestamp > largest:
                 largest, offset = view.max_timestamp, view.last_offset
         return TimestampOffset(largest, offset)

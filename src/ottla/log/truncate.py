@@ -56,11 +56,13 @@ async def _cut(log: "PartitionLog", offset: int) -> None:
         active = log.segments.active
         place = active.find(offset)
         end_offset = offset if place is None else min(offset, place.base_offset)
+        log.cut_place = (active.base_offset, active.size if place is None else place.position)
         _shorten(log, end_offset)
         log.log_start_offset = min(end_offset, log.log_start_offset)
         await retire(log, reversed(above))
         active.activate()
         active.truncate_to(offset, log.clock.now_ms())
+        log.cut_place = None
         await active.sync()
         log.producers = await rebuild_producers(
             log.segments,

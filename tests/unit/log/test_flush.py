@@ -1,0 +1,118 @@
+"""Flushing: what a power loss leaves, what is asked of the owner, and failing devices."""
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.logs import LogOnDisk, run
+
+from ottla.config.topic import LogConfig
+from ottla.errors import LogDirectoryFailed, OttlaError
+
+
+def test_what_was_flushed_survives_a_power_loss() -> None:
+    lost = 0
+    for seed in range(40):
+        env = LogOnDisk()
+        env.disk.random.seed(seed)
+        env.fill(10 + seed, epoch=seed)
+        env.flush()
+        flushed = env.log.log_end_offset
+        assert env.recovery_point == flushed
+        env.fill(10, epoch=seed + 1)
+        end = env.log.log_end_offset
+        env.crash(power_loss=True)
+        assert flushed <= env.log.log_end_offset <= end
+        assert env.offsets() == list(range(env.log.log_end_offset))
+        assert (seed, 0) in env.log.epochs.entries
+        lost += end - env.log.log_end_offset
+        env.fill(3, epoch=seed + 2)
+        env.reopen()
+        assert env.offsets() == list(range(env.log.log_end_offset))
+    assert lost, "no power loss ever took anything: the test shows nothing"
+
+
+def test_a_killed_process_loses_nothing() -> None:
+    env = LogOnDisk()
+    for _ in range(5):
+        env.fill(13)
+        end = env.log.log_end_offset
+        report = env.crash()
+        assert report.bytes_cut == 0
+        assert env.offsets() == list(range(end))
+
+
+def test_a_rolled_segment_can_be_flushed_alone() -> None:
+    env = LogOnDisk()
+    env.fill(12)
+    wanted = env.log.flush_wanted_up_to
+    assert wanted == env.log.segments.active.base_offset
+    assert run(env.log.flush(wanted)) == wanted
+    assert env.log.flush_wanted_up_to is None
+    assert env.log.recovery_point == wanted < env.log.log_end_offset
+
+
+def test_flush_ms_is_a_deadline() -> None:
+    env = LogOnDisk(LogConfig(flush_ms=5000))
+    assert env.log.flush_deadline_s is None
+    env.clock.advance(2000)
+    env.append(b"a")
+    assert env.log.flush_deadline_s == pytest.approx(5.0)
+    env.flush()
+    assert env.log.flush_deadline_s is None
+    env.append(b"b")
+    assert env.log.flush_deadline_s == pytest.approx(7.0)
+
+
+def test_an_idle_flush_costs_nothing() -> None:
+    env = LogOnDisk()
+    env.fill(5)
+    env.flush()
+    syncs = env.disk.counts["sync"]
+    env.flush()
+    assert env.disk.counts["sync"] == syncs
+
+
+def test_the_recovery_point_stays_when_a_sync_fails() -> None:
+    env = LogOnDisk()
+    env.fill(5)
+    env.flush()
+    env.fill(5)
+    env.disk.fail("sync", "*.log")
+    with pytest.raises(LogDirectoryFailed):
+        run(env.log.flush())
+    assert env.log.recovery_point == 10
+    with pytest.raises(LogDirectoryFailed):
+        env.append(b"a")
+
+
+def test_a_closed_log_says_so() -> None:
+    env = LogOnDisk()
+    env.fill(5)
+    env.close()
+    with pytest.raises(OttlaError, match="is closed"):
+        env.append(b"a")
+    with pytest.raises(OttlaError, match="is closed"):
+        env.log.read(0, 10)
+
+
+def test_a_clean_shutdown_survives_a_power_loss_right_after_it() -> None:
+    for seed in range(20):
+        env = LogOnDisk()
+        env.disk.random.seed(seed)
+        env.fill(25)
+        env.append(b"p", producer=(4, 0, 0))
+        env.close()
+        env.disk = env.disk.crash(power_loss=True)
+        report = env.load(clean=True)
+        assert report.notes == []
+        assert env.offsets() == list(range(51))
+        assert env.log.append_as_leader(make_batch(b"p", producer=(4, 0, 0)), 0).is_duplicate
+
+
+def test_handles_of_old_indexes_are_given_back() -> None:
+    env = LogOnDisk()
+    env.fill(40)
+    env.flush()
+    for segment in list(env.log.segments)[:-1]:
+        assert not segment.offset_index.is_open
+        assert not segment.time_index.is_open
+    assert env.offsets() == list(range(80))
