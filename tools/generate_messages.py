@@ -91,7 +91,8 @@ class Module:
         parts = [self.class_text(message, struct) for struct in reversed(structs)]
         classes = "".join(f"{self.class_name(message, struct)}, " for struct in structs)
         classes = classes.rstrip(" ") if len(structs) == 1 else classes.rstrip(", ")
-        closing = f'\n\n    SCHEMA = """\\\n{source}\n"""\n    STRUCTS = ({classes})'
+        key = f"\n    KEY = {message.key}" if message.key >= 0 else ""
+        closing = f'\n{key}\n    SCHEMA = """\\\n{source}\n"""\n    STRUCTS = ({classes})'
         return [*parts, self.class_text(message, message.root) + closing]
 
     def class_text(self, message: MessageSchema, struct: StructSchema) -> str:
@@ -177,6 +178,8 @@ def api_table(apis: list[list[str]], listeners: dict[int, tuple[str, ...]], flex
     lines = [
         '"""The rows behind `ottla.wire.apis`. Generated from the schema table by tools/generate_messages.py: do not edit."""',
         "",
+        "from typing import Final",
+        "",
         "# key, name, oldest, newest, flexible from (-1: never), listeners, cluster action, forwardable, unstable",
         "ROWS: tuple[tuple[int, str, int, int, int, str, bool, bool, bool], ...] = (",
     ]
@@ -185,7 +188,9 @@ def api_table(apis: list[list[str]], listeners: dict[int, tuple[str, ...]], flex
         row = (key, name, int(low), int(high), flexible[key], ",".join(listeners[key]))
         row += (cluster == "true", forwardable == "true", bool(unstable))
         lines.append(f"    {row!r},".replace("'", '"'))
-    return "\n".join([*lines, ")", ""])
+    lines += [")", "", "", "class ApiKey:", '    """The numbers of the APIs, by name."""', ""]
+    lines += [f"    {snake_case(name).upper()}: Final = {key}" for key, name, *_ in apis]
+    return "\n".join([*lines, ""])
 
 
 def main() -> int:

@@ -66,9 +66,14 @@ class Struct:
 
 
 class Message(Struct):
-    """A struct that travels on its own. `SCHEMA` is its part of the schema table, `STRUCTS` the classes of its structs."""
+    """A struct that travels on its own.
+
+    `SCHEMA` is its part of the schema table, `STRUCTS` the classes of its structs, in order of appearance. `KEY` is the API key
+    of a request or response, or the type of a record; messages that have neither have -1.
+    """
 
     __slots__ = ()
 
+    KEY: ClassVar[int] = -1
     SCHEMA: ClassVar[str]
     STRUCTS: ClassVar[tuple[type[Struct], ...]]

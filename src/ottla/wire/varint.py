@@ -12,6 +12,10 @@ def encode_uvarint(value: int) -> bytes:
     """`value` (0 or more) as an unsigned varint."""
     if value < 128:
         return ONE_BYTE[value]
+    if value < 1 << 14:
+        return bytes((value & 0x7F | 0x80, value >> 7))
+    if value < 1 << 21:
+        return bytes((value & 0x7F | 0x80, value >> 7 & 0x7F | 0x80, value >> 14))
     out = bytearray()
     while value > 0x7F:
         out.append(value & 0x7F | 0x80)

@@ -178,8 +178,26 @@ class _Compiler:
         self.flush()
         if flexible:
             with source.block(f"if {length} > 127:"):
-                source.line(f"{length}, p = {'long_text_length' if letter == 'h' else 'long_length'}(buf, p, {length})")
+                if field.type == "records":
+                    self.long_length_inline(length)
+                else:
+                    source.line(f"{length}, p = {'long_text_length' if letter == 'h' else 'long_length'}(buf, p, {length})")
         return length, 1 if flexible else 0
+
+    def long_length_inline(self, length: str) -> None:
+        """Two and three bytes of varint, as batches of up to 2 MB have, without a call."""
+        source = self.source
+        source.line("b1 = buf[p]")
+        with source.block("if b1 < 128:"):
+            source.line(f"{length} += (b1 << 7) - 128")
+            source.line("p += 1")
+        with source.block("else:"):
+            source.line("b2 = buf[p + 1]")
+            with source.block("if b2 < 128:"):
+                source.line(f"{length} += (b1 << 7) + (b2 << 14) - {128 + (128 << 7)}")
+                source.line("p += 2")
+            with source.block("else:"):
+                source.line(f"{length}, p = long_length(buf, p, {length})")
 
     def sized(self, field: FieldSchema, target: str, is_nullable: bool) -> None:
         """A string, bytes or records."""

@@ -22,6 +22,7 @@ class AddOffsetsToTxnRequest(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 25
     SCHEMA = """\
 AddOffsetsToTxnRequest key=25 type=request listeners=broker versions=0-4 flexible=3+
   TransactionalId string 0+ entity=transactionalId
@@ -45,6 +46,7 @@ class AddOffsetsToTxnResponse(Message):
         self.error_code = error_code
         self.unknown_tags = None
 
+    KEY = 25
     SCHEMA = """\
 AddOffsetsToTxnResponse key=25 type=response versions=0-4 flexible=3+
   ThrottleTimeMs int32 0+

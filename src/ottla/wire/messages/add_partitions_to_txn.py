@@ -58,6 +58,7 @@ class AddPartitionsToTxnRequest(Message):
         self.v3_and_below_topics = [] if v3_and_below_topics is EMPTY else v3_and_below_topics
         self.unknown_tags = None
 
+    KEY = 24
     SCHEMA = """\
 AddPartitionsToTxnRequest key=24 type=request listeners=broker versions=0-5 flexible=3+
   Transactions []AddPartitionsToTxnTransaction 4+
@@ -136,6 +137,7 @@ class AddPartitionsToTxnResponse(Message):
         self.results_by_topic_v3_and_below = [] if results_by_topic_v3_and_below is EMPTY else results_by_topic_v3_and_below
         self.unknown_tags = None
 
+    KEY = 24
     SCHEMA = """\
 AddPartitionsToTxnResponse key=24 type=response versions=0-5 flexible=3+
   ThrottleTimeMs int32 0+

@@ -43,6 +43,7 @@ class AddRaftVoterRequest(Message):
         self.ack_when_committed = ack_when_committed
         self.unknown_tags = None
 
+    KEY = 80
     SCHEMA = """\
 AddRaftVoterRequest key=80 type=request listeners=controller,broker versions=0-1 flexible=0+
   ClusterId string 0+ nullable=0+
@@ -73,6 +74,7 @@ class AddRaftVoterResponse(Message):
         self.error_message = error_message
         self.unknown_tags = None
 
+    KEY = 80
     SCHEMA = """\
 AddRaftVoterResponse key=80 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -18,6 +18,7 @@ class AllocateProducerIdsRequest(Message):
         self.broker_epoch = broker_epoch
         self.unknown_tags = None
 
+    KEY = 67
     SCHEMA = """\
 AllocateProducerIdsRequest key=67 type=request listeners=controller versions=0 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -43,6 +44,7 @@ class AllocateProducerIdsResponse(Message):
         self.producer_id_len = producer_id_len
         self.unknown_tags = None
 
+    KEY = 67
     SCHEMA = """\
 AllocateProducerIdsResponse key=67 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

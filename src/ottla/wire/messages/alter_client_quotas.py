@@ -62,6 +62,7 @@ class AlterClientQuotasRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 49
     SCHEMA = """\
 AlterClientQuotasRequest key=49 type=request listeners=broker,controller versions=0-1 flexible=1+
   Entries []EntryData 0+
@@ -120,6 +121,7 @@ class AlterClientQuotasResponse(Message):
         self.entries = [] if entries is EMPTY else entries
         self.unknown_tags = None
 
+    KEY = 49
     SCHEMA = """\
 AlterClientQuotasResponse key=49 type=response versions=0-1 flexible=1+
   ThrottleTimeMs int32 0+

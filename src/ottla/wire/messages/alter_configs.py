@@ -48,6 +48,7 @@ class AlterConfigsRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 33
     SCHEMA = """\
 AlterConfigsRequest key=33 type=request listeners=broker,controller versions=0-2 flexible=2+
   Resources []AlterConfigsResource 0+
@@ -92,6 +93,7 @@ class AlterConfigsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 33
     SCHEMA = """\
 AlterConfigsResponse key=33 type=response versions=0-2 flexible=2+
   ThrottleTimeMs int32 0+

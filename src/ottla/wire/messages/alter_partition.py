@@ -71,6 +71,7 @@ class AlterPartitionRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 56
     SCHEMA = """\
 AlterPartitionRequest key=56 type=request listeners=controller versions=2-3 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -143,6 +144,7 @@ class AlterPartitionResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 56
     SCHEMA = """\
 AlterPartitionResponse key=56 type=response versions=2-3 flexible=0+
   ThrottleTimeMs int32 0+

@@ -48,6 +48,7 @@ class AlterPartitionReassignmentsRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 45
     SCHEMA = """\
 AlterPartitionReassignmentsRequest key=45 type=request listeners=broker,controller versions=0-1 flexible=0+
   TimeoutMs int32 0+ default=60000
@@ -110,6 +111,7 @@ class AlterPartitionReassignmentsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 45
     SCHEMA = """\
 AlterPartitionReassignmentsResponse key=45 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -44,6 +44,7 @@ class AlterReplicaLogDirsRequest(Message):
         self.dirs = [] if dirs is EMPTY else dirs
         self.unknown_tags = None
 
+    KEY = 34
     SCHEMA = """\
 AlterReplicaLogDirsRequest key=34 type=request listeners=broker versions=1-2 flexible=2+
   Dirs []AlterReplicaLogDir 0+
@@ -96,6 +97,7 @@ class AlterReplicaLogDirsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 34
     SCHEMA = """\
 AlterReplicaLogDirsResponse key=34 type=response versions=1-2 flexible=2+
   ThrottleTimeMs int32 0+

@@ -47,6 +47,7 @@ class AlterShareGroupOffsetsRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 91
     SCHEMA = """\
 AlterShareGroupOffsetsRequest key=91 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+ entity=groupId
@@ -108,6 +109,7 @@ class AlterShareGroupOffsetsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 91
     SCHEMA = """\
 AlterShareGroupOffsetsResponse key=91 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

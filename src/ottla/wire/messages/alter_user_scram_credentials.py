@@ -52,6 +52,7 @@ class AlterUserScramCredentialsRequest(Message):
         self.upsertions = [] if upsertions is EMPTY else upsertions
         self.unknown_tags = None
 
+    KEY = 51
     SCHEMA = """\
 AlterUserScramCredentialsRequest key=51 type=request listeners=broker,controller versions=0 flexible=0+
   Deletions []ScramCredentialDeletion 0+
@@ -96,6 +97,7 @@ class AlterUserScramCredentialsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 51
     SCHEMA = """\
 AlterUserScramCredentialsResponse key=51 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

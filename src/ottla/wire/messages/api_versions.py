@@ -18,6 +18,7 @@ class ApiVersionsRequest(Message):
         self.client_software_version = client_software_version
         self.unknown_tags = None
 
+    KEY = 18
     SCHEMA = """\
 ApiVersionsRequest key=18 type=request listeners=broker,controller versions=0-4 flexible=3+
   ClientSoftwareName string 3+ ignorable
@@ -97,6 +98,7 @@ class ApiVersionsResponse(Message):
         self.zk_migration_ready = zk_migration_ready
         self.unknown_tags = None
 
+    KEY = 18
     SCHEMA = """\
 ApiVersionsResponse key=18 type=response versions=0-4 flexible=3+
   ErrorCode int16 0+

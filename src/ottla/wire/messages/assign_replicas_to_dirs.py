@@ -61,6 +61,7 @@ class AssignReplicasToDirsRequest(Message):
         self.directories = [] if directories is EMPTY else directories
         self.unknown_tags = None
 
+    KEY = 73
     SCHEMA = """\
 AssignReplicasToDirsRequest key=73 type=request listeners=controller versions=0 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -132,6 +133,7 @@ class AssignReplicasToDirsResponse(Message):
         self.directories = [] if directories is EMPTY else directories
         self.unknown_tags = None
 
+    KEY = 73
     SCHEMA = """\
 AssignReplicasToDirsResponse key=73 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -71,6 +71,7 @@ class BeginQuorumEpochRequest(Message):
         self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
         self.unknown_tags = None
 
+    KEY = 53
     SCHEMA = """\
 BeginQuorumEpochRequest key=53 type=request listeners=controller versions=0-1 flexible=1+
   ClusterId string 0+ nullable=0+ default=null
@@ -153,6 +154,7 @@ class BeginQuorumEpochResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 53
     SCHEMA = """\
 BeginQuorumEpochResponse key=53 type=response versions=0-1 flexible=1+
   ErrorCode int16 0+

@@ -29,6 +29,7 @@ class BrokerHeartbeatRequest(Message):
         self.cordoned_log_dirs = cordoned_log_dirs
         self.unknown_tags = None
 
+    KEY = 63
     SCHEMA = """\
 BrokerHeartbeatRequest key=63 type=request listeners=controller versions=0-2 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -61,6 +62,7 @@ class BrokerHeartbeatResponse(Message):
         self.should_shut_down = should_shut_down
         self.unknown_tags = None
 
+    KEY = 63
     SCHEMA = """\
 BrokerHeartbeatResponse key=63 type=response versions=0-2 flexible=0+
   ThrottleTimeMs int32 0+

@@ -67,6 +67,7 @@ class BrokerRegistrationRequest(Message):
         self.previous_broker_epoch = previous_broker_epoch
         self.unknown_tags = None
 
+    KEY = 62
     SCHEMA = """\
 BrokerRegistrationRequest key=62 type=request listeners=controller versions=0-4 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -104,6 +105,7 @@ class BrokerRegistrationResponse(Message):
         self.broker_epoch = broker_epoch
         self.unknown_tags = None
 
+    KEY = 62
     SCHEMA = """\
 BrokerRegistrationResponse key=62 type=response versions=0-4 flexible=0+
   ThrottleTimeMs int32 0+

@@ -16,6 +16,7 @@ class GroupMetadataKey(Message):
         self.group = group
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 GroupMetadataKey key=2 type=coordinator-key versions=0 flexible=none
   group string 0
@@ -70,6 +71,7 @@ class GroupMetadataValue(Message):
         self.members = [] if members is EMPTY else members
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 GroupMetadataValue key=2 type=coordinator-value versions=0-4 flexible=4+
   protocolType string 0+

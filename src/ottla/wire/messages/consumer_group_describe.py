@@ -19,6 +19,7 @@ class ConsumerGroupDescribeRequest(Message):
         self.include_authorized_operations = include_authorized_operations
         self.unknown_tags = None
 
+    KEY = 69
     SCHEMA = """\
 ConsumerGroupDescribeRequest key=69 type=request listeners=broker versions=0-1 flexible=0+
   GroupIds []string 0+ entity=groupId
@@ -128,6 +129,7 @@ class ConsumerGroupDescribeResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 69
     SCHEMA = """\
 ConsumerGroupDescribeResponse key=69 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -49,6 +49,7 @@ class ConsumerGroupHeartbeatRequest(Message):
         self.topic_partitions = topic_partitions
         self.unknown_tags = None
 
+    KEY = 68
     SCHEMA = """\
 ConsumerGroupHeartbeatRequest key=68 type=request listeners=broker versions=0-1 flexible=0+
   GroupId string 0+ entity=groupId
@@ -116,6 +117,7 @@ class ConsumerGroupHeartbeatResponse(Message):
         self.assignment = assignment
         self.unknown_tags = None
 
+    KEY = 68
     SCHEMA = """\
 ConsumerGroupHeartbeatResponse key=68 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

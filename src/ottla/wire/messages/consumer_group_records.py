@@ -17,6 +17,7 @@ class ConsumerGroupMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 ConsumerGroupMetadataKey key=3 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -37,6 +38,7 @@ class ConsumerGroupMetadataValue(Message):
         self.metadata_hash = metadata_hash
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 ConsumerGroupMetadataValue key=3 type=coordinator-value versions=0 flexible=0+
   Epoch int32 0+
@@ -56,6 +58,7 @@ class ConsumerGroupPartitionMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 4
     SCHEMA = """\
 ConsumerGroupPartitionMetadataKey key=4 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -106,6 +109,7 @@ class ConsumerGroupPartitionMetadataValue(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 4
     SCHEMA = """\
 ConsumerGroupPartitionMetadataValue key=4 type=coordinator-value versions=0 flexible=0+
   Topics []TopicMetadata 0+
@@ -132,6 +136,7 @@ class ConsumerGroupMemberMetadataKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 5
     SCHEMA = """\
 ConsumerGroupMemberMetadataKey key=5 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -195,6 +200,7 @@ class ConsumerGroupMemberMetadataValue(Message):
         self.classic_member_metadata = ClassicMemberMetadata() if classic_member_metadata is NEW else classic_member_metadata
         self.unknown_tags = None
 
+    KEY = 5
     SCHEMA = """\
 ConsumerGroupMemberMetadataValue key=5 type=coordinator-value versions=0 flexible=0+
   InstanceId string 0+ nullable=0+
@@ -225,6 +231,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 6
     SCHEMA = """\
 ConsumerGroupTargetAssignmentMetadataKey key=6 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -245,6 +252,7 @@ class ConsumerGroupTargetAssignmentMetadataValue(Message):
         self.assignment_timestamp = assignment_timestamp
         self.unknown_tags = None
 
+    KEY = 6
     SCHEMA = """\
 ConsumerGroupTargetAssignmentMetadataValue key=6 type=coordinator-value versions=0 flexible=0+
   AssignmentEpoch int32 0+
@@ -266,6 +274,7 @@ class ConsumerGroupTargetAssignmentMemberKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 7
     SCHEMA = """\
 ConsumerGroupTargetAssignmentMemberKey key=7 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -299,6 +308,7 @@ class ConsumerGroupTargetAssignmentMemberValue(Message):
         self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tags = None
 
+    KEY = 7
     SCHEMA = """\
 ConsumerGroupTargetAssignmentMemberValue key=7 type=coordinator-value versions=0 flexible=0+
   TopicPartitions []TopicPartition 0+
@@ -321,6 +331,7 @@ class ConsumerGroupCurrentMemberAssignmentKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 8
     SCHEMA = """\
 ConsumerGroupCurrentMemberAssignmentKey key=8 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -364,6 +375,7 @@ class ConsumerGroupCurrentMemberAssignmentValue(Message):
         self.partitions_pending_revocation = [] if partitions_pending_revocation is EMPTY else partitions_pending_revocation
         self.unknown_tags = None
 
+    KEY = 8
     SCHEMA = """\
 ConsumerGroupCurrentMemberAssignmentValue key=8 type=coordinator-value versions=0 flexible=0+
   MemberEpoch int32 0+
@@ -392,6 +404,7 @@ class ConsumerGroupRegularExpressionKey(Message):
         self.regular_expression = regular_expression
         self.unknown_tags = None
 
+    KEY = 16
     SCHEMA = """\
 ConsumerGroupRegularExpressionKey key=16 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -415,6 +428,7 @@ class ConsumerGroupRegularExpressionValue(Message):
         self.timestamp = timestamp
         self.unknown_tags = None
 
+    KEY = 16
     SCHEMA = """\
 ConsumerGroupRegularExpressionValue key=16 type=coordinator-value versions=0 flexible=0+
   Topics []string 0+

@@ -59,6 +59,7 @@ class ControllerRegistrationRequest(Message):
         self.features = [] if features is EMPTY else features
         self.unknown_tags = None
 
+    KEY = 70
     SCHEMA = """\
 ControllerRegistrationRequest key=70 type=request listeners=controller versions=0 flexible=0+
   ControllerId int32 0+
@@ -92,6 +93,7 @@ class ControllerRegistrationResponse(Message):
         self.error_message = error_message
         self.unknown_tags = None
 
+    KEY = 70
     SCHEMA = """\
 ControllerRegistrationResponse key=70 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

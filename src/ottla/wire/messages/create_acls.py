@@ -40,6 +40,7 @@ class CreateAclsRequest(Message):
         self.creations = [] if creations is EMPTY else creations
         self.unknown_tags = None
 
+    KEY = 30
     SCHEMA = """\
 CreateAclsRequest key=30 type=request listeners=broker,controller versions=1-3 flexible=2+
   Creations []AclCreation 0+
@@ -81,6 +82,7 @@ class CreateAclsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 30
     SCHEMA = """\
 CreateAclsResponse key=30 type=response versions=1-3 flexible=2+
   ThrottleTimeMs int32 0+

@@ -36,6 +36,7 @@ class CreateDelegationTokenRequest(Message):
         self.max_lifetime_ms = max_lifetime_ms
         self.unknown_tags = None
 
+    KEY = 38
     SCHEMA = """\
 CreateDelegationTokenRequest key=38 type=request listeners=broker,controller versions=1-3 flexible=2+
   OwnerPrincipalType string 3+ nullable=3+
@@ -79,6 +80,7 @@ class CreateDelegationTokenResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.unknown_tags = None
 
+    KEY = 38
     SCHEMA = """\
 CreateDelegationTokenResponse key=38 type=response versions=1-3 flexible=2+
   ErrorCode int16 0+

@@ -48,6 +48,7 @@ class CreatePartitionsRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 37
     SCHEMA = """\
 CreatePartitionsRequest key=37 type=request listeners=broker,controller versions=0-3 flexible=2+
   Topics []CreatePartitionsTopic 0+
@@ -90,6 +91,7 @@ class CreatePartitionsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 37
     SCHEMA = """\
 CreatePartitionsResponse key=37 type=response versions=0-3 flexible=2+
   ThrottleTimeMs int32 0+

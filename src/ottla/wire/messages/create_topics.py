@@ -69,6 +69,7 @@ class CreateTopicsRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 19
     SCHEMA = """\
 CreateTopicsRequest key=19 type=request listeners=broker,controller versions=2-7 flexible=5+
   Topics []CreatableTopic 0+
@@ -146,6 +147,7 @@ class CreateTopicsResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 19
     SCHEMA = """\
 CreateTopicsResponse key=19 type=response versions=2-7 flexible=5+
   ThrottleTimeMs int32 2+ ignorable

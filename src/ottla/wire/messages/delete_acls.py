@@ -40,6 +40,7 @@ class DeleteAclsRequest(Message):
         self.filters = [] if filters is EMPTY else filters
         self.unknown_tags = None
 
+    KEY = 31
     SCHEMA = """\
 DeleteAclsRequest key=31 type=request listeners=broker,controller versions=1-3 flexible=2+
   Filters []DeleteAclsFilter 0+
@@ -111,6 +112,7 @@ class DeleteAclsResponse(Message):
         self.filter_results = [] if filter_results is EMPTY else filter_results
         self.unknown_tags = None
 
+    KEY = 31
     SCHEMA = """\
 DeleteAclsResponse key=31 type=response versions=1-3 flexible=2+
   ThrottleTimeMs int32 0+

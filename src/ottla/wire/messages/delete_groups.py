@@ -16,6 +16,7 @@ class DeleteGroupsRequest(Message):
         self.groups_names = [] if groups_names is EMPTY else groups_names
         self.unknown_tags = None
 
+    KEY = 42
     SCHEMA = """\
 DeleteGroupsRequest key=42 type=request listeners=broker versions=0-2 flexible=2+
   GroupsNames []string 0+ entity=groupId
@@ -50,6 +51,7 @@ class DeleteGroupsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 42
     SCHEMA = """\
 DeleteGroupsResponse key=42 type=response versions=0-2 flexible=2+
   ThrottleTimeMs int32 0+

@@ -46,6 +46,7 @@ class DeleteRecordsRequest(Message):
         self.timeout_ms = timeout_ms
         self.unknown_tags = None
 
+    KEY = 21
     SCHEMA = """\
 DeleteRecordsRequest key=21 type=request listeners=broker versions=0-2 flexible=2+
   Topics []DeleteRecordsTopic 0+
@@ -101,6 +102,7 @@ class DeleteRecordsResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 21
     SCHEMA = """\
 DeleteRecordsResponse key=21 type=response versions=0-2 flexible=2+
   ThrottleTimeMs int32 0+

@@ -31,6 +31,7 @@ class DeleteShareGroupOffsetsRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 92
     SCHEMA = """\
 DeleteShareGroupOffsetsRequest key=92 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+ entity=groupId
@@ -75,6 +76,7 @@ class DeleteShareGroupOffsetsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 92
     SCHEMA = """\
 DeleteShareGroupOffsetsResponse key=92 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

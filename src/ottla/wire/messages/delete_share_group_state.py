@@ -45,6 +45,7 @@ class DeleteShareGroupStateRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 86
     SCHEMA = """\
 DeleteShareGroupStateRequest key=86 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+
@@ -97,6 +98,7 @@ class DeleteShareGroupStateResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 86
     SCHEMA = """\
 DeleteShareGroupStateResponse key=86 type=response versions=0 flexible=0+
   Results []DeleteStateResult 0+

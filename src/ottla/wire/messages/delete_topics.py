@@ -35,6 +35,7 @@ class DeleteTopicsRequest(Message):
         self.timeout_ms = timeout_ms
         self.unknown_tags = None
 
+    KEY = 20
     SCHEMA = """\
 DeleteTopicsRequest key=20 type=request listeners=broker,controller versions=1-6 flexible=4+
   Topics []DeleteTopicState 6+
@@ -77,6 +78,7 @@ class DeleteTopicsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 20
     SCHEMA = """\
 DeleteTopicsResponse key=20 type=response versions=1-6 flexible=4+
   ThrottleTimeMs int32 1+ ignorable

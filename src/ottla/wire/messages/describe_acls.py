@@ -28,6 +28,7 @@ class DescribeAclsRequest(Message):
         self.permission_type = permission_type
         self.unknown_tags = None
 
+    KEY = 29
     SCHEMA = """\
 DescribeAclsRequest key=29 type=request listeners=broker,controller versions=1-3 flexible=2+
   ResourceTypeFilter int8 0+
@@ -94,6 +95,7 @@ class DescribeAclsResponse(Message):
         self.resources = [] if resources is EMPTY else resources
         self.unknown_tags = None
 
+    KEY = 29
     SCHEMA = """\
 DescribeAclsResponse key=29 type=response versions=1-3 flexible=2+
   ThrottleTimeMs int32 0+

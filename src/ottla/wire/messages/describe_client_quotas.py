@@ -34,6 +34,7 @@ class DescribeClientQuotasRequest(Message):
         self.strict = strict
         self.unknown_tags = None
 
+    KEY = 48
     SCHEMA = """\
 DescribeClientQuotasRequest key=48 type=request listeners=broker versions=0-1 flexible=1+
   Components []ComponentData 0+
@@ -104,6 +105,7 @@ class DescribeClientQuotasResponse(Message):
         self.entries = [] if entries is EMPTY else entries
         self.unknown_tags = None
 
+    KEY = 48
     SCHEMA = """\
 DescribeClientQuotasResponse key=48 type=response versions=0-1 flexible=1+
   ThrottleTimeMs int32 0+

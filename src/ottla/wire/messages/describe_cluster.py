@@ -20,6 +20,7 @@ class DescribeClusterRequest(Message):
         self.include_fenced_brokers = include_fenced_brokers
         self.unknown_tags = None
 
+    KEY = 60
     SCHEMA = """\
 DescribeClusterRequest key=60 type=request listeners=broker,controller versions=0-2 flexible=0+
   IncludeClusterAuthorizedOperations bool 0+
@@ -74,6 +75,7 @@ class DescribeClusterResponse(Message):
         self.cluster_authorized_operations = cluster_authorized_operations
         self.unknown_tags = None
 
+    KEY = 60
     SCHEMA = """\
 DescribeClusterResponse key=60 type=response versions=0-2 flexible=0+
   ThrottleTimeMs int32 0+

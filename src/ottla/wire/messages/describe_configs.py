@@ -36,6 +36,7 @@ class DescribeConfigsRequest(Message):
         self.include_documentation = include_documentation
         self.unknown_tags = None
 
+    KEY = 32
     SCHEMA = """\
 DescribeConfigsRequest key=32 type=request listeners=broker,controller versions=1-4 flexible=4+
   Resources []DescribeConfigsResource 0+
@@ -123,6 +124,7 @@ class DescribeConfigsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 32
     SCHEMA = """\
 DescribeConfigsResponse key=32 type=response versions=1-4 flexible=4+
   ThrottleTimeMs int32 0+

@@ -30,6 +30,7 @@ class DescribeDelegationTokenRequest(Message):
         self.owners = [] if owners is EMPTY else owners
         self.unknown_tags = None
 
+    KEY = 41
     SCHEMA = """\
 DescribeDelegationTokenRequest key=41 type=request listeners=broker,controller versions=1-3 flexible=2+
   Owners []DescribeDelegationTokenOwner 0+ nullable=0+
@@ -98,6 +99,7 @@ class DescribeDelegationTokenResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.unknown_tags = None
 
+    KEY = 41
     SCHEMA = """\
 DescribeDelegationTokenResponse key=41 type=response versions=1-3 flexible=2+
   ErrorCode int16 0+

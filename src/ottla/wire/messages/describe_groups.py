@@ -18,6 +18,7 @@ class DescribeGroupsRequest(Message):
         self.include_authorized_operations = include_authorized_operations
         self.unknown_tags = None
 
+    KEY = 15
     SCHEMA = """\
 DescribeGroupsRequest key=15 type=request listeners=broker versions=0-6 flexible=5+
   Groups []string 0+ entity=groupId
@@ -87,6 +88,7 @@ class DescribeGroupsResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 15
     SCHEMA = """\
 DescribeGroupsResponse key=15 type=response versions=0-6 flexible=5+
   ThrottleTimeMs int32 1+ ignorable

@@ -30,6 +30,7 @@ class DescribeLogDirsRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 35
     SCHEMA = """\
 DescribeLogDirsRequest key=35 type=request listeners=broker versions=1-5 flexible=2+
   Topics []DescribableLogDirTopic 0+ nullable=0+
@@ -108,6 +109,7 @@ class DescribeLogDirsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 35
     SCHEMA = """\
 DescribeLogDirsResponse key=35 type=response versions=1-5 flexible=2+
   ThrottleTimeMs int32 0+

@@ -30,6 +30,7 @@ class DescribeProducersRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 61
     SCHEMA = """\
 DescribeProducersRequest key=61 type=request listeners=broker versions=0 flexible=0+
   Topics []TopicRequest 0+
@@ -106,6 +107,7 @@ class DescribeProducersResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 61
     SCHEMA = """\
 DescribeProducersResponse key=61 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -43,6 +43,7 @@ class DescribeQuorumRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 55
     SCHEMA = """\
 DescribeQuorumRequest key=55 type=request listeners=broker,controller versions=0-2 flexible=0+
   Topics []TopicData 0+
@@ -160,6 +161,7 @@ class DescribeQuorumResponse(Message):
         self.nodes = [] if nodes is EMPTY else nodes
         self.unknown_tags = None
 
+    KEY = 55
     SCHEMA = """\
 DescribeQuorumResponse key=55 type=response versions=0-2 flexible=0+
   ErrorCode int16 0+

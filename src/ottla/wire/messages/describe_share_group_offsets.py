@@ -45,6 +45,7 @@ class DescribeShareGroupOffsetsRequest(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 90
     SCHEMA = """\
 DescribeShareGroupOffsetsRequest key=90 type=request listeners=broker versions=0-1 flexible=0+
   Groups []DescribeShareGroupOffsetsRequestGroup 0+
@@ -125,6 +126,7 @@ class DescribeShareGroupOffsetsResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 90
     SCHEMA = """\
 DescribeShareGroupOffsetsResponse key=90 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -47,6 +47,7 @@ class DescribeTopicPartitionsRequest(Message):
         self.cursor = cursor
         self.unknown_tags = None
 
+    KEY = 75
     SCHEMA = """\
 DescribeTopicPartitionsRequest key=75 type=request listeners=broker versions=0 flexible=0+
   Topics []TopicRequest 0+
@@ -138,6 +139,7 @@ class DescribeTopicPartitionsResponse(Message):
         self.next_cursor = next_cursor
         self.unknown_tags = None
 
+    KEY = 75
     SCHEMA = """\
 DescribeTopicPartitionsResponse key=75 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+ ignorable

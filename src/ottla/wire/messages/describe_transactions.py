@@ -16,6 +16,7 @@ class DescribeTransactionsRequest(Message):
         self.transactional_ids = [] if transactional_ids is EMPTY else transactional_ids
         self.unknown_tags = None
 
+    KEY = 65
     SCHEMA = """\
 DescribeTransactionsRequest key=65 type=request listeners=broker versions=0 flexible=0+
   TransactionalIds []string 0+ entity=transactionalId
@@ -76,6 +77,7 @@ class DescribeTransactionsResponse(Message):
         self.transaction_states = [] if transaction_states is EMPTY else transaction_states
         self.unknown_tags = None
 
+    KEY = 65
     SCHEMA = """\
 DescribeTransactionsResponse key=65 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

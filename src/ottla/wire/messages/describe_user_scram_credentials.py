@@ -28,6 +28,7 @@ class DescribeUserScramCredentialsRequest(Message):
         self.users = [] if users is EMPTY else users
         self.unknown_tags = None
 
+    KEY = 50
     SCHEMA = """\
 DescribeUserScramCredentialsRequest key=50 type=request listeners=broker,controller versions=0 flexible=0+
   Users []UserName 0+ nullable=0+
@@ -85,6 +86,7 @@ class DescribeUserScramCredentialsResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 50
     SCHEMA = """\
 DescribeUserScramCredentialsResponse key=50 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -34,6 +34,7 @@ class ElectLeadersRequest(Message):
         self.timeout_ms = timeout_ms
         self.unknown_tags = None
 
+    KEY = 43
     SCHEMA = """\
 ElectLeadersRequest key=43 type=request listeners=broker,controller versions=0-2 flexible=2+
   ElectionType int8 1+
@@ -90,6 +91,7 @@ class ElectLeadersResponse(Message):
         self.replica_election_results = [] if replica_election_results is EMPTY else replica_election_results
         self.unknown_tags = None
 
+    KEY = 43
     SCHEMA = """\
 ElectLeadersResponse key=43 type=response versions=0-2 flexible=2+
   ThrottleTimeMs int32 0+

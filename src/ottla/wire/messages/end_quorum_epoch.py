@@ -85,6 +85,7 @@ class EndQuorumEpochRequest(Message):
         self.leader_endpoints = [] if leader_endpoints is EMPTY else leader_endpoints
         self.unknown_tags = None
 
+    KEY = 54
     SCHEMA = """\
 EndQuorumEpochRequest key=54 type=request listeners=controller versions=0-1 flexible=1+
   ClusterId string 0+ nullable=0+ default=null
@@ -169,6 +170,7 @@ class EndQuorumEpochResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 54
     SCHEMA = """\
 EndQuorumEpochResponse key=54 type=response versions=0-1 flexible=1+
   ErrorCode int16 0+

@@ -22,6 +22,7 @@ class EndTxnRequest(Message):
         self.committed = committed
         self.unknown_tags = None
 
+    KEY = 26
     SCHEMA = """\
 EndTxnRequest key=26 type=request listeners=broker versions=0-5 flexible=3+
   TransactionalId string 0+ entity=transactionalId
@@ -49,6 +50,7 @@ class EndTxnResponse(Message):
         self.producer_epoch = producer_epoch
         self.unknown_tags = None
 
+    KEY = 26
     SCHEMA = """\
 EndTxnResponse key=26 type=response versions=0-5 flexible=3+
   ThrottleTimeMs int32 0+

@@ -20,6 +20,7 @@ class EnvelopeRequest(Message):
         self.client_host_address = client_host_address
         self.unknown_tags = None
 
+    KEY = 58
     SCHEMA = """\
 EnvelopeRequest key=58 type=request listeners=controller versions=0 flexible=0+
   RequestData bytes 0+ zerocopy
@@ -42,6 +43,7 @@ class EnvelopeResponse(Message):
         self.error_code = error_code
         self.unknown_tags = None
 
+    KEY = 58
     SCHEMA = """\
 EnvelopeResponse key=58 type=response versions=0 flexible=0+
   ResponseData bytes 0+ nullable=0+ default=null zerocopy

@@ -18,6 +18,7 @@ class ExpireDelegationTokenRequest(Message):
         self.expiry_time_period_ms = expiry_time_period_ms
         self.unknown_tags = None
 
+    KEY = 40
     SCHEMA = """\
 ExpireDelegationTokenRequest key=40 type=request listeners=broker,controller versions=1-2 flexible=2+
   Hmac bytes 0+
@@ -41,6 +42,7 @@ class ExpireDelegationTokenResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.unknown_tags = None
 
+    KEY = 40
     SCHEMA = """\
 ExpireDelegationTokenResponse key=40 type=response versions=1-2 flexible=2+
   ErrorCode int16 0+

@@ -111,6 +111,7 @@ class FetchRequest(Message):
         self.rack_id = rack_id
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 FetchRequest key=1 type=request listeners=broker,controller versions=4-18 flexible=12+
   ClusterId string 12+ nullable=12+ tag=0@12+ default=null ignorable
@@ -286,6 +287,7 @@ class FetchResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 FetchResponse key=1 type=response versions=4-18 flexible=12+
   ThrottleTimeMs int32 1+ ignorable

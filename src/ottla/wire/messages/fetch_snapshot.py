@@ -71,6 +71,7 @@ class FetchSnapshotRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 59
     SCHEMA = """\
 FetchSnapshotRequest key=59 type=request listeners=controller versions=0-1 flexible=0+
   ClusterId string 0+ nullable=0+ tag=0@0+ default=null
@@ -189,6 +190,7 @@ class FetchSnapshotResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 59
     SCHEMA = """\
 FetchSnapshotResponse key=59 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+ ignorable

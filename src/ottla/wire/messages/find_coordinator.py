@@ -20,6 +20,7 @@ class FindCoordinatorRequest(Message):
         self.coordinator_keys = [] if coordinator_keys is EMPTY else coordinator_keys
         self.unknown_tags = None
 
+    KEY = 10
     SCHEMA = """\
 FindCoordinatorRequest key=10 type=request listeners=broker versions=0-6 flexible=3+
   Key string 0-3
@@ -74,6 +75,7 @@ class FindCoordinatorResponse(Message):
         self.coordinators = [] if coordinators is EMPTY else coordinators
         self.unknown_tags = None
 
+    KEY = 10
     SCHEMA = """\
 FindCoordinatorResponse key=10 type=response versions=0-6 flexible=3+
   ThrottleTimeMs int32 1+ ignorable

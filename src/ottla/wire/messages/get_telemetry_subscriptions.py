@@ -17,6 +17,7 @@ class GetTelemetrySubscriptionsRequest(Message):
         self.client_instance_id = client_instance_id
         self.unknown_tags = None
 
+    KEY = 71
     SCHEMA = """\
 GetTelemetrySubscriptionsRequest key=71 type=request listeners=broker versions=0 flexible=0+
   ClientInstanceId uuid 0+
@@ -51,6 +52,7 @@ class GetTelemetrySubscriptionsResponse(Message):
         self.requested_metrics = [] if requested_metrics is EMPTY else requested_metrics
         self.unknown_tags = None
 
+    KEY = 71
     SCHEMA = """\
 GetTelemetrySubscriptionsResponse key=71 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

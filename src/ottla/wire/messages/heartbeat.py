@@ -22,6 +22,7 @@ class HeartbeatRequest(Message):
         self.group_instance_id = group_instance_id
         self.unknown_tags = None
 
+    KEY = 12
     SCHEMA = """\
 HeartbeatRequest key=12 type=request listeners=broker versions=0-4 flexible=4+
   GroupId string 0+ entity=groupId
@@ -45,6 +46,7 @@ class HeartbeatResponse(Message):
         self.error_code = error_code
         self.unknown_tags = None
 
+    KEY = 12
     SCHEMA = """\
 HeartbeatResponse key=12 type=response versions=0-4 flexible=4+
   ThrottleTimeMs int32 1+ ignorable

@@ -50,6 +50,7 @@ class IncrementalAlterConfigsRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 44
     SCHEMA = """\
 IncrementalAlterConfigsRequest key=44 type=request listeners=broker,controller versions=0-1 flexible=1+
   Resources []AlterConfigsResource 0+
@@ -95,6 +96,7 @@ class IncrementalAlterConfigsResponse(Message):
         self.responses = [] if responses is EMPTY else responses
         self.unknown_tags = None
 
+    KEY = 44
     SCHEMA = """\
 IncrementalAlterConfigsResponse key=44 type=response versions=0-1 flexible=1+
   ThrottleTimeMs int32 0+

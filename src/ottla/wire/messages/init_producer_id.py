@@ -26,6 +26,7 @@ class InitProducerIdRequest(Message):
         self.keep_prepared_txn = keep_prepared_txn
         self.unknown_tags = None
 
+    KEY = 22
     SCHEMA = """\
 InitProducerIdRequest key=22 type=request listeners=broker versions=0-6 flexible=2+ latest-unstable
   TransactionalId string 0+ nullable=0+ entity=transactionalId
@@ -59,6 +60,7 @@ class InitProducerIdResponse(Message):
         self.ongoing_txn_producer_epoch = ongoing_txn_producer_epoch
         self.unknown_tags = None
 
+    KEY = 22
     SCHEMA = """\
 InitProducerIdResponse key=22 type=response versions=0-6 flexible=2+
   ThrottleTimeMs int32 0+ ignorable

@@ -49,6 +49,7 @@ class InitializeShareGroupStateRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 83
     SCHEMA = """\
 InitializeShareGroupStateRequest key=83 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+
@@ -103,6 +104,7 @@ class InitializeShareGroupStateResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 83
     SCHEMA = """\
 InitializeShareGroupStateResponse key=83 type=response versions=0 flexible=0+
   Results []InitializeStateResult 0+

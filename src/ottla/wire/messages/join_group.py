@@ -44,6 +44,7 @@ class JoinGroupRequest(Message):
         self.reason = reason
         self.unknown_tags = None
 
+    KEY = 11
     SCHEMA = """\
 JoinGroupRequest key=11 type=request listeners=broker versions=0-9 flexible=6+
   GroupId string 0+ entity=groupId
@@ -103,6 +104,7 @@ class JoinGroupResponse(Message):
         self.members = [] if members is EMPTY else members
         self.unknown_tags = None
 
+    KEY = 11
     SCHEMA = """\
 JoinGroupResponse key=11 type=response versions=0-9 flexible=6+
   ThrottleTimeMs int32 2+ ignorable

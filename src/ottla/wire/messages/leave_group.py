@@ -36,6 +36,7 @@ class LeaveGroupRequest(Message):
         self.members = [] if members is EMPTY else members
         self.unknown_tags = None
 
+    KEY = 13
     SCHEMA = """\
 LeaveGroupRequest key=13 type=request listeners=broker versions=0-5 flexible=4+
   GroupId string 0+ entity=groupId
@@ -79,6 +80,7 @@ class LeaveGroupResponse(Message):
         self.members = [] if members is EMPTY else members
         self.unknown_tags = None
 
+    KEY = 13
     SCHEMA = """\
 LeaveGroupResponse key=13 type=response versions=0-5 flexible=4+
   ThrottleTimeMs int32 1+ ignorable

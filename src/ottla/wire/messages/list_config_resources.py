@@ -16,6 +16,7 @@ class ListConfigResourcesRequest(Message):
         self.resource_types = [] if resource_types is EMPTY else resource_types
         self.unknown_tags = None
 
+    KEY = 74
     SCHEMA = """\
 ListConfigResourcesRequest key=74 type=request listeners=broker versions=0-1 flexible=0+
   ResourceTypes []int8 1+
@@ -52,6 +53,7 @@ class ListConfigResourcesResponse(Message):
         self.config_resources = [] if config_resources is EMPTY else config_resources
         self.unknown_tags = None
 
+    KEY = 74
     SCHEMA = """\
 ListConfigResourcesResponse key=74 type=response versions=0-1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -18,6 +18,7 @@ class ListGroupsRequest(Message):
         self.types_filter = [] if types_filter is EMPTY else types_filter
         self.unknown_tags = None
 
+    KEY = 16
     SCHEMA = """\
 ListGroupsRequest key=16 type=request listeners=broker versions=0-5 flexible=3+
   StatesFilter []string 4+
@@ -59,6 +60,7 @@ class ListGroupsResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 16
     SCHEMA = """\
 ListGroupsResponse key=16 type=response versions=0-5 flexible=3+
   ThrottleTimeMs int32 1+ ignorable

@@ -52,6 +52,7 @@ class ListOffsetsRequest(Message):
         self.timeout_ms = timeout_ms
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 ListOffsetsRequest key=2 type=request listeners=broker versions=1-11 flexible=6+
   ReplicaId int32 0+ entity=brokerId
@@ -114,6 +115,7 @@ class ListOffsetsResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 ListOffsetsResponse key=2 type=response versions=1-11 flexible=6+
   ThrottleTimeMs int32 2+ ignorable

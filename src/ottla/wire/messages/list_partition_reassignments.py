@@ -32,6 +32,7 @@ class ListPartitionReassignmentsRequest(Message):
         self.topics = topics
         self.unknown_tags = None
 
+    KEY = 46
     SCHEMA = """\
 ListPartitionReassignmentsRequest key=46 type=request listeners=broker,controller versions=0 flexible=0+
   TimeoutMs int32 0+ default=60000
@@ -91,6 +92,7 @@ class ListPartitionReassignmentsResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 46
     SCHEMA = """\
 ListPartitionReassignmentsResponse key=46 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -22,6 +22,7 @@ class ListTransactionsRequest(Message):
         self.transactional_id_pattern = transactional_id_pattern
         self.unknown_tags = None
 
+    KEY = 66
     SCHEMA = """\
 ListTransactionsRequest key=66 type=request listeners=broker versions=0-2 flexible=0+
   StateFilters []string 0+
@@ -65,6 +66,7 @@ class ListTransactionsResponse(Message):
         self.transaction_states = [] if transaction_states is EMPTY else transaction_states
         self.unknown_tags = None
 
+    KEY = 66
     SCHEMA = """\
 ListTransactionsResponse key=66 type=response versions=0-2 flexible=0+
   ThrottleTimeMs int32 0+

@@ -37,6 +37,7 @@ class MetadataRequest(Message):
         self.include_topic_authorized_operations = include_topic_authorized_operations
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 MetadataRequest key=3 type=request listeners=broker versions=0-13 flexible=9+
   Topics []MetadataRequestTopic 0+ nullable=1+
@@ -136,6 +137,7 @@ class MetadataResponse(Message):
         self.error_code = error_code
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 MetadataResponse key=3 type=response versions=0-13 flexible=9+
   ThrottleTimeMs int32 3+ ignorable

@@ -71,6 +71,7 @@ class RegisterBrokerRecord(Message):
         self.cordoned_log_dirs = cordoned_log_dirs
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 RegisterBrokerRecord key=0 type=metadata versions=0-4 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -108,6 +109,7 @@ class UnregisterBrokerRecord(Message):
         self.broker_epoch = broker_epoch
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 UnregisterBrokerRecord key=1 type=metadata versions=0 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -129,6 +131,7 @@ class TopicRecord(Message):
         self.topic_id = topic_id
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 TopicRecord key=2 type=metadata versions=0 flexible=0+
   Name string 0+ entity=topicName
@@ -172,6 +175,7 @@ class PartitionRecord(Message):
         self.last_known_elr = last_known_elr
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 PartitionRecord key=3 type=metadata versions=0-2 flexible=0+
   PartitionId int32 0+ default=-1
@@ -208,6 +212,7 @@ class ConfigRecord(Message):
         self.value = value
         self.unknown_tags = None
 
+    KEY = 4
     SCHEMA = """\
 ConfigRecord key=4 type=metadata versions=0 flexible=0+
   ResourceType int8 0+
@@ -249,6 +254,7 @@ class PartitionChangeRecord(Message):
         self.last_known_elr = last_known_elr
         self.unknown_tags = None
 
+    KEY = 5
     SCHEMA = """\
 PartitionChangeRecord key=5 type=metadata versions=0-2 flexible=0+
   PartitionId int32 0+ default=-1
@@ -279,6 +285,7 @@ class FenceBrokerRecord(Message):
         self.epoch = epoch
         self.unknown_tags = None
 
+    KEY = 7
     SCHEMA = """\
 FenceBrokerRecord key=7 type=metadata versions=0 flexible=0+
   Id int32 0+ entity=brokerId
@@ -300,6 +307,7 @@ class UnfenceBrokerRecord(Message):
         self.epoch = epoch
         self.unknown_tags = None
 
+    KEY = 8
     SCHEMA = """\
 UnfenceBrokerRecord key=8 type=metadata versions=0 flexible=0+
   Id int32 0+ entity=brokerId
@@ -319,6 +327,7 @@ class RemoveTopicRecord(Message):
         self.topic_id = topic_id
         self.unknown_tags = None
 
+    KEY = 9
     SCHEMA = """\
 RemoveTopicRecord key=9 type=metadata versions=0 flexible=0+
   TopicId uuid 0+
@@ -349,6 +358,7 @@ class DelegationTokenRecord(Message):
         self.token_id = token_id
         self.unknown_tags = None
 
+    KEY = 10
     SCHEMA = """\
 DelegationTokenRecord key=10 type=metadata versions=0 flexible=0+
   Owner string 0+
@@ -383,6 +393,7 @@ class UserScramCredentialRecord(Message):
         self.iterations = iterations
         self.unknown_tags = None
 
+    KEY = 11
     SCHEMA = """\
 UserScramCredentialRecord key=11 type=metadata versions=0 flexible=0+
   Name string 0+
@@ -408,6 +419,7 @@ class FeatureLevelRecord(Message):
         self.feature_level = feature_level
         self.unknown_tags = None
 
+    KEY = 12
     SCHEMA = """\
 FeatureLevelRecord key=12 type=metadata versions=0 flexible=0+
   Name string 0+
@@ -447,6 +459,7 @@ class ClientQuotaRecord(Message):
         self.remove = remove
         self.unknown_tags = None
 
+    KEY = 14
     SCHEMA = """\
 ClientQuotaRecord key=14 type=metadata versions=0 flexible=0+
   Entity []EntityData 0+
@@ -474,6 +487,7 @@ class ProducerIdsRecord(Message):
         self.next_producer_id = next_producer_id
         self.unknown_tags = None
 
+    KEY = 15
     SCHEMA = """\
 ProducerIdsRecord key=15 type=metadata versions=0 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -504,6 +518,7 @@ class BrokerRegistrationChangeRecord(Message):
         self.cordoned_log_dirs = cordoned_log_dirs
         self.unknown_tags = None
 
+    KEY = 17
     SCHEMA = """\
 BrokerRegistrationChangeRecord key=17 type=metadata versions=0-3 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -541,6 +556,7 @@ class AccessControlEntryRecord(Message):
         self.permission_type = permission_type
         self.unknown_tags = None
 
+    KEY = 18
     SCHEMA = """\
 AccessControlEntryRecord key=18 type=metadata versions=0 flexible=0+
   Id uuid 0+
@@ -566,6 +582,7 @@ class RemoveAccessControlEntryRecord(Message):
         self.id = id
         self.unknown_tags = None
 
+    KEY = 19
     SCHEMA = """\
 RemoveAccessControlEntryRecord key=19 type=metadata versions=0 flexible=0+
   Id uuid 0+
@@ -581,6 +598,7 @@ class NoOpRecord(Message):
     ) -> None:
         self.unknown_tags = None
 
+    KEY = 20
     SCHEMA = """\
 NoOpRecord key=20 type=metadata versions=0 flexible=0+
 """
@@ -598,6 +616,7 @@ class ZkMigrationStateRecord(Message):
         self.zk_migration_state = zk_migration_state
         self.unknown_tags = None
 
+    KEY = 21
     SCHEMA = """\
 ZkMigrationStateRecord key=21 type=metadata versions=0 flexible=0+
   ZkMigrationState int8 0+
@@ -618,6 +637,7 @@ class RemoveUserScramCredentialRecord(Message):
         self.mechanism = mechanism
         self.unknown_tags = None
 
+    KEY = 22
     SCHEMA = """\
 RemoveUserScramCredentialRecord key=22 type=metadata versions=0 flexible=0+
   Name string 0+
@@ -637,6 +657,7 @@ class BeginTransactionRecord(Message):
         self.name = name
         self.unknown_tags = None
 
+    KEY = 23
     SCHEMA = """\
 BeginTransactionRecord key=23 type=metadata versions=0 flexible=0+
   Name string 0+ nullable=0+ tag=0@0+ default=null
@@ -652,6 +673,7 @@ class EndTransactionRecord(Message):
     ) -> None:
         self.unknown_tags = None
 
+    KEY = 24
     SCHEMA = """\
 EndTransactionRecord key=24 type=metadata versions=0 flexible=0+
 """
@@ -669,6 +691,7 @@ class AbortTransactionRecord(Message):
         self.reason = reason
         self.unknown_tags = None
 
+    KEY = 25
     SCHEMA = """\
 AbortTransactionRecord key=25 type=metadata versions=0 flexible=0+
   Reason string 0+ nullable=0+ tag=0@0+ default=null
@@ -687,6 +710,7 @@ class RemoveDelegationTokenRecord(Message):
         self.token_id = token_id
         self.unknown_tags = None
 
+    KEY = 26
     SCHEMA = """\
 RemoveDelegationTokenRecord key=26 type=metadata versions=0 flexible=0+
   TokenId string 0+
@@ -747,6 +771,7 @@ class RegisterControllerRecord(Message):
         self.features = [] if features is EMPTY else features
         self.unknown_tags = None
 
+    KEY = 27
     SCHEMA = """\
 RegisterControllerRecord key=27 type=metadata versions=0 flexible=0+
   ControllerId int32 0+
@@ -776,6 +801,7 @@ class ClearElrRecord(Message):
         self.topic_name = topic_name
         self.unknown_tags = None
 
+    KEY = 28
     SCHEMA = """\
 ClearElrRecord key=28 type=metadata versions=0 flexible=0+
   TopicName string 0+ entity=topicName

@@ -61,6 +61,7 @@ class OffsetCommitRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 8
     SCHEMA = """\
 OffsetCommitRequest key=8 type=request listeners=broker versions=2-10 flexible=8+
   GroupId string 0+ entity=groupId
@@ -123,6 +124,7 @@ class OffsetCommitResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 8
     SCHEMA = """\
 OffsetCommitResponse key=8 type=response versions=2-10 flexible=8+
   ThrottleTimeMs int32 3+ ignorable

@@ -44,6 +44,7 @@ class OffsetDeleteRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 47
     SCHEMA = """\
 OffsetDeleteRequest key=47 type=request listeners=broker versions=0 flexible=none
   GroupId string 0+ entity=groupId
@@ -98,6 +99,7 @@ class OffsetDeleteResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 47
     SCHEMA = """\
 OffsetDeleteResponse key=47 type=response versions=0 flexible=none
   ErrorCode int16 0+

@@ -71,6 +71,7 @@ class OffsetFetchRequest(Message):
         self.require_stable = require_stable
         self.unknown_tags = None
 
+    KEY = 9
     SCHEMA = """\
 OffsetFetchRequest key=9 type=request listeners=broker versions=1-10 flexible=6+
   GroupId string 0-7 entity=groupId
@@ -193,6 +194,7 @@ class OffsetFetchResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 9
     SCHEMA = """\
 OffsetFetchResponse key=9 type=response versions=1-10 flexible=6+
   ThrottleTimeMs int32 3+ ignorable

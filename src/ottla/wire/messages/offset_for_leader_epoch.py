@@ -48,6 +48,7 @@ class OffsetForLeaderEpochRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 23
     SCHEMA = """\
 OffsetForLeaderEpochRequest key=23 type=request listeners=broker versions=2-4 flexible=4+
   ReplicaId int32 3+ default=-2 ignorable entity=brokerId
@@ -106,6 +107,7 @@ class OffsetForLeaderEpochResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 23
     SCHEMA = """\
 OffsetForLeaderEpochResponse key=23 type=response versions=2-4 flexible=4+
   ThrottleTimeMs int32 2+ ignorable

@@ -21,6 +21,7 @@ class LegacyOffsetCommitKey(Message):
         self.partition = partition
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 LegacyOffsetCommitKey key=0 type=coordinator-key versions=0 flexible=none
   group string 0
@@ -45,6 +46,7 @@ class LegacyOffsetCommitValue(Message):
         self.commit_timestamp = commit_timestamp
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 LegacyOffsetCommitValue key=0 type=coordinator-value versions=0 flexible=none
   offset int64 0
@@ -69,6 +71,7 @@ class OffsetCommitKey(Message):
         self.partition = partition
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 OffsetCommitKey key=1 type=coordinator-key versions=0 flexible=none
   group string 0
@@ -99,6 +102,7 @@ class OffsetCommitValue(Message):
         self.topic_id = topic_id
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 OffsetCommitValue key=1 type=coordinator-value versions=0-4 flexible=4+
   offset int64 0+

@@ -53,6 +53,7 @@ class ProduceRequest(Message):
         self.topic_data = [] if topic_data is EMPTY else topic_data
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 ProduceRequest key=0 type=request listeners=broker versions=3-13 flexible=9+
   TransactionalId string 3+ nullable=3+ default=null entity=transactionalId
@@ -171,6 +172,7 @@ class ProduceResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 ProduceResponse key=0 type=response versions=3-13 flexible=9+
   Responses []TopicProduceResponse 0+

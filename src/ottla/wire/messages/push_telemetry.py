@@ -25,6 +25,7 @@ class PushTelemetryRequest(Message):
         self.metrics = metrics
         self.unknown_tags = None
 
+    KEY = 72
     SCHEMA = """\
 PushTelemetryRequest key=72 type=request listeners=broker versions=0 flexible=0+
   ClientInstanceId uuid 0+
@@ -49,6 +50,7 @@ class PushTelemetryResponse(Message):
         self.error_code = error_code
         self.unknown_tags = None
 
+    KEY = 72
     SCHEMA = """\
 PushTelemetryResponse key=72 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

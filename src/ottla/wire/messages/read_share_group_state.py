@@ -47,6 +47,7 @@ class ReadShareGroupStateRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 84
     SCHEMA = """\
 ReadShareGroupStateRequest key=84 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+
@@ -124,6 +125,7 @@ class ReadShareGroupStateResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 84
     SCHEMA = """\
 ReadShareGroupStateResponse key=84 type=response versions=0 flexible=0+
   Results []ReadStateResult 0+

@@ -47,6 +47,7 @@ class ReadShareGroupStateSummaryRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 87
     SCHEMA = """\
 ReadShareGroupStateSummaryRequest key=87 type=request listeners=broker versions=0-1 flexible=0+
   GroupId string 0+
@@ -108,6 +109,7 @@ class ReadShareGroupStateSummaryResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 87
     SCHEMA = """\
 ReadShareGroupStateSummaryResponse key=87 type=response versions=0-1 flexible=0+
   Results []ReadStateSummaryResult 0+

@@ -81,6 +81,7 @@ class RemoteLogSegmentMetadataRecord(Message):
         self.txn_index_empty = txn_index_empty
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 RemoteLogSegmentMetadataRecord key=0 type=metadata versions=0 flexible=0+
   RemoteLogSegmentId RemoteLogSegmentIdEntry 0+
@@ -154,6 +155,7 @@ class RemoteLogSegmentMetadataUpdateRecord(Message):
         self.remote_log_segment_state = remote_log_segment_state
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 RemoteLogSegmentMetadataUpdateRecord key=1 type=metadata versions=0 flexible=0+
   RemoteLogSegmentId RemoteLogSegmentIdEntry 0+
@@ -203,6 +205,7 @@ class RemotePartitionDeleteMetadataRecord(Message):
         self.remote_partition_delete_state = remote_partition_delete_state
         self.unknown_tags = None
 
+    KEY = 2
     SCHEMA = """\
 RemotePartitionDeleteMetadataRecord key=2 type=metadata versions=0 flexible=0+
   TopicIdPartition TopicIdPartitionEntry 0+
@@ -261,6 +264,7 @@ class RemoteLogSegmentMetadataSnapshotRecord(Message):
         self.txn_index_empty = txn_index_empty
         self.unknown_tags = None
 
+    KEY = 3
     SCHEMA = """\
 RemoteLogSegmentMetadataSnapshotRecord key=3 type=metadata versions=0 flexible=0+
   SegmentId uuid 0+

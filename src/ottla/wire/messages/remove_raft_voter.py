@@ -21,6 +21,7 @@ class RemoveRaftVoterRequest(Message):
         self.voter_directory_id = voter_directory_id
         self.unknown_tags = None
 
+    KEY = 81
     SCHEMA = """\
 RemoveRaftVoterRequest key=81 type=request listeners=controller,broker versions=0 flexible=0+
   ClusterId string 0+ nullable=0+
@@ -45,6 +46,7 @@ class RemoveRaftVoterResponse(Message):
         self.error_message = error_message
         self.unknown_tags = None
 
+    KEY = 81
     SCHEMA = """\
 RemoveRaftVoterResponse key=81 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

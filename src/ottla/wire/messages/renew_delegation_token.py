@@ -18,6 +18,7 @@ class RenewDelegationTokenRequest(Message):
         self.renew_period_ms = renew_period_ms
         self.unknown_tags = None
 
+    KEY = 39
     SCHEMA = """\
 RenewDelegationTokenRequest key=39 type=request listeners=broker,controller versions=1-2 flexible=2+
   Hmac bytes 0+
@@ -41,6 +42,7 @@ class RenewDelegationTokenResponse(Message):
         self.throttle_time_ms = throttle_time_ms
         self.unknown_tags = None
 
+    KEY = 39
     SCHEMA = """\
 RenewDelegationTokenResponse key=39 type=response versions=1-2 flexible=2+
   ErrorCode int16 0+

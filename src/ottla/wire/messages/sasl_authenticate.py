@@ -16,6 +16,7 @@ class SaslAuthenticateRequest(Message):
         self.auth_bytes = auth_bytes
         self.unknown_tags = None
 
+    KEY = 36
     SCHEMA = """\
 SaslAuthenticateRequest key=36 type=request listeners=broker,controller versions=0-2 flexible=2+
   AuthBytes bytes 0+
@@ -40,6 +41,7 @@ class SaslAuthenticateResponse(Message):
         self.session_lifetime_ms = session_lifetime_ms
         self.unknown_tags = None
 
+    KEY = 36
     SCHEMA = """\
 SaslAuthenticateResponse key=36 type=response versions=0-2 flexible=2+
   ErrorCode int16 0+

@@ -16,6 +16,7 @@ class SaslHandshakeRequest(Message):
         self.mechanism = mechanism
         self.unknown_tags = None
 
+    KEY = 17
     SCHEMA = """\
 SaslHandshakeRequest key=17 type=request listeners=broker,controller versions=0-1 flexible=none
   Mechanism string 0+
@@ -36,6 +37,7 @@ class SaslHandshakeResponse(Message):
         self.mechanisms = [] if mechanisms is EMPTY else mechanisms
         self.unknown_tags = None
 
+    KEY = 17
     SCHEMA = """\
 SaslHandshakeResponse key=17 type=response versions=0-1 flexible=none
   ErrorCode int16 0+

@@ -69,6 +69,7 @@ class ShareAcknowledgeRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 79
     SCHEMA = """\
 ShareAcknowledgeRequest key=79 type=request listeners=broker versions=1-2 flexible=0+
   GroupId string 0+ nullable=0+ default=null entity=groupId
@@ -172,6 +173,7 @@ class ShareAcknowledgeResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 79
     SCHEMA = """\
 ShareAcknowledgeResponse key=79 type=response versions=1-2 flexible=0+
   ThrottleTimeMs int32 0+

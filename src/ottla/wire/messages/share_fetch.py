@@ -97,6 +97,7 @@ class ShareFetchRequest(Message):
         self.forgotten_topics_data = [] if forgotten_topics_data is EMPTY else forgotten_topics_data
         self.unknown_tags = None
 
+    KEY = 78
     SCHEMA = """\
 ShareFetchRequest key=78 type=request listeners=broker versions=1-2 flexible=0+
   GroupId string 0+ nullable=0+ default=null entity=groupId
@@ -234,6 +235,7 @@ class ShareFetchResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 78
     SCHEMA = """\
 ShareFetchResponse key=78 type=response versions=1-2 flexible=0+
   ThrottleTimeMs int32 0+

@@ -19,6 +19,7 @@ class ShareGroupDescribeRequest(Message):
         self.include_authorized_operations = include_authorized_operations
         self.unknown_tags = None
 
+    KEY = 77
     SCHEMA = """\
 ShareGroupDescribeRequest key=77 type=request listeners=broker versions=1 flexible=0+
   GroupIds []string 0+ entity=groupId
@@ -120,6 +121,7 @@ class ShareGroupDescribeResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 77
     SCHEMA = """\
 ShareGroupDescribeResponse key=77 type=response versions=1 flexible=0+
   ThrottleTimeMs int32 0+

@@ -25,6 +25,7 @@ class ShareGroupHeartbeatRequest(Message):
         self.subscribed_topic_names = subscribed_topic_names
         self.unknown_tags = None
 
+    KEY = 76
     SCHEMA = """\
 ShareGroupHeartbeatRequest key=76 type=request listeners=broker versions=1 flexible=0+
   GroupId string 0+ entity=groupId
@@ -85,6 +86,7 @@ class ShareGroupHeartbeatResponse(Message):
         self.assignment = assignment
         self.unknown_tags = None
 
+    KEY = 76
     SCHEMA = """\
 ShareGroupHeartbeatResponse key=76 type=response versions=1 flexible=0+
   ThrottleTimeMs int32 0+

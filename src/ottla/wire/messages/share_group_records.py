@@ -19,6 +19,7 @@ class ShareGroupMemberMetadataKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 10
     SCHEMA = """\
 ShareGroupMemberMetadataKey key=10 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -44,6 +45,7 @@ class ShareGroupMemberMetadataValue(Message):
         self.subscribed_topic_names = [] if subscribed_topic_names is EMPTY else subscribed_topic_names
         self.unknown_tags = None
 
+    KEY = 10
     SCHEMA = """\
 ShareGroupMemberMetadataValue key=10 type=coordinator-value versions=0 flexible=0+
   RackId string 0+ nullable=0+
@@ -65,6 +67,7 @@ class ShareGroupMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 11
     SCHEMA = """\
 ShareGroupMetadataKey key=11 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -85,6 +88,7 @@ class ShareGroupMetadataValue(Message):
         self.metadata_hash = metadata_hash
         self.unknown_tags = None
 
+    KEY = 11
     SCHEMA = """\
 ShareGroupMetadataValue key=11 type=coordinator-value versions=0 flexible=0+
   Epoch int32 0+
@@ -104,6 +108,7 @@ class ShareGroupTargetAssignmentMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 12
     SCHEMA = """\
 ShareGroupTargetAssignmentMetadataKey key=12 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -124,6 +129,7 @@ class ShareGroupTargetAssignmentMetadataValue(Message):
         self.assignment_timestamp = assignment_timestamp
         self.unknown_tags = None
 
+    KEY = 12
     SCHEMA = """\
 ShareGroupTargetAssignmentMetadataValue key=12 type=coordinator-value versions=0 flexible=0+
   AssignmentEpoch int32 0+
@@ -145,6 +151,7 @@ class ShareGroupTargetAssignmentMemberKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 13
     SCHEMA = """\
 ShareGroupTargetAssignmentMemberKey key=13 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -178,6 +185,7 @@ class ShareGroupTargetAssignmentMemberValue(Message):
         self.topic_partitions = [] if topic_partitions is EMPTY else topic_partitions
         self.unknown_tags = None
 
+    KEY = 13
     SCHEMA = """\
 ShareGroupTargetAssignmentMemberValue key=13 type=coordinator-value versions=0 flexible=0+
   TopicPartitions []TopicPartition 0+
@@ -200,6 +208,7 @@ class ShareGroupCurrentMemberAssignmentKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 14
     SCHEMA = """\
 ShareGroupCurrentMemberAssignmentKey key=14 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -239,6 +248,7 @@ class ShareGroupCurrentMemberAssignmentValue(Message):
         self.assigned_partitions = [] if assigned_partitions is EMPTY else assigned_partitions
         self.unknown_tags = None
 
+    KEY = 14
     SCHEMA = """\
 ShareGroupCurrentMemberAssignmentValue key=14 type=coordinator-value versions=0 flexible=0+
   MemberEpoch int32 0+
@@ -263,6 +273,7 @@ class ShareGroupStatePartitionMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 15
     SCHEMA = """\
 ShareGroupStatePartitionMetadataKey key=15 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -315,6 +326,7 @@ class ShareGroupStatePartitionMetadataValue(Message):
         self.deleting_topics = [] if deleting_topics is EMPTY else deleting_topics
         self.unknown_tags = None
 
+    KEY = 15
     SCHEMA = """\
 ShareGroupStatePartitionMetadataValue key=15 type=coordinator-value versions=0 flexible=0+
   InitializingTopics []TopicPartitionsInfo 0+

@@ -21,6 +21,7 @@ class ShareSnapshotKey(Message):
         self.partition = partition
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 ShareSnapshotKey key=0 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -73,6 +74,7 @@ class ShareSnapshotValue(Message):
         self.state_batches = [] if state_batches is EMPTY else state_batches
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 ShareSnapshotValue key=0 type=coordinator-value versions=0 flexible=0+
   SnapshotEpoch int32 0+
@@ -106,6 +108,7 @@ class ShareUpdateKey(Message):
         self.partition = partition
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 ShareUpdateKey key=1 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -152,6 +155,7 @@ class ShareUpdateValue(Message):
         self.state_batches = [] if state_batches is EMPTY else state_batches
         self.unknown_tags = None
 
+    KEY = 1
     SCHEMA = """\
 ShareUpdateValue key=1 type=coordinator-value versions=0 flexible=0+
   SnapshotEpoch int32 0+

@@ -18,6 +18,7 @@ class StreamsGroupDescribeRequest(Message):
         self.include_authorized_operations = include_authorized_operations
         self.unknown_tags = None
 
+    KEY = 89
     SCHEMA = """\
 StreamsGroupDescribeRequest key=89 type=request listeners=broker versions=0 flexible=0+
   GroupIds []string 0+ entity=groupId
@@ -233,6 +234,7 @@ class StreamsGroupDescribeResponse(Message):
         self.groups = [] if groups is EMPTY else groups
         self.unknown_tags = None
 
+    KEY = 89
     SCHEMA = """\
 StreamsGroupDescribeResponse key=89 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -178,6 +178,7 @@ class StreamsGroupHeartbeatRequest(Message):
         self.shutdown_application = shutdown_application
         self.unknown_tags = None
 
+    KEY = 88
     SCHEMA = """\
 StreamsGroupHeartbeatRequest key=88 type=request listeners=broker versions=0 flexible=0+
   GroupId string 0+ entity=groupId
@@ -340,6 +341,7 @@ class StreamsGroupHeartbeatResponse(Message):
         self.partitions_by_user_endpoint = partitions_by_user_endpoint
         self.unknown_tags = None
 
+    KEY = 88
     SCHEMA = """\
 StreamsGroupHeartbeatResponse key=88 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

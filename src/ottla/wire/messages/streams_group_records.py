@@ -16,6 +16,7 @@ class StreamsGroupMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 17
     SCHEMA = """\
 StreamsGroupMetadataKey key=17 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -54,6 +55,7 @@ class StreamsGroupMetadataValue(Message):
         self.last_assignment_configs = [] if last_assignment_configs is EMPTY else last_assignment_configs
         self.unknown_tags = None
 
+    KEY = 17
     SCHEMA = """\
 StreamsGroupMetadataValue key=17 type=coordinator-value versions=0 flexible=0+
   Epoch int32 0+
@@ -80,6 +82,7 @@ class StreamsGroupMemberMetadataKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 19
     SCHEMA = """\
 StreamsGroupMemberMetadataKey key=19 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -143,6 +146,7 @@ class StreamsGroupMemberMetadataValue(Message):
         self.client_tags = [] if client_tags is EMPTY else client_tags
         self.unknown_tags = None
 
+    KEY = 19
     SCHEMA = """\
 StreamsGroupMemberMetadataValue key=19 type=coordinator-value versions=0 flexible=0+
   InstanceId string 0+ nullable=0+
@@ -175,6 +179,7 @@ class StreamsGroupTargetAssignmentMetadataKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 20
     SCHEMA = """\
 StreamsGroupTargetAssignmentMetadataKey key=20 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -195,6 +200,7 @@ class StreamsGroupTargetAssignmentMetadataValue(Message):
         self.assignment_timestamp = assignment_timestamp
         self.unknown_tags = None
 
+    KEY = 20
     SCHEMA = """\
 StreamsGroupTargetAssignmentMetadataValue key=20 type=coordinator-value versions=0 flexible=0+
   AssignmentEpoch int32 0+
@@ -216,6 +222,7 @@ class StreamsGroupTargetAssignmentMemberKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 21
     SCHEMA = """\
 StreamsGroupTargetAssignmentMemberKey key=21 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -253,6 +260,7 @@ class StreamsGroupTargetAssignmentMemberValue(Message):
         self.warmup_tasks = [] if warmup_tasks is EMPTY else warmup_tasks
         self.unknown_tags = None
 
+    KEY = 21
     SCHEMA = """\
 StreamsGroupTargetAssignmentMemberValue key=21 type=coordinator-value versions=0 flexible=0+
   ActiveTasks []TaskIds 0+
@@ -278,6 +286,7 @@ class StreamsGroupCurrentMemberAssignmentKey(Message):
         self.member_id = member_id
         self.unknown_tags = None
 
+    KEY = 22
     SCHEMA = """\
 StreamsGroupCurrentMemberAssignmentKey key=22 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -329,6 +338,7 @@ class StreamsGroupCurrentMemberAssignmentValue(Message):
         self.warmup_tasks_pending_revocation = [] if warmup_tasks_pending_revocation is EMPTY else warmup_tasks_pending_revocation
         self.unknown_tags = None
 
+    KEY = 22
     SCHEMA = """\
 StreamsGroupCurrentMemberAssignmentValue key=22 type=coordinator-value versions=0 flexible=0+
   MemberEpoch int32 0+
@@ -359,6 +369,7 @@ class StreamsGroupTopologyKey(Message):
         self.group_id = group_id
         self.unknown_tags = None
 
+    KEY = 23
     SCHEMA = """\
 StreamsGroupTopologyKey key=23 type=coordinator-key versions=0 flexible=none
   GroupId string 0
@@ -451,6 +462,7 @@ class StreamsGroupTopologyValue(Message):
         self.subtopologies = [] if subtopologies is EMPTY else subtopologies
         self.unknown_tags = None
 
+    KEY = 23
     SCHEMA = """\
 StreamsGroupTopologyValue key=23 type=coordinator-value versions=0 flexible=0+
   Epoch int32 0+

@@ -42,6 +42,7 @@ class SyncGroupRequest(Message):
         self.assignments = [] if assignments is EMPTY else assignments
         self.unknown_tags = None
 
+    KEY = 14
     SCHEMA = """\
 SyncGroupRequest key=14 type=request listeners=broker versions=0-5 flexible=4+
   GroupId string 0+ entity=groupId
@@ -76,6 +77,7 @@ class SyncGroupResponse(Message):
         self.assignment = assignment
         self.unknown_tags = None
 
+    KEY = 14
     SCHEMA = """\
 SyncGroupResponse key=14 type=response versions=0-5 flexible=4+
   ThrottleTimeMs int32 1+ ignorable

@@ -16,6 +16,7 @@ class TransactionLogKey(Message):
         self.transactional_id = transactional_id
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 TransactionLogKey key=0 type=coordinator-key versions=0 flexible=none
   TransactionalId string 0
@@ -68,6 +69,7 @@ class TransactionLogValue(Message):
         self.client_transaction_version = client_transaction_version
         self.unknown_tags = None
 
+    KEY = 0
     SCHEMA = """\
 TransactionLogValue key=0 type=coordinator-value versions=0-1 flexible=1+
   ProducerId int64 0+

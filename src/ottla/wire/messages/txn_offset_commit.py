@@ -62,6 +62,7 @@ class TxnOffsetCommitRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 28
     SCHEMA = """\
 TxnOffsetCommitRequest key=28 type=request listeners=broker versions=0-5 flexible=3+
   TransactionalId string 0+ entity=transactionalId
@@ -123,6 +124,7 @@ class TxnOffsetCommitResponse(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 28
     SCHEMA = """\
 TxnOffsetCommitResponse key=28 type=response versions=0-5 flexible=3+
   ThrottleTimeMs int32 0+

@@ -16,6 +16,7 @@ class UnregisterBrokerRequest(Message):
         self.broker_id = broker_id
         self.unknown_tags = None
 
+    KEY = 64
     SCHEMA = """\
 UnregisterBrokerRequest key=64 type=request listeners=broker,controller versions=0 flexible=0+
   BrokerId int32 0+ entity=brokerId
@@ -38,6 +39,7 @@ class UnregisterBrokerResponse(Message):
         self.error_message = error_message
         self.unknown_tags = None
 
+    KEY = 64
     SCHEMA = """\
 UnregisterBrokerResponse key=64 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

@@ -38,6 +38,7 @@ class UpdateFeaturesRequest(Message):
         self.validate_only = validate_only
         self.unknown_tags = None
 
+    KEY = 57
     SCHEMA = """\
 UpdateFeaturesRequest key=57 type=request listeners=broker,controller versions=0-2 flexible=0+
   timeoutMs int32 0+ default=60000
@@ -84,6 +85,7 @@ class UpdateFeaturesResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 57
     SCHEMA = """\
 UpdateFeaturesResponse key=57 type=response versions=0-2 flexible=0+
   ThrottleTimeMs int32 0+

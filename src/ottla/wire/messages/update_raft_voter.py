@@ -57,6 +57,7 @@ class UpdateRaftVoterRequest(Message):
         self.kraft_version_feature = KRaftVersionFeature() if kraft_version_feature is NEW else kraft_version_feature
         self.unknown_tags = None
 
+    KEY = 82
     SCHEMA = """\
 UpdateRaftVoterRequest key=82 type=request listeners=controller versions=0 flexible=0+
   ClusterId string 0+ nullable=0+
@@ -107,6 +108,7 @@ class UpdateRaftVoterResponse(Message):
         self.current_leader = current_leader
         self.unknown_tags = None
 
+    KEY = 82
     SCHEMA = """\
 UpdateRaftVoterResponse key=82 type=response versions=0 flexible=0+
   ThrottleTimeMs int32 0+

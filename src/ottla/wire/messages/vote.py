@@ -61,6 +61,7 @@ class VoteRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 52
     SCHEMA = """\
 VoteRequest key=52 type=request listeners=controller versions=0-2 flexible=0+
   ClusterId string 0+ nullable=0+ default=null
@@ -145,6 +146,7 @@ class VoteResponse(Message):
         self.node_endpoints = [] if node_endpoints is EMPTY else node_endpoints
         self.unknown_tags = None
 
+    KEY = 52
     SCHEMA = """\
 VoteResponse key=52 type=response versions=0-2 flexible=0+
   ErrorCode int16 0+

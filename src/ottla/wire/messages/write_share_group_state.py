@@ -73,6 +73,7 @@ class WriteShareGroupStateRequest(Message):
         self.topics = [] if topics is EMPTY else topics
         self.unknown_tags = None
 
+    KEY = 85
     SCHEMA = """\
 WriteShareGroupStateRequest key=85 type=request listeners=broker versions=0-1 flexible=0+
   GroupId string 0+
@@ -134,6 +135,7 @@ class WriteShareGroupStateResponse(Message):
         self.results = [] if results is EMPTY else results
         self.unknown_tags = None
 
+    KEY = 85
     SCHEMA = """\
 WriteShareGroupStateResponse key=85 type=response versions=0-1 flexible=0+
   Results []WriteStateResult 0+

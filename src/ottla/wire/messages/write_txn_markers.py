@@ -52,6 +52,7 @@ class WriteTxnMarkersRequest(Message):
         self.markers = [] if markers is EMPTY else markers
         self.unknown_tags = None
 
+    KEY = 27
     SCHEMA = """\
 WriteTxnMarkersRequest key=27 type=request listeners=broker versions=1-2 flexible=1+
   Markers []WritableTxnMarker 0+
@@ -120,6 +121,7 @@ class WriteTxnMarkersResponse(Message):
         self.markers = [] if markers is EMPTY else markers
         self.unknown_tags = None
 
+    KEY = 27
     SCHEMA = """\
 WriteTxnMarkersResponse key=27 type=response versions=1-2 flexible=1+
   Markers []WritableTxnMarkerResult 0+
