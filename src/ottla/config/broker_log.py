@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -50,7 +51,7 @@ class BrokerLogConfig:
             for key in BROKER_LOG_KEYS.values()
             if key.name in parsed and key.attribute in cls.__dataclass_fields__
         }
-        metadata_log_dir = parsed.get("metadata.log.dir") or log_dirs[0]
+        metadata_log_dir = posixpath.normpath(str(parsed.get("metadata.log.dir") or log_dirs[0]))
         fields |= {"log_dirs": log_dirs, "metadata_log_dir": metadata_log_dir, "topic_defaults": _topic_defaults(parsed)}
         config = cls(**fields)
         if (
@@ -70,6 +71,7 @@ def _log_dirs(parsed: Mapping[str, Value]) -> tuple[str, ...]:
     directories = parsed.get(name, BROKER_LOG_KEYS[name].default)
     if not isinstance(directories, tuple) or not directories or "" in directories:
         raise InvalidConfig(name, f"{name} must name at least one directory, and no empty one")
+    directories = tuple(posixpath.normpath(directory) for directory in directories)
     if len(set(directories)) != len(directories):
         raise InvalidConfig(name, f"{name}={','.join(directories)} names a directory twice: each may come once")
     return directories

@@ -8,7 +8,7 @@ change is checked with, before anything is stored.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from ottla.config.topic_keys import DAY_MS, HOUR_MS, MINUTE_MS, TOPIC_KEYS
@@ -72,6 +72,15 @@ class LogConfig:
         derive(self, "segment_age_max_ms", min(self.segment_ms, self.max_compaction_lag_ms) if shortened else self.segment_ms)
         if self.internal_segment_bytes is not None:
             derive(self, "segment_bytes", self.internal_segment_bytes)
+
+    def to_json(self) -> dict[str, object]:
+        """For a helper process: `from_json` makes the same snapshot of it."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
+
+    @classmethod
+    def from_json(cls, values: Mapping[str, Any]) -> LogConfig:
+        parsed: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+        return cls(**parsed)
 
     def with_settings(self, settings: Mapping[str, str]) -> LogConfig:
         """This snapshot with `settings` (topic setting name → text) over it.

@@ -1,0 +1,330 @@
+"""All log directories of a node: opens them, finds and places partitions, keeps checkpoints, copes with a disk that fails.
+
+One event loop; starts no task and sets no timer. What comes round with time (retention, flushes, removals, checkpoints) is in
+`upkeep.py`.
+
+When a directory fails, only its partitions go offline: `lose` says which, and whether the node has to stop, as it must when the
+metadata log was there or no directory is left. Whoever is told `LogDirectoryFailed` by a log hands it to `lose`; losses met
+by work that went on with another directory are put by, for `take_losses`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass
+
+from ottla.config.broker_log import BrokerLogConfig
+from ottla.config.topic import LogConfig
+from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition, Uuid, uuid_text
+from ottla.log.compaction.compactor import Compactor
+from ottla.log.directory import LogDirectory, LogWorld
+from ottla.log.directory_loading import TopicConfigs, load_directory, open_directories
+from ottla.log.folder_deletion import FolderDeletions
+from ottla.log.loading import load_log
+from ottla.log.names import folder_name
+from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.partition_metadata import write_partition_metadata
+from ottla.log.placement import by_preference
+
+logger = logging.getLogger("ottla.log")
+
+
+class MustStop(OttlaError):
+    """The node cannot go on with the directories that are left."""
+
+
+@dataclass(frozen=True, slots=True)
+class DirectoryLoss:
+    """What the failure of a directory means."""
+
+    directory: str
+    directory_id: Uuid | None
+    partitions: tuple[TopicPartition, ...]
+    """The partitions that are offline now."""
+    must_stop: str | None
+    """Why the node has to stop; None if it can go on."""
+
+
+class LogDirectories:
+    """The log directories of one node. Made by `open`."""
+
+    def __init__(
+        self,
+        world: LogWorld,
+        config: BrokerLogConfig,
+        options: LogOptions,
+        directories: list[LogDirectory],
+        compactor: Compactor | None = None,
+    ) -> None:
+        self._world = world
+        self._config = config
+        self._options = options
+        self._directories = directories
+        self._placeable = [directory for directory in directories if directory.path in config.log_dirs]
+        self.compactor = compactor
+        self.deletions = FolderDeletions(world)
+        self._changing = asyncio.Lock()  # one partition is made or deleted at a time
+        self._lost = {directory.path for directory in directories if not directory.is_online}
+        self._losses = [self._loss(directory) for directory in directories if not directory.is_online]
+        self._partitions: dict[TopicPartition, LogDirectory] = {}
+        for directory in directories:
+            self._partitions.update(dict.fromkeys(directory.logs, directory))
+
+    @classmethod
+    async def open(
+        cls,
+        world: LogWorld,
+        config: BrokerLogConfig,
+        topic_configs: TopicConfigs,
+        *,
+        node_id: int,
+        cluster_id: str | None = None,
+        options: LogOptions | None = None,
+        compactor: Compactor | None = None,
+    ) -> LogDirectories:
+        """Lock, check and load all directories. `topic_configs` has the settings of a topic by name.
+
+        `DirectoryInUse`, `WrongDirectory` or `CorruptFile` before anything is changed; `MustStop` if too much has failed.
+        """
+        options = options or LogOptions(producer_expiration_ms=config.producer_id_expiration_ms)
+        paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+        directories = await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id)
+        at_once = config.num_recovery_threads_per_data_dir
+        try:
+            await asyncio.gather(
+                *(load_directory(world, each, topic_configs, options, at_once) for each in directories if each.is_online)
+            )
+        except BaseException:
+            for directory in directories:
+                directory.release()
+            raise
+        opened = cls(world, config, options, directories, compactor)
+        if (reason := opened.reason_to_stop()) is not None:
+            for directory in directories:
+                directory.release()
+            raise MustStop(reason)
+        return opened
+
+    # Looking
+
+    @property
+    def directories(self) -> tuple[LogDirectory, ...]:
+        return tuple(self._directories)
+
+    @property
+    def logs(self) -> dict[TopicPartition, PartitionLog]:
+        """The logs that are online."""
+        return {partition: log for directory in self.online() for partition, log in directory.logs.items()}
+
+    def online(self) -> Iterator[LogDirectory]:
+        return (directory for directory in self._directories if directory.is_online)
+
+    def find(self, partition: TopicPartition) -> PartitionLog | None:
+        """The log of `partition`, None if it is not here. `KafkaError` KAFKA_STORAGE_ERROR if it is, but offline."""
+        directory = self._partitions.get(partition)
+        if directory is not None and directory.is_online:
+            return directory.logs[partition]
+        reason = self.reason_offline(partition)
+        if reason is not None:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is offline: {reason}")
+        return None
+
+    def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
+        return self._partitions.get(partition)
+
+    def reason_offline(self, partition: TopicPartition) -> OttlaError | None:
+        """Why the partition is here but cannot be used; None if it can, or is not known to be here."""
+        directory = self._partitions.get(partition)
+        if directory is not None:
+            return directory.failure
+        directory = self._directory_with_damaged(partition)
+        return directory.damaged[partition] if directory is not None else None
+
+    # Making and deleting partitions
+
+    async def create(
+        self,
+        partition: TopicPartition,
+        config: LogConfig,
+        topic_id: Uuid,
+        *,
+        is_new: bool = True,
+        directory_id: Uuid | None = None,
+    ) -> PartitionLog:
+        """The log of `partition`: the one that is here, or a new one in the directory with the fewest partitions.
+
+        With `is_new` false the partition has existed before and may lie in a directory that is offline: then nothing is made,
+        and the error is KAFKA_STORAGE_ERROR. `directory_id` asks for a certain directory. A directory that fails is put by for
+        `take_losses`, and the next best is taken; `LogDirectoryFailed` if it was the last.
+        """
+        async with self._changing:
+            log = self.find(partition)
+            if log is not None:
+                await self._check_topic(partition, topic_id)
+                return log
+            if not is_new and (offline := [d.path for d in self._directories if not d.is_online]):
+                raise KafkaError(
+                    ErrorCode.KAFKA_STORAGE_ERROR,
+                    f"{partition} is not made anew: it may lie in {', '.join(offline)}, which failed. Repair that first",
+                )
+            failure: LogDirectoryFailed | None = None
+            for directory in self._choose(directory_id):
+                try:
+                    return await self._create_in(directory, partition, config, topic_id)
+                except LogDirectoryFailed as failed:
+                    failure = failed
+                    self.note_loss(failed)
+            raise failure or KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} has nowhere to go: no log directory is left"
+            )
+
+    def _choose(self, directory_id: Uuid | None) -> list[LogDirectory]:
+        asked_for = [d for d in self._placeable if d.is_online and d.directory_id == directory_id]
+        return asked_for if directory_id is not None and asked_for else by_preference(self._placeable)
+
+    async def _create_in(
+        self, directory: LogDirectory, partition: TopicPartition, config: LogConfig, topic_id: Uuid
+    ) -> PartitionLog:
+        folder = directory.folder(folder_name(partition))
+        disk = self._world.disk
+        try:
+            disk.make_directory(folder)
+            await write_partition_metadata(disk, folder, topic_id)
+            await disk.sync_directory(directory.path)
+        except OSError as error:
+            raise LogDirectoryFailed(directory.path, error) from error
+        log, _ = await load_log(disk, self._world.clock, folder, config, self._options, clean_shutdown=True)
+        directory.logs[partition] = log
+        directory.topic_ids[partition] = topic_id
+        self._partitions[partition] = directory
+        logger.info("made %s in %s", partition, directory.path)
+        return log
+
+    async def _check_topic(self, partition: TopicPartition, topic_id: Uuid) -> None:
+        directory = self._partitions[partition]
+        known = directory.topic_ids.get(partition)
+        if known is None:
+            await directory.guarded(write_partition_metadata(self._world.disk, directory.logs[partition].folder, topic_id))
+            directory.topic_ids[partition] = topic_id
+        elif known != topic_id:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_TOPIC_ID,
+                f"the folder of {partition} in {directory.path} belongs to topic id {uuid_text(known)}, not "
+                f"{uuid_text(topic_id)}: it is left from an earlier topic of that name",
+            )
+
+    async def delete(self, partition: TopicPartition) -> bool:
+        """Take a partition away, damaged or not: its folder is renamed now and removed later. False if it is not here."""
+        return await self._put_aside(partition, stray=False)
+
+    async def set_stray(self, partition: TopicPartition) -> bool:
+        """Put aside a partition that the cluster does not place here; its files stay. False if it is not here."""
+        return await self._put_aside(partition, stray=True)
+
+    async def _put_aside(self, partition: TopicPartition, stray: bool) -> bool:
+        async with self._changing:
+            directory = self._partitions.get(partition) or self._directory_with_damaged(partition)
+            if directory is None:
+                return False
+            directory.check_online()
+            async with self._compaction_paused(partition):
+                if stray:
+                    await self.deletions.set_stray(directory, partition)
+                else:
+                    log = directory.logs.get(partition)
+                    config = log.config if log is not None else self._config.topic_defaults
+                    await self.deletions.delete(directory, partition, config.file_delete_delay_ms)
+            self._partitions.pop(partition, None)
+            if self.compactor is not None:
+                await directory.guarded(self.compactor.forget(directory.path, partition))
+            # A new partition of that name must not be taken to begin, or to be safe, where this one was.
+            await directory.write_checkpoints()
+            return True
+
+    def _directory_with_damaged(self, partition: TopicPartition) -> LogDirectory | None:
+        return next((directory for directory in self.online() if partition in directory.damaged), None)
+
+    def _compaction_paused(self, partition: TopicPartition) -> AbstractAsyncContextManager[None]:
+        return self.compactor.paused(partition) if self.compactor is not None else nullcontext()
+
+    # Shortening logs
+
+    async def truncate(self, partition: TopicPartition, offset: int) -> bool:
+        """Cut a log's end off, and write down its lower recovery point before anything can be appended again."""
+        log, directory = self._required(partition)
+        before = log.recovery_point
+        async with self._compaction_paused(partition):
+            changed = await log.truncate_to(offset)
+        if changed and self.compactor is not None:
+            await self.compactor.truncated(log)
+        if log.recovery_point < before:
+            await directory.write_recovery_points()
+        return changed
+
+    async def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
+        """Drop every record of a log; the next one gets `offset`."""
+        log, directory = self._required(partition)
+        async with self._compaction_paused(partition):
+            await log.truncate_fully_and_start_at(offset)
+        if self.compactor is not None:
+            await self.compactor.truncated(log)
+        await directory.write_checkpoints()
+
+    def _required(self, partition: TopicPartition) -> tuple[PartitionLog, LogDirectory]:
+        log = self.find(partition)
+        if log is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{partition} is not on this node")
+        return log, self._partitions[partition]
+
+    # Failing and ending
+
+    def reason_to_stop(self) -> str | None:
+        """Why the node cannot go on with the directories that are left, in words; None if it can."""
+        for directory in self._directories:
+            if not directory.is_online and directory.path == self._config.metadata_log_dir:
+                return f"the metadata log is in {directory.path}, and the node cannot work without it. {directory.failure}"
+        if not any(directory.is_online for directory in self._placeable):
+            return f"no log directory is left: all of {', '.join(self._config.log_dirs)} have failed. Repair one and restart"
+        return None
+
+    def lose(self, failure: LogDirectoryFailed, log: PartitionLog | None = None) -> DirectoryLoss | None:
+        """A directory has failed: take all of it offline. None if that was known, or if only a deleted `log` was in trouble."""
+        if log is not None and not isinstance(log.failure, LogDirectoryFailed):
+            return None  # it was being flushed or read while its folder was renamed
+        for directory in self._directories:
+            if directory.path == failure.directory and directory.path not in self._lost:
+                directory.fail(failure.cause)
+                self._lost.add(directory.path)
+                return self._loss(directory)
+        return None
+
+    def _loss(self, directory: LogDirectory) -> DirectoryLoss:
+        return DirectoryLoss(directory.path, directory.directory_id, tuple(sorted(directory.logs)), self.reason_to_stop())
+
+    def note_loss(self, failure: LogDirectoryFailed, log: PartitionLog | None = None) -> None:
+        """`lose`, for whoever goes on with other directories: what it meant is put by for `take_losses`."""
+        if (loss := self.lose(failure, log)) is not None:
+            self._losses.append(loss)
+
+    def take_losses(self) -> list[DirectoryLoss]:
+        """The losses that were put by since this was last asked."""
+        losses, self._losses = self._losses, []
+        return losses
+
+    async def close(self, broker_epoch: int = -1) -> None:
+        """Close all logs and leave every directory in good order, as far as it still works. Losses are put by."""
+        at_once = self._config.num_recovery_threads_per_data_dir
+        results = await asyncio.gather(
+            *(directory.close(broker_epoch, at_once) for directory in self._directories), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, LogDirectoryFailed):
+                self.note_loss(result)
+        for result in results:
+            if isinstance(result, BaseException) and not isinstance(result, LogDirectoryFailed):
+                raise result

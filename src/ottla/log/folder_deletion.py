@@ -1,0 +1,87 @@
+"""Taking a whole partition out of its directory: renamed at once, removed after file.delete.delay.ms.
+
+The rename makes it final: a restart finds a `-delete` folder and removes it. Whoever still reads ranges of the log goes on
+doing so; everyone else is refused from the moment the rename begins.
+"""
+
+import logging
+from collections.abc import Callable
+from typing import NamedTuple
+
+from ottla.errors import LogDirectoryFailed, OttlaError
+from ottla.ids import TopicPartition, Uuid
+from ottla.log.directory import LogDirectory, LogWorld
+from ottla.log.names import delete_folder_name, folder_name, stray_folder_name
+
+logger = logging.getLogger("ottla.log")
+
+
+class PartitionGone(OttlaError):
+    """The log was taken out of its directory: it has been deleted, or does not belong here."""
+
+
+class PendingFolder(NamedTuple):
+    """A renamed folder that is not yet removed."""
+
+    deadline_s: float
+    directory: LogDirectory
+    path: str
+
+
+class FolderDeletions:
+    """The folders of one node that are on their way out."""
+
+    def __init__(self, world: LogWorld) -> None:
+        self._world = world
+        self._pending: list[PendingFolder] = []
+
+    async def delete(self, directory: LogDirectory, partition: TopicPartition, delay_ms: int) -> None:
+        """Take a partition, usable or damaged, out of `directory`; its files go after `delay_ms`."""
+        path = await self._rename(directory, partition, delete_folder_name)
+        self._pending.append(PendingFolder(self._world.clock.monotonic_s() + delay_ms / 1000, directory, path))
+        logger.info("%s is deleted; %s is removed in %d ms", partition, path, delay_ms)
+
+    async def set_stray(self, directory: LogDirectory, partition: TopicPartition) -> None:
+        """Put a partition that does not belong here aside, with all its records."""
+        if (log := directory.logs.get(partition)) is not None:
+            try:
+                await log.flush()
+            except LogDirectoryFailed as failed:
+                raise directory.fail(failed.cause) from failed
+        path = await self._rename(directory, partition, stray_folder_name)
+        directory.stray_folders.append(path.rpartition("/")[2])
+        logger.warning("%s is put aside as %s: the cluster does not place it here", partition, path)
+
+    async def _rename(
+        self, directory: LogDirectory, partition: TopicPartition, name_of: Callable[[TopicPartition, Uuid], str]
+    ) -> str:
+        old_path = directory.folder(folder_name(partition))
+        new_path = directory.folder(name_of(partition, self._world.new_uuid()))
+        log = directory.logs.get(partition)
+        if log is None:
+            await directory.guarded(self._world.disk.rename(old_path, new_path))
+        else:
+            async with log.reshaping:
+                log.failure = log.write_barrier = PartitionGone(f"{partition} was taken out of {directory.path}")
+                for segment in log.segments:
+                    segment.abandon()
+                await directory.guarded(self._world.disk.rename(old_path, new_path))
+        directory.forget(partition)
+        return new_path
+
+    @property
+    def deadline_s(self) -> float | None:
+        """When (monotonic) the next folder may go."""
+        return min((pending.deadline_s for pending in self._pending), default=None)
+
+    async def remove_due(self) -> int:
+        """Remove the folders whose delay is over; returns how many. Those of failed directories are forgotten."""
+        now_s = self._world.clock.monotonic_s()
+        due = [pending for pending in self._pending if pending.deadline_s <= now_s]
+        self._pending = [pending for pending in self._pending if pending.deadline_s > now_s]
+        removed = 0
+        for pending in due:
+            if pending.directory.is_online:
+                await pending.directory.guarded(self._world.disk.remove_directory(pending.path))
+                removed += 1
+        return removed
