@@ -38,7 +38,7 @@ SERVER_JVM_FLAGS = (
 )
 """What Kafka's own start script gives its server: for benchmarks, which must not hobble the other side."""
 
-LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server=info")
+LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info")
 """How far the server came, and what went wrong; not the story of each segment."""
 
 LOG_TAIL_LINES = 60

@@ -41,6 +41,7 @@ class LogWriter:
     sequences: dict[int, int] = field(default_factory=dict)
     sent: dict[int, Record] = field(default_factory=dict)
     numbers: int = 0
+    large_value_bytes: int = 3000
 
     def send(
         self, count: int, *, codec: Codec = Codec.NONE, keys: int = 20, producer_id: int = -1, transactional: bool = False
@@ -74,7 +75,7 @@ class LogWriter:
         key = None if keys == 0 and number % 7 == 0 else b"key-%d" % (number % (keys or 20))
         value = None if number % 13 == 5 else b"value %d " % number * self.random.randint(0, 9)
         if number % 97 == 50:
-            value = self.random.randbytes(3000)
+            value = self.random.randbytes(self.large_value_bytes)
         back_ms = 40 if number % 31 == 0 else 0
         return Record(index, self.clock.now_ms() - back_ms, key, value, HEADERS[number % 3])
 
