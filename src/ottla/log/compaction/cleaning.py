@@ -16,7 +16,7 @@ from ottla.env import HelperWorld, OpenMode
 from ottla.errors import CorruptFile, CorruptRecords
 from ottla.log.compaction.batch_filter import BatchFilter
 from ottla.log.compaction.groups import group_segments
-from ottla.log.compaction.offset_map import OffsetMap
+from ottla.log.compaction.offset_map import OffsetMap, memory_for
 from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, CompactionStats, SegmentPlan
 from ottla.log.compaction.throttle import Throttle
 from ottla.log.compaction.transactions import PassedTransactions
@@ -26,8 +26,9 @@ from ottla.log.segment import Segment
 from ottla.records.batch import BatchView
 from ottla.records.reader import read_records
 
-SLICE_BYTES = 128 * 1024
-"""How much is worked through before others may run, and how much is written at once."""
+SLICE_BYTES = 64 * 1024
+SLICE_RECORDS = 256
+"""How much is worked through before others may run, and is written at once: a few milliseconds' work."""
 
 
 class CleaningPass:
@@ -37,7 +38,8 @@ class CleaningPass:
         self._plan = plan
         self._world = world
         self._throttle = Throttle(world, plan.bytes_per_second)
-        self._offsets = OffsetMap(plan.dedupe_buffer_bytes, plan.dedupe_load_factor)
+        needed_bytes = memory_for(plan.dirty_records_max, plan.dedupe_load_factor)
+        self._offsets = OffsetMap(min(plan.dedupe_buffer_bytes, needed_bytes), plan.dedupe_load_factor)
         self.stats = CompactionStats()
 
     async def run(self) -> AsyncGenerator[CleanedGroup, None]:
@@ -138,17 +140,18 @@ class CleaningPass:
         file = self._world.disk.open(self._source_path(segment), OpenMode.READ)
         try:
             waiting: list[BatchView] = []
-            waiting_bytes = 0
+            waiting_bytes = waiting_records = 0
             try:
                 place = find_offset(file, from_offset, 0, segment.size_bytes) if from_offset > segment.base_offset else None
                 start = place.position if place is not None else 0
                 for _, batch in checked_batches(file, start, segment.size_bytes):
                     waiting.append(batch)
                     waiting_bytes += batch.size
-                    if waiting_bytes >= SLICE_BYTES:
+                    waiting_records += batch.count
+                    if waiting_bytes >= SLICE_BYTES or waiting_records >= SLICE_RECORDS:
                         self.stats.bytes_read += waiting_bytes
                         yield waiting
-                        waiting, waiting_bytes = [], 0
+                        waiting, waiting_bytes, waiting_records = [], 0, 0
                 if waiting:
                     self.stats.bytes_read += waiting_bytes
                     yield waiting

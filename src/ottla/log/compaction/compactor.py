@@ -19,7 +19,7 @@ from contextlib import aclosing, asynccontextmanager
 from typing import Any
 
 from ottla.env import Clock, Disk, HelperDied, Helpers
-from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
+from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition
 from ottla.log.checkpoint import OffsetCheckpoint
 from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
@@ -34,7 +34,8 @@ from ottla.log.segment import Segment
 logger = logging.getLogger("ottla.log")
 
 INLINE_BYTES_MAX = 1 << 20
-"""Up to this size a log is compacted in place: starting a helper would take longer (docs/decisions/0010)."""
+INLINE_RECORDS_MAX = 10_000
+"""Up to this size a log is compacted in place: starting a helper would take as long (docs/decisions/0010)."""
 
 
 class Abandoned(OttlaError):
@@ -94,15 +95,24 @@ class Compactor:
         """The log that should be compacted next, if any should."""
         now_ms = self._clock.now_ms()
         busy = self._passes.keys() | self._pauses.keys() | self.uncleanable.keys()
-        candidates = [
-            candidate_of(log, self.checkpoint_of(log), now_ms)
-            for log in logs
-            if log.config.compact and log.failure is None and log.partition not in busy
-        ]
+        candidates = []
+        for log in logs:
+            if not log.config.compact or log.failure is not None or log.partition in busy:
+                continue
+            try:
+                candidates.append(candidate_of(log, self.checkpoint_of(log), now_ms))
+            except OSError as error:
+                raise log.fail(error) from error
+            except CorruptFile as damage:
+                self._give_up(log, damage)
         for candidate in candidates:
             if candidate.checkpoint_is_wrong:  # and must not be taken for right again once the log has grown
                 self._offsets_of(_directory(candidate.log))[candidate.log.partition] = candidate.first_dirty_offset
         return dirtiest(candidates)
+
+    def _give_up(self, log: PartitionLog, reason: OttlaError) -> None:
+        self.uncleanable[log.partition] = str(reason)
+        logger.error("%s is not compacted any more, until the node is restarted: %s", log.partition, reason)
 
     async def run_once(self, logs: Mapping[TopicPartition, PartitionLog]) -> CompactionStats | None:
         """Compact the dirtiest of `logs`, if one is due; None if none was, or if its pass came to nothing."""
@@ -129,8 +139,7 @@ class Compactor:
         except OSError as error:
             raise log.fail(error) from error
         except OttlaError as error:
-            self.uncleanable[log.partition] = str(error)
-            logger.error("%s is not compacted any more, until the node is restarted: %s", log.partition, error)
+            self._give_up(log, error)
             await self._remove_leftovers(log)
             return None
         finally:
@@ -142,7 +151,7 @@ class Compactor:
     # Working
 
     async def _run(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
-        if plan.size_bytes > self.inline_bytes_max:
+        if plan.size_bytes > self.inline_bytes_max or plan.records_max > INLINE_RECORDS_MAX:
             return await self._run_in_helper(work, plan)
         cleaning = CleaningPass(plan, work)
         async with aclosing(cleaning.run()) as groups:
@@ -186,10 +195,16 @@ class Compactor:
             raise
 
     async def _remove_leftovers(self, log: PartitionLog) -> None:
-        if log.failure is None and self._disk.is_directory(log.folder):
+        if log.failure is not None:
+            return
+        try:
             for name in self._disk.list_directory(log.folder):
                 if name.endswith(CLEANED_SUFFIX):
                     await self._disk.remove(f"{log.folder}/{name}")
+        except FileNotFoundError:
+            pass  # the whole folder has gone
+        except OSError as error:
+            raise log.fail(error) from error
 
     # Giving way
 

@@ -8,7 +8,7 @@ longer key's is 15 bytes of BLAKE2b and 0x80, a last byte that no length has; tw
 about 1 in 10^18. Keys are taken as equal if their fingerprints are.
 
 Fingerprints lie in buckets of 32, filled from the front. A bucket is searched with one `bytearray.find`, in C; one that is full
-overflows into the next. Pages of the table that no key has touched take no memory.
+overflows into the next.
 """
 
 from hashlib import blake2b
@@ -24,6 +24,11 @@ LENGTH_BYTE = [bytes([length]) for length in range(FINGERPRINT_BYTES)]
 HASHED = b"\x80"
 
 NOT_FOUND = -1
+
+
+def memory_for(keys: int, load_factor: float) -> int:
+    """How many bytes a map needs for `keys` different keys."""
+    return SLOT_BYTES * (int(keys / load_factor) + 2)
 
 
 def fingerprint(key: bytes) -> bytes:

@@ -70,6 +70,15 @@ class CompactionPlan:
     def size_bytes(self) -> int:
         return sum(segment.size_bytes for segment in self.segments)
 
+    @property
+    def records_max(self) -> int:
+        """No more records than this are read: as many as there are offsets."""
+        return self.first_uncleanable_offset - self.segments[0].base_offset if self.segments else 0
+
+    @property
+    def dirty_records_max(self) -> int:
+        return max(0, self.first_uncleanable_offset - self.first_dirty_offset)
+
     def log_config(self) -> LogConfig:
         """The settings that matter to a segment being written."""
         return LogConfig(

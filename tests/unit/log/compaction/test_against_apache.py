@@ -141,20 +141,36 @@ def without_sizes(lines: list[str]) -> list[str]:
 
 @pytest.mark.timeout(300)
 def test_uncompressed_logs_become_the_same_to_the_byte(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
-    theirs, ours = compare(apache_kafka, tmp_path, range(60), (Codec.NONE,))
+    theirs, ours = compare(apache_kafka, tmp_path, range(30), (Codec.NONE,))
     assert ours == theirs
     text = "\n".join(theirs)
-    assert text.count("\npass ") > 60
-    assert text.count("\naborted ") > 10
+    assert text.count("\npass ") > 30
+    assert text.count("\naborted ") > 5
     same = 0
     for path in sorted((tmp_path / "apache").glob("*/*")):
         if path.suffix in (".log", ".index", ".timeindex", ".txnindex"):
             assert (tmp_path / "ours" / path.parent.name / path.name).read_bytes() == path.read_bytes(), path
             same += 1
-    assert same > 100
+    assert same > 60
 
 
 @pytest.mark.timeout(300)
 def test_logs_of_all_codecs_keep_the_same_records(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
-    theirs, ours = compare(apache_kafka, tmp_path, range(1000, 1040), tuple(Codec))
+    theirs, ours = compare(apache_kafka, tmp_path, range(1000, 1020), tuple(Codec))
     assert without_sizes(ours) == without_sizes(theirs)
+
+
+def test_kafkas_dump_tool_finds_nothing_wrong(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    for where, settings, map_bytes, passes in made_logs(tmp_path, range(2000, 2008), tuple(Codec)):
+        asyncio.run(compacted(where, dict(setting.split("=") for setting in settings.split(",")), map_bytes, passes))
+    files = [path for suffix in ("log", "index", "timeindex", "txnindex") for path in tmp_path.glob(f"*/*.{suffix}")]
+    dump = apache_kafka.dump_log_segments(files)
+    assert len(files) > 30
+    assert sum(len(file.records) for file in dump.files) > 100
+    assert not [line for line in dump.complaints if not is_about_emptied_batch(line)]
+
+
+def is_about_emptied_batch(complaint: str) -> bool:
+    """A batch left as a bare header keeps its largest timestamp, and the time index may name it; the tool looks for a record
+    that has it and finds none (-1). It says the same of logs that Apache cleaned: the bytes are the same."""
+    return complaint.startswith("Found timestamp mismatch") or complaint.endswith("log timestamp: -1")
