@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.errors import DecodeError
 from ottla.wire.base import EncodeError, Message, Part
-from ottla.wire.binding import binding_of
 
 if TYPE_CHECKING:
     from ottla.wire.compiler.decoding import Decoder
@@ -25,7 +24,8 @@ def decoder(cls: type[Message], version: int) -> "Decoder":
     """The compiled decoder: (buffer, position = 0) to (message, position after it). `UnsupportedVersion` if there is none."""
     found = _decoders.get((cls, version))
     if found is None:
-        from ottla.wire.compiler import compile_decoder  # late: importing ottla.wire must stay cheap
+        from ottla.wire.binding import binding_of  # late: importing ottla.wire must stay cheap
+        from ottla.wire.compiler import compile_decoder
 
         found = _decoders[cls, version] = compile_decoder(binding_of(cls), version)
     return found
@@ -35,7 +35,8 @@ def encoder(cls: type[Message], version: int) -> "Encoder":
     """The compiled encoder: (message, head = b"") to a list of parts. `UnsupportedVersion` if there is none."""
     found = _encoders.get((cls, version))
     if found is None:
-        from ottla.wire.compiler import compile_encoder  # late: importing ottla.wire must stay cheap
+        from ottla.wire.binding import binding_of  # late: importing ottla.wire must stay cheap
+        from ottla.wire.compiler import compile_encoder
 
         found = _encoders[cls, version] = compile_encoder(binding_of(cls), version)
     return found

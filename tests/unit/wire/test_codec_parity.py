@@ -13,25 +13,27 @@ from ottla.wire.binding import binding_of
 from ottla.wire.codec import join_parts
 from ottla.wire.compiler import compile_decoder, compile_encoder
 
-EXAMPLES_PER_VERSION = 6
+FEW, MANY = 4, 60
+"""Examples per message and version."""
 
 
 def gave_up(*arguments: Any) -> Any:
     raise AssertionError("the compiled codec left an ordinary message to the interpreter")
 
 
+@pytest.mark.parametrize("examples", [FEW, pytest.param(MANY, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("cls", all_messages(), ids=lambda cls: cls.__name__)
-def test_same_bytes_and_same_messages(cls: type[Message]) -> None:
+def test_same_bytes_and_same_messages(cls: type[Message], examples: int) -> None:
     for version in versions_of(cls):
-        check_version(cls, version)
+        check_version(cls, version, examples)
 
 
-def check_version(cls: type[Message], version: int) -> None:
+def check_version(cls: type[Message], version: int, examples: int) -> None:
     binding = binding_of(cls)
     encode, encode_any = compile_encoder(binding, version, gave_up), compile_encoder(binding, version)
     decode, decode_any = compile_decoder(binding, version, gave_up), compile_decoder(binding, version)
 
-    @settings(max_examples=EXAMPLES_PER_VERSION, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=examples, deadline=None, database=None, suppress_health_check=list(HealthCheck))
     @given(message=messages(cls, version), junk=st.binary(max_size=3))
     def check(message: Message, junk: bytes) -> None:
         has_tags = "unknown_tags=" in repr(message)

@@ -68,3 +68,19 @@ def test_repr_and_equality() -> None:
     partition.unknown_tags = [(9, b"")]
     assert partition != PartitionData(partition_index=3, records=b"abc")
     assert "unknown_tags=[(9, b'')]" in repr(partition)
+
+
+def test_schemas_keep_what_the_compiler_relies_on() -> None:
+    for cls in all_messages():
+        schema = binding_of(cls).schema
+        for struct in (schema.root, *schema.structs.values()):
+            for field in struct.fields:
+                assert field.tag < 0 or field.type != "records", "records in a tagged field would leave their place"
+                assert field.tag < 0 or field.tagged == field.versions
+                assert field.tag < 0 or (field.struct is None or "records" not in [each.type for each in field.struct.fields])
+
+
+def test_importing_the_room_imports_no_messages_and_no_compiler() -> None:
+    program = "import sys, ottla.wire; print([name for name in sys.modules if name.startswith('ottla.wire.')])"
+    loaded = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert loaded.strip() == "['ottla.wire.base', 'ottla.wire.codec']"
