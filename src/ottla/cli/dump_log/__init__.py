@@ -1,0 +1,1 @@
+"""`ottla dump-log`: what is in a data directory's files, for people and for programs."""

@@ -1,0 +1,128 @@
+"""The `dump-log` verb: flags, which files, and where the rows go."""
+
+import sys
+from collections.abc import Iterator
+
+import click
+
+from ottla.cli.dump_log.decoders import DECODERS, find_decoder, record_decoder
+from ottla.cli.dump_log.internal_topics import decoder_for_topic_of, internal_decoder
+from ottla.cli.dump_log.kinds import dump_file, is_known
+from ottla.cli.dump_log.options import MAX_BYTES_DEFAULT, MAX_MESSAGE_SIZE_DEFAULT, Options, RecordDecoder
+from ottla.cli.dump_log.render import JsonRenderer, PlainRenderer, Renderer
+from ottla.cli.dump_log.rows import Kind
+from ottla.env import Disk
+from ottla.env.real import RealDisk
+
+EXAMPLES = """\b
+Examples:
+  ottla dump-log data/orders-0                         every file of a partition, batch by batch
+  ottla dump-log data/orders-0/*.log --print-data-log  the records too
+  ottla dump-log data/__consumer_offsets-3 --print-data-log
+                                                       what the groups committed, decoded
+  ottla dump-log --files a.log,a.index --json          Kafka's spelling; one JSON object a line
+"""
+
+
+@click.command("dump-log", epilog=EXAMPLES)
+@click.argument("paths", nargs=-1, type=click.Path())
+@click.option("--files", metavar="A,B,…", help="Files to dump, separated by commas (Kafka's spelling of PATHS).")
+@click.option("--print-data-log", is_flag=True, help="Show the content of records.")
+@click.option("--deep-iteration", is_flag=True, help="Show records without their content.")
+@click.option("--skip-record-metadata", is_flag=True, help="Show only the content of records; skips control records.")
+@click.option("--key-decoder-class", default="string", metavar="DECODER", help="How keys are shown.", show_default=True)
+@click.option("--value-decoder-class", default="string", metavar="DECODER", help="How values are shown.", show_default=True)
+@click.option("--offsets-decoder", is_flag=True, help="Decode records of __consumer_offsets.")
+@click.option("--transaction-log-decoder", is_flag=True, help="Decode records of __transaction_state.")
+@click.option("--share-group-state-decoder", is_flag=True, help="Decode records of __share_group_state.")
+@click.option("--cluster-metadata-decoder", is_flag=True, help="Decode records of __cluster_metadata.")
+@click.option("--remote-log-metadata-decoder", is_flag=True, help="Decode records of __remote_log_metadata.")
+@click.option("--index-sanity-check", is_flag=True, help="Only check indexes, as a node does at start.")
+@click.option("--verify-index-only", is_flag=True, help="Check indexes against the log without showing their entries.")
+@click.option(
+    "--max-bytes", type=click.IntRange(0), default=MAX_BYTES_DEFAULT, help="Stop after so many bytes of each log file."
+)
+@click.option(
+    "--max-message-size",
+    type=click.IntRange(1),
+    default=MAX_MESSAGE_SIZE_DEFAULT,
+    help="Accepted for Kafka's sake; batches of any size are read.",
+)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
+@click.option("--plain", is_flag=True, help="Kafka's own lines, also on a terminal (pipes get them anyway).")
+def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
+    """Show what is in log segments, indexes, snapshots and checkpoints.
+
+    PATHS are files, or folders whose files are all shown. On a terminal the output is a table, in a pipe it is the lines of
+    Apache Kafka's kafka-dump-log, with --json it is JSON lines. In the folders of internal topics --print-data-log
+    finds the right decoder by itself. Nothing is ever written. The exit code is 1 if damage was found.
+    """
+    disk = RealDisk()
+    chosen = list(_expand(disk, [*paths, *(part.strip() for part in (files or "").split(",") if part.strip())]))
+    if not chosen:
+        raise click.UsageError("say which files or folders to dump, for example: ottla dump-log data/orders-0")
+    renderer = _renderer(bool(flags["as_json"]), bool(flags["plain"]))
+    print_data, forced = _content_decoder(flags)
+    damaged = False
+    for path in chosen:
+        decoder = (decoder_for_topic_of(path) or forced) if print_data == "auto" else forced
+        options = Options(
+            deep_iteration=bool(flags["deep_iteration"]),
+            decoder=decoder,
+            skip_record_metadata=bool(flags["skip_record_metadata"]),
+            max_bytes=int(str(flags["max_bytes"])),
+            max_message_bytes=int(str(flags["max_message_size"])),
+            index_sanity_check=bool(flags["index_sanity_check"]),
+            verify_index_only=bool(flags["verify_index_only"]),
+        )
+        renderer.start_file(path)
+        for row in dump_file(disk, path, options):
+            damaged = damaged or row.kind is Kind.PROBLEM
+            renderer.show(row)
+    renderer.finish()
+    return 1 if damaged else 0
+
+
+def _expand(disk: Disk, paths: list[str]) -> Iterator[str]:
+    """Folders become the files in them that mean something to us, one level deep and then each partition folder."""
+    for path in paths:
+        if not disk.exists(path):
+            raise click.UsageError(f"{path} does not exist: give a log file, an index, a checkpoint or a folder of them")
+        if not disk.is_directory(path):
+            yield path
+            continue
+        inside = [f"{path.rstrip('/')}/{name}" for name in disk.list_directory(path)]
+        yield from (entry for entry in inside if is_known(entry) and not disk.is_directory(entry))
+        yield from _expand(disk, [entry for entry in inside if disk.is_directory(entry)])
+
+
+def _content_decoder(flags: dict[str, object]) -> tuple[str, RecordDecoder | None]:
+    """("auto", plain decoder) where the topic may choose, ("forced", decoder) where a flag did, ("no", None) for no content."""
+    for flag in ("offsets", "transaction_log", "share_group_state", "cluster_metadata", "remote_log_metadata"):
+        if flags[f"{flag}_decoder"]:
+            return "forced", internal_decoder(flag)
+    named = [str(flags["key_decoder_class"]), str(flags["value_decoder_class"])]
+    if not (flags["print_data_log"] or flags["skip_record_metadata"] or named != ["string", "string"]):
+        return "no", None
+    found = [find_decoder(name) for name in named]
+    for name, decoder in zip(named, found, strict=True):
+        if decoder is None:
+            raise click.UsageError(
+                f"no decoder is called {name!r}: choose one of {', '.join(DECODERS)}; Java classes cannot run here"
+            )
+    key, value = found
+    assert key is not None
+    assert value is not None
+    return ("auto" if named == ["string", "string"] else "forced"), record_decoder(key, value)
+
+
+def _renderer(as_json: bool, plain: bool) -> Renderer:
+    if as_json:
+        return JsonRenderer(sys.stdout)
+    if plain or not sys.stdout.isatty():
+        return PlainRenderer(sys.stdout)
+    from rich.console import Console
+
+    from ottla.cli.dump_log.table import TableRenderer
+
+    return TableRenderer(Console())

@@ -1,0 +1,25 @@
+"""What the caller of `ottla dump-log` asked for, once, in one place."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ottla.records.record import Record
+
+MAX_BYTES_DEFAULT = 2**31 - 1
+MAX_MESSAGE_SIZE_DEFAULT = 5 * 1024 * 1024
+
+RecordDecoder = Callable[[Record], dict[str, object]]
+"""From a record to what is shown of its content: `key` and `payload`, either of which may be missing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Kafka's flags. `decoder` is None where the content of records is not to be shown."""
+
+    deep_iteration: bool = False
+    decoder: RecordDecoder | None = None
+    skip_record_metadata: bool = False
+    max_bytes: int = MAX_BYTES_DEFAULT
+    max_message_bytes: int = MAX_MESSAGE_SIZE_DEFAULT
+    index_sanity_check: bool = False
+    verify_index_only: bool = False

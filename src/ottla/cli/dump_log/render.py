@@ -1,0 +1,88 @@
+"""Three ways to show the rows of a dump: a table for a terminal, Kafka's own lines for pipes, JSON lines for programs.
+
+The plain lines are those of Apache Kafka's kafka-dump-log, so scripts written for it go on working. All three stream: a
+segment of a gigabyte is shown as it is read.
+"""
+
+import json
+from datetime import UTC, datetime
+from typing import Protocol, TextIO
+
+from ottla.cli.dump_log.rows import Kind, Row
+
+# Fields that Kafka's tool prints the way Java shows an optional number.
+_OPTIONAL_NUMBERS = frozenset({"deleteHorizonMs", "currentTxnFirstOffset"})
+
+
+# Words after which Kafka's tool prints no colon.
+_BARE_WORDS = frozenset({"SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KRaftVoters"})
+
+
+class Renderer(Protocol):
+    """Where rows go."""
+
+    def start_file(self, path: str) -> None: ...
+    def show(self, row: Row) -> None: ...
+    def finish(self) -> None: ...
+
+
+def _plain_value(name: str, value: object) -> str:
+    if name in _OPTIONAL_NUMBERS:
+        return "OptionalLong.empty" if value is None else f"OptionalLong[{value}]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, dict):
+        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+    if isinstance(value, list):
+        return "[" + ",".join(str(item) for item in value) + "]"
+    return "null" if value is None else str(value)
+
+
+class PlainRenderer:
+    """Kafka's lines."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+
+    def start_file(self, path: str) -> None:
+        self._out.write(f"Dumping {path}\n")
+
+    def show(self, row: Row) -> None:
+        if row.kind in (Kind.NOTE, Kind.PROBLEM):
+            self._out.write(f"{row.fields['text']}\n")
+            return
+        line = " ".join(
+            f"{name}{'' if name in _BARE_WORDS else ':'} {_plain_value(name, value)}" for name, value in row.fields.items()
+        )
+        self._out.write(f"| {line}\n" if row.kind is Kind.RECORD else f"{line}\n")
+
+    def finish(self) -> None:
+        self._out.flush()
+
+
+class JsonRenderer:
+    """One JSON object a line: `{"file": …, "kind": …, …}`."""
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._path = ""
+
+    def start_file(self, path: str) -> None:
+        self._path = path
+
+    def show(self, row: Row) -> None:
+        self._out.write(json.dumps({"file": self._path, "kind": row.kind.value, **row.fields}, ensure_ascii=False) + "\n")
+
+    def finish(self) -> None:
+        self._out.flush()
+
+
+def local_time(timestamp_ms: object) -> str:
+    """A timestamp for people, in UTC so that it reads the same everywhere; `-` for none."""
+    if not isinstance(timestamp_ms, int) or timestamp_ms < 0:
+        return "-"
+    try:
+        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(timestamp_ms)
+    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"

@@ -1,0 +1,72 @@
+"""`ottla`: the command. Owns the list of verbs, how an error reaches a person, and nothing else.
+
+One file (or folder) per verb, imported only when that verb runs: `ottla --help` must not pay for what it does not use.
+Mistakes of the user and damage in their files end in one readable sentence and a non-zero exit; a traceback means a bug
+of ours.
+"""
+
+import importlib
+import sys
+from collections.abc import Sequence
+
+import click
+
+from ottla import __version__
+from ottla.errors import OttlaError
+
+# verb → (module, attribute, one-line help shown without importing the module)
+VERBS: dict[str, tuple[str, str, str]] = {
+    "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
+}
+
+
+class LazyVerbs(click.Group):
+    """A click group whose verbs are imported when they are run."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return sorted(VERBS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in VERBS:
+            return None
+        module, attribute, _ = VERBS[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(verb, VERBS[verb][2]) for verb in sorted(VERBS)])
+
+
+@click.command(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="ottla", message="%(prog)s %(version)s (speaks Apache Kafka 4.3.0)")
+def ottla() -> None:
+    """Kafka in Python: tools for Apache Kafka 4.3's protocol and files.
+
+    Shell completion: eval "$(_OTTLA_COMPLETE=bash_source ottla)" (or zsh_source, fish_source).
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run the command line; the process ends with 0, 1 (it failed, or found damage) or 2 (called wrongly)."""
+    try:
+        code = ottla.main(args=arguments, prog_name="ottla", standalone_mode=False)
+    except click.ClickException as mistake:
+        mistake.show()
+        sys.exit(mistake.exit_code)
+    except (OttlaError, OSError) as error:
+        if isinstance(error, BrokenPipeError):
+            # Whoever read our output (head, less) has seen enough. Point stdout elsewhere so that exit does not flush to it.
+            sys.stdout = None
+            sys.exit(0)
+        click.echo(f"ottla: {error}", err=True)
+        sys.exit(1)
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("ottla: interrupted", err=True)
+        sys.exit(130)
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+if __name__ == "__main__":
+    main()
