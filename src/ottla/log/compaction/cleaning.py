@@ -4,7 +4,7 @@ First the dirty part is read and the last offset of every key put into the map, 
 then cleans as far as the map reaches, and the next one goes on from there. Then every segment from the log's start on is read
 again and what stays is written.
 
-Runs in a helper process for large logs and in place, in slices, for small ones (`log/jobs.py`, `compactor.py`): it touches the
+Runs in a helper process for large logs and in place, in slices, for small ones (`job.py`, `compactor.py`): it touches the
 world through `HelperWorld` alone, and lets others run after every slice.
 """
 

@@ -24,9 +24,9 @@ from ottla.ids import TopicPartition
 from ottla.log.checkpoint import OffsetCheckpoint
 from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
 from ottla.log.compaction.cleaning import CleaningPass
+from ottla.log.compaction.job import MODULE
 from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats
 from ottla.log.deletion import SegmentsChanged
-from ottla.log.jobs import COMPACT, MODULE
 from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
 from ottla.log.partition_log import PartitionLog
 from ottla.log.segment import Segment
@@ -162,8 +162,7 @@ class Compactor:
     async def _run_in_helper(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
         """Swap each group in as soon as the helper reports it, while the helper goes on with the next."""
         reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-        job = {"kind": COMPACT, "plan": plan.to_json()}
-        work.helper = asyncio.ensure_future(self._helpers.run(MODULE, job, reports.put_nowait))
+        work.helper = asyncio.ensure_future(self._helpers.run(MODULE, plan.to_json(), reports.put_nowait))
         work.helper.add_done_callback(lambda _: reports.put_nowait(None))
         try:
             while (report := await reports.get()) is not None:

@@ -1,4 +1,4 @@
-"""What a compaction pass is told and what it answers, as JSON objects: a helper process may run it (`log/jobs.py`).
+"""What a compaction pass is told and what it answers, as JSON objects: a helper process may run it (`job.py`).
 
 A pass over one log reads the segments named here, and writes a `.cleaned` segment for each group of them. It changes nothing
 else: the owner of the log swaps the new segments in, group by group, as they are reported.

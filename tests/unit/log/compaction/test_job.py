@@ -1,18 +1,15 @@
-"""The log's jobs in real helper processes, on real files."""
+"""Compaction in a real helper process, on real files, while the log is written to."""
 
 import asyncio
 from pathlib import Path
 from random import Random
 
-import pytest
 from tests.support.compaction_logs import T0, random_log, visible_state, write_log
 
 from ottla.config.topic import LogConfig
 from ottla.env import Helpers
 from ottla.env.real import ProcessHelpers, RealDisk, ThreadWorkers
-from ottla.errors import OttlaError
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.jobs import MODULE, RECOVER
 from ottla.log.loading import load_log
 from ottla.log.partition_log import PartitionLog
 from ottla.sim.clock import ManualClock
@@ -41,7 +38,7 @@ async def opened(folder: Path, **how: object) -> PartitionLog:
     return log
 
 
-def test_compaction_in_a_process_while_the_log_is_written_to(tmp_path: Path) -> None:
+def test_the_log_is_written_to_meanwhile(tmp_path: Path) -> None:
     folder = tmp_path / "topic-0"
     made = random_log(Random(5), segments=40, keys=30)
     write_log(RealDisk(), str(folder), made)
@@ -72,30 +69,3 @@ def test_compaction_in_a_process_while_the_log_is_written_to(tmp_path: Path) -> 
         workers.close()
 
     asyncio.run(main())
-
-
-def test_recovery_in_a_process(tmp_path: Path) -> None:
-    folder = tmp_path / "topic-0"
-    write_log(RealDisk(), str(folder), random_log(Random(6), segments=5))
-    last = max(folder.glob("*.log"))
-    whole = last.stat().st_size
-    with last.open("ab") as file:
-        file.write(b"torn")
-    job = {
-        "kind": RECOVER,
-        "folder": str(folder),
-        "config": CONFIG.to_json(),
-        "producer_expiration_ms": 10**12,
-        "recovery_point": 0,
-        "log_start_offset": 0,
-    }
-    report = asyncio.run(ProcessHelpers().run(MODULE, job))
-    assert report["bytes_cut"] == 4
-    assert last.stat().st_size == whole
-    log = asyncio.run(opened(folder, clean_shutdown=True, recovery_point=report["recovery_point"]))
-    assert log.log_end_offset == report["log_end_offset"]
-
-
-def test_an_unknown_job_is_refused() -> None:
-    with pytest.raises(OttlaError, match="'brew coffee'"):
-        asyncio.run(ProcessHelpers().run(MODULE, {"kind": "brew coffee"}))
