@@ -1,9 +1,13 @@
 """The API table against the schemas it must agree with."""
 
-import pytest
+from pathlib import Path
 
-from ottla.wire.apis import APIS, ApiKey
+import pytest
+from tests.support.apache_kafka import ApacheKafka
+
+from ottla.wire.apis import APIS, Api, ApiKey
 from ottla.wire.binding import binding_of
+from ottla.wire.headers import request_header_version, response_header_version
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse
 
 PRESENT = [api for api in APIS.values() if not api.is_removed]
@@ -21,7 +25,7 @@ def test_keys_are_complete() -> None:
 
 
 @pytest.mark.parametrize("api", PRESENT, ids=lambda api: api.name)
-def test_table_agrees_with_the_schemas(api) -> None:  # type: ignore[no-untyped-def]  # parametrised
+def test_table_agrees_with_the_schemas(api: Api) -> None:
     for cls in (api.request_class, api.response_class):
         schema = binding_of(cls).schema
         assert (schema.key, cls.KEY) == (api.key, api.key)
@@ -52,3 +56,40 @@ def test_flags() -> None:
     assert not APIS[ApiKey.CREATE_TOPICS].is_cluster_action
     assert APIS[ApiKey.VOTE].is_cluster_action
     assert repr(APIS[ApiKey.VOTE]) == "Api(52 Vote 0-2)"
+
+
+PRINT_APIS = """
+import org.apache.kafka.common.protocol.ApiKeys;
+
+public class PrintApis {
+    public static void main(String[] arguments) {
+        for (var api : ApiKeys.values()) {
+            var line = new StringBuilder(api.id + " " + api.name + " " + api.clusterAction + " " + api.forwardable);
+            if (api.hasValidVersion()) {
+                line.append(" " + api.oldestVersion() + " " + api.latestVersion(true) + " " + api.latestVersion(false));
+                for (short version = api.oldestVersion(); version <= api.latestVersion(true); version++)
+                    line.append(" " + api.requestHeaderVersion(version) + ":" + api.responseHeaderVersion(version));
+            }
+            System.out.println(line);
+        }
+    }
+}
+"""
+
+
+def test_same_as_apache_kafka(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    source = tmp_path / "PrintApis.java"
+    source.write_text(PRINT_APIS)
+    theirs = apache_kafka.run_java(source).stdout.splitlines()
+    assert [line_of(api) for api in APIS.values()] == theirs
+
+
+def line_of(api: Api) -> str:
+    line = f"{api.key} {api.name} {api.is_cluster_action} {api.is_forwardable}".replace("True", "true").replace(
+        "False", "false"
+    )
+    if api.is_removed:
+        return line
+    versions = range(api.oldest, api.newest + 1)
+    headers = " ".join(f"{request_header_version(api.key, v)}:{response_header_version(api.key, v)}" for v in versions)
+    return f"{line} {api.oldest} {api.newest} {api.advertised()[1]} {headers}"
