@@ -3,8 +3,8 @@
 Format, every line ended by a newline: the version `0`, the number of entries, then one entry per line: `topic partition offset`
 or `epoch startOffset`. An empty file is an empty checkpoint: Apache Kafka makes one at start.
 
-Reading is stricter than Apache's in one thing: a file that does not end with a newline, or has a version but no count, is
-taken as cut and refused, where Apache would believe a shortened last number. What a damaged checkpoint means:
+Reading is stricter than Apache's: a file that does not end with a newline, or has a version but no count, is taken as cut and
+refused, where Apache would believe a shortened last number; so are epochs that do not rise. What a damaged checkpoint means:
 
     recovery-point-offset-checkpoint   forget it: every log is recovered from its start; slow, loses nothing
     replication-offset-checkpoint      forget it: high watermarks begin at the log start and rise again with replication
@@ -132,13 +132,19 @@ def format_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
 
 
 def parse_epochs(path: str, data: bytes) -> list[tuple[int, int]]:
-    """The (epoch, start offset) pairs of a leader epoch checkpoint; `CorruptFile` if it is damaged."""
-    entries = []
+    """The (epoch, start offset) pairs of a leader epoch checkpoint; `CorruptFile` if it is damaged.
+
+    Both always rise in a file that was written: where they do not, a digit has changed.
+    """
+    entries: list[tuple[int, int]] = []
     for line, (position, words) in enumerate(parse_lines(path, data, _SCAN), start=3):
         epoch = _number(words[0], _INT32_MAX) if len(words) == 2 else None
         start_offset = _number(words[1], _INT64_MAX) if len(words) == 2 else None
         if epoch is None or start_offset is None:
             shown = _shown(b" ".join(words))
             raise CorruptFile(path, position, f"line {line} should be `epoch startOffset`, not {shown}", _SCAN)
+        if entries and (epoch <= entries[-1][0] or start_offset <= entries[-1][1]):
+            what = f"line {line} says `{epoch} {start_offset}`, which does not follow on the line before"
+            raise CorruptFile(path, position, what, _SCAN)
         entries.append((epoch, start_offset))
     return entries

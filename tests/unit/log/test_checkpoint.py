@@ -27,9 +27,16 @@ def test_offsets_round_trip(offsets: dict[TopicPartition, int]) -> None:
     assert parse_offsets("/f", format_offsets(offsets)) == offsets
 
 
-@given(st.lists(st.tuples(st.integers(0, 2**31 - 1), OFFSETS)))
-def test_epochs_round_trip(entries: list[tuple[int, int]]) -> None:
+@given(st.sets(st.integers(0, 2**31 - 1)), st.sets(OFFSETS))
+def test_epochs_round_trip(epochs: set[int], offsets: set[int]) -> None:
+    entries = list(zip(sorted(epochs), sorted(offsets), strict=False))
     assert parse_epochs("/f", format_epochs(entries)) == entries
+
+
+@pytest.mark.parametrize("entries", [[(1, 0), (1, 5)], [(2, 0), (1, 5)], [(0, 5), (1, 5)], [(0, 5), (1, 4)]])
+def test_epochs_that_do_not_rise_are_damage(entries: list[tuple[int, int]]) -> None:
+    with pytest.raises(CorruptFile, match="line 4 says .* which does not follow on the line before"):
+        parse_epochs("/f", format_epochs(entries))
 
 
 def test_an_empty_file_is_an_empty_checkpoint() -> None:
