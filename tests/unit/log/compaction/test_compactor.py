@@ -10,7 +10,7 @@ import pytest
 from tests.support.compaction_logs import batches_of, committed_records, visible_state
 
 from ottla.config.topic import LogConfig
-from ottla.env import OpenMode
+from ottla.env import HelperDied, OpenMode
 from ottla.errors import LogDirectoryFailed
 from ottla.log.compaction.plan import CleanerSettings
 from ottla.log.origin import AppendOrigin
@@ -351,3 +351,56 @@ def test_readers_keep_what_they_hold(bench: Any) -> None:
     bench.clock.advance(bench.config.file_delete_delay_ms)
     assert bench.run(bench.log.delete_due_files()) == 1
     assert held.read() == before
+
+
+class DyingHelpers:
+    """Helpers that are killed before they have done anything."""
+
+    async def run(self, *_: object) -> dict[str, object]:
+        raise HelperDied("the helper process ended with code -9")
+
+
+def test_a_killed_helper_is_tried_again(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    helpers, bench.compactor._helpers = bench.compactor._helpers, DyingHelpers()
+    bench.compactor.inline_bytes_max = 0
+    assert bench.compact() is None
+    assert not bench.compactor.uncleanable
+    bench.compactor._helpers = helpers
+    assert bench.compact().end_offset == 2
+    assert helpers.jobs_run == 1
+
+
+def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
+    """The owner's task is cancelled after every number of steps; whatever was begun to be swapped is in place, whole."""
+    outcomes = set()
+    for steps in range(0, 260, 5):
+        bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))
+        for number in range(6):
+            bench.put((b"a", b"%d" % number), (b"b", b"x" * 100))
+            bench.roll()
+        expected = visible_state(bench.log)
+
+        async def pause() -> None:
+            await asyncio.sleep(0)
+
+        async def main(bench: Any = bench, steps: int = steps) -> bool:
+            bench.disk.pause = pause
+            task = asyncio.create_task(bench.compactor.run_once({bench.log.partition: bench.log}))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            return task.cancelled()
+
+        cancelled = bench.run(main())
+        names = bench.disk.list_directory("/data/topic-0")
+        assert not [name for name in names if name.endswith(".swap")]
+        assert visible_state(bench.log) == expected
+        outcomes.add((cancelled, len(bench.log.segments)))
+        bench.disk.pause = None
+        bench.run(bench.log.close())
+        bench.open()
+        assert visible_state(bench.log) == expected
+    assert len(outcomes) > 2
