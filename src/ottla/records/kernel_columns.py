@@ -12,6 +12,8 @@ ascending 32-bit position than there are rows, and the bytes themselves; headers
 
 from ottla.errors import CorruptRecords
 
+Buffer = bytes | bytearray | memoryview
+
 _RECORD_SIZE_MIN = 7
 
 # Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
@@ -30,7 +32,7 @@ def _wrap64(value: int) -> int:
     return value
 
 
-def _read_number(data: memoryview, position: int, end: int, bits_max: int) -> tuple[int, int]:
+def _read_number(data: Buffer, position: int, end: int, bits_max: int) -> tuple[int, int]:
     """The zigzag number of at most `bits_max` (32 or 64) bits at `position`, and where it ends: beyond `end` if nowhere."""
     bits = 0
     shift = 0
@@ -48,7 +50,7 @@ def _read_number(data: memoryview, position: int, end: int, bits_max: int) -> tu
     return 0, end + 1
 
 
-def _parse_record(data: memoryview, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int]:
+def _parse_record(data: Buffer, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int]:
     """Where the parts of the record at `position` are: (its end, timestamp delta, offset delta, key, key size, value, value
     size, header count and headers). A size below zero is a null. The end is -1 where any part reaches beyond `end`.
     """
@@ -75,7 +77,7 @@ def _parse_record(data: memoryview, position: int, end: int) -> tuple[int, int, 
     return limit, timestamp_delta, offset_delta, key_at, key_size, value_at, value_size, position
 
 
-def _parse_header(data: memoryview, position: int, limit: int) -> tuple[int, int, int, int, int]:
+def _parse_header(data: Buffer, position: int, limit: int) -> tuple[int, int, int, int, int]:
     """Where the parts of the header at `position` are: (its end, key, key size, value, value size); end -1 for damage."""
     key_size, key_at = _read_number(data, position, limit, 32)
     if key_at > limit or key_size < 0 or key_size > limit - key_at:
@@ -96,7 +98,7 @@ def _damaged(index: int, position: int) -> CorruptRecords:
     )
 
 
-def _measure_headers(data: memoryview, position: int, limit: int) -> tuple[int, int, int]:
+def _measure_headers(data: Buffer, position: int, limit: int) -> tuple[int, int, int]:
     """(headers, bytes of their keys, of their values) from the count at `position`; -1 headers unless they end at `limit`."""
     count, position = _read_number(data, position, limit, 32)
     if position > limit or count < 0:
@@ -118,7 +120,7 @@ def _measure_headers(data: memoryview, position: int, limit: int) -> tuple[int, 
 
 
 def walk_records(
-    data: memoryview, start: int, end: int, count: int, base_timestamp: int
+    data: Buffer, start: int, end: int, count: int, base_timestamp: int
 ) -> tuple[int, int, int, int, int, int, int, int, int, int]:
     """Look at the `count` records that must fill `data` from `start` to `end`, or raise `CorruptRecords`.
 
@@ -166,7 +168,7 @@ def walk_records(
     return (min_timestamp, max_timestamp, displaced, keyless, valueless, *sizes)
 
 
-def _copy(out: memoryview, at: int, data: memoryview, start: int, size: int) -> None:
+def _copy(out: memoryview, at: int, data: Buffer, start: int, size: int) -> None:
     """Copy `size` bytes of `data` from `start` into `out` at `at`; the caller has checked both ends."""
     if _COMPILED:
         for index in range(size):
@@ -175,7 +177,7 @@ def _copy(out: memoryview, at: int, data: memoryview, start: int, size: int) -> 
         _copy_slice(out, at, data, start, size)
 
 
-def _copy_slice(out: memoryview, at: int, data: memoryview, start: int, size: int) -> None:
+def _copy_slice(out: memoryview, at: int, data: Buffer, start: int, size: int) -> None:
     """The plain twin's `_copy`: a slice is fast there, as the loop is in the compiled one."""
     out[at : at + size] = data[start : start + size]
 
@@ -226,7 +228,7 @@ class ColumnWriter:
         self._headers = 0
 
     def add(
-        self, data: memoryview, start: int, end: int, count: int, base_offset: int, base_timestamp: int, is_append_time: bool
+        self, data: Buffer, start: int, end: int, count: int, base_offset: int, base_timestamp: int, is_append_time: bool
     ) -> None:
         """The next `count` rows, from records that `walk_records` has found to be whole."""
         row = self._row
@@ -260,7 +262,7 @@ class ColumnWriter:
             position = limit
         self._row = row
 
-    def _add_headers(self, data: memoryview, position: int, limit: int) -> bool:
+    def _add_headers(self, data: Buffer, position: int, limit: int) -> bool:
         key_ends, key_data = self._header_key_ends, self._header_key_data
         value_ends, value_data = self._header_value_ends, self._header_value_data
         left, position = _read_number(data, position, limit, 32)
@@ -445,7 +447,7 @@ def _field_size(bitmap: memoryview, ends: memoryview, capacity: int, row: int) -
     return stop - start
 
 
-def _write_field(out: memoryview, position: int, bitmap: memoryview, ends: memoryview, data: memoryview, row: int) -> int:
+def _write_field(out: memoryview, position: int, bitmap: memoryview, ends: memoryview, data: Buffer, row: int) -> int:
     """Write a field behind its length; returns where it ends. `_field_size` has found it to be in order."""
     size = _field_size(bitmap, ends, len(data), row)
     position = _write_number(out, position, size)

@@ -1,8 +1,8 @@
-"""Decompression into buffers that grow with what comes out, up to a cap.
+"""Decompression into buffers that grow with what comes out, up to a cap; and what else the codecs share.
 
-cramjam's one-shot functions allocate whatever the stream expands to, so they are never called here. `decompress_into` a
-buffer that is too small fails with a message of its own; the buffer is then made four times larger and the work done again,
-which costs at most a third more than knowing the size beforehand.
+cramjam's one-shot functions allocate whatever the stream expands to, so they are never called. `decompress_into` a buffer that
+is too small fails with a message of its own; the buffer is then made four times larger and the work done again, which costs
+at most a third more than knowing the size beforehand.
 """
 
 from collections.abc import Callable
@@ -15,15 +15,19 @@ Buffer = bytes | bytearray | memoryview
 
 _TOO_SMALL = "failed to write whole buffer"
 _GUESS_MIN = 4096
+_GUESS_FACTOR_MAX = 16
 _GROWTH = 4
 
 
 def decompress_bounded(
-    name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_guess: int = 0
+    name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_limit: int | None = None
 ) -> bytes:
-    """What `into` makes of `data`. `size_bytes_guess` may come from the stream itself: it is a hint, never trusted."""
+    """What `into` makes of `data`. `size_bytes_limit` is more than can come out, as far as the stream's headers are true."""
     compressed_size = len(data)
-    capacity = min(size_bytes_max, max(_GUESS_MIN, compressed_size * _GROWTH, min(size_bytes_guess, compressed_size * 32)))
+    capacity = max(_GUESS_MIN, compressed_size * _GROWTH)
+    if size_bytes_limit is not None:
+        capacity = min(size_bytes_limit, compressed_size * _GUESS_FACTOR_MAX)
+    capacity = max(1, min(capacity, size_bytes_max))
     while True:
         out = bytearray(capacity)
         try:
@@ -32,11 +36,19 @@ def decompress_bounded(
             if _TOO_SMALL not in str(problem):
                 raise CorruptRecords(f"{compressed_size} bytes said to be {name} cannot be decompressed: {problem}") from None
         else:
-            with memoryview(out) as whole:
-                return bytes(whole[:size])
+            if size > size_bytes_max:
+                raise too_large(name, compressed_size, size_bytes_max)
+            return bytes(memoryview(out)[:size])
         if capacity >= size_bytes_max:
             raise too_large(name, compressed_size, size_bytes_max)
         capacity = min(size_bytes_max, capacity * _GROWTH)
+
+
+def level_in(name: str, level: int, lowest: int, highest: int) -> int:
+    """`level`, if Kafka's configuration allows it for this codec."""
+    if not lowest <= level <= highest:
+        raise ValueError(f"{name} has no compression level {level}: use {lowest} to {highest}, or none for the default")
+    return level
 
 
 def too_large(name: str, compressed_size: int, size_bytes_max: int) -> CorruptRecords:

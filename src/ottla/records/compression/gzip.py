@@ -1,15 +1,45 @@
-"""gzip: one or more members. Levels -1 (the library's own, 6) and 1 to 9, as `compression.gzip.level`."""
+"""gzip: one or more members, with Python's own zlib.
 
-import cramjam
+Not with cramjam: its gzip took 4.4 times as long to compress 63 KB of JSON (level 6) and was no faster to decompress, while
+zlib bounds what it puts out by itself.
 
-from ottla.records.compression.bounded import Buffer, decompress_bounded
+Levels are 1 to 9 and -1 for the library's own choice, as in `compression.gzip.level`. Bytes after the last member that do not
+begin a member are ignored, as Java's reader ignores them.
+"""
 
-LEVEL_DEFAULT = 6
+import zlib
+
+from ottla.errors import CorruptRecords
+from ottla.records.compression.bounded import Buffer, level_in, too_large
+
+LEVEL_DEFAULT = -1
+_MAGIC = b"\x1f\x8b"
+_GZIP = 31  # the window's size and "with a gzip header", as zlib wants them told
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    return bytes(cramjam.gzip.compress(data, LEVEL_DEFAULT if level is None or level == -1 else level))
+    chosen = LEVEL_DEFAULT if level is None or level == LEVEL_DEFAULT else level_in("gzip", level, 1, 9)
+    compressor = zlib.compressobj(chosen, zlib.DEFLATED, _GZIP)
+    return compressor.compress(data) + compressor.flush()
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:
-    return decompress_bounded("gzip", cramjam.gzip.decompress_into, data, size_bytes_max)
+    parts: list[bytes] = []
+    left = size_bytes_max
+    rest: Buffer = data
+    while True:
+        stream = zlib.decompressobj(_GZIP)
+        try:
+            # One byte more than allowed tells "exactly as much as allowed" from "too much".
+            part = stream.decompress(rest, left + 1)
+        except zlib.error as problem:
+            raise CorruptRecords(f"{len(data)} bytes said to be gzip cannot be decompressed: {problem}") from None
+        left -= len(part)
+        if left < 0:
+            raise too_large("gzip", len(data), size_bytes_max)
+        parts.append(part)
+        if not stream.eof:
+            raise CorruptRecords(f"{len(data)} bytes of gzip end in the middle of a member: the batch is cut short")
+        rest = stream.unused_data
+        if rest[:2] != _MAGIC:
+            return parts[0] if len(parts) == 1 else b"".join(parts)

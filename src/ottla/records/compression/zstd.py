@@ -1,14 +1,15 @@
-"""zstd: one or more frames. Levels -131072 to 22, as `compression.zstd.level`; the default is 3."""
+"""zstd: one or more frames. Levels -131072 to 22, as in `compression.zstd.level`; the default is 3."""
 
 import cramjam
 
-from ottla.records.compression.bounded import Buffer, decompress_bounded
+from ottla.records.compression.bounded import Buffer, decompress_bounded, level_in
 
 LEVEL_DEFAULT = 3
 
 
 def compress(data: Buffer, level: int | None) -> bytes:
-    return bytes(cramjam.zstd.compress(data, LEVEL_DEFAULT if level is None else level))
+    chosen = LEVEL_DEFAULT if level is None else level_in("zstd", level, -131072, 22)
+    return bytes(cramjam.zstd.compress(data, chosen))
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:

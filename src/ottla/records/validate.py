@@ -1,0 +1,261 @@
+"""What the broker checks of a produced batch, and what it changes before the batch is appended.
+
+Two levels. From the header and the CRC alone: exactly one whole batch of magic 2, its size, its CRC, a codec that exists, a
+count that agrees with the offsets, no control records, a sequence where there is a producer. Then the records are walked, with
+the kernel that makes no object of them, where that is cheap or decides something: always where they are not compressed (16 ns
+each), and where they are compressed if keys are needed (compacted topics), if a timestamp may be out of bounds, or if the
+topic wants another codec. Decompressing everything to find nothing, as Apache Kafka does, would cost most of the broker's CPU.
+
+So these are accepted here and refused there, in compressed batches only: records that do not match the header's count or are
+no records at all (their readers get `CorruptRecords`), a maxTimestamp in the header that is not the records' own, and a record
+beyond `message.timestamp.after.max.ms` under a header that hides it. Refused here and accepted there: bytes after the batch
+that are no batch, and offset deltas that are not 0, 1, 2... in an uncompressed batch.
+
+Answers are `KafkaError`s with the codes that Apache Kafka 4.3.0 gives (its answers are in tests/golden/records):
+
+    INVALID_RECORD                no batch, more than one, magic 0 or 1, base offset not 0, wrong counts, damage inside, no key
+    CORRUPT_MESSAGE               bad CRC, impossible length, a magic that never was
+    MESSAGE_TOO_LARGE             more than max.message.bytes, before or after the topic's own compression
+    UNSUPPORTED_COMPRESSION_TYPE  zstd before Produce version 7; a codec that never was (there: UNKNOWN_SERVER_ERROR)
+    INVALID_TIMESTAMP             out of bounds, or marked as set by the broker
+
+Damage inside that makes Apache Kafka stumble (UNKNOWN_SERVER_ERROR) is INVALID_RECORD here.
+"""
+
+from typing import NamedTuple
+
+from ottla.config.topic import LogConfig
+from ottla.errors import CorruptRecords, KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.records.batch import (
+    APPEND_TIME,
+    BATCH_LENGTH_MIN,
+    CODEC_MASK,
+    CONTROL,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_TIMESTAMP,
+    TRANSACTIONAL,
+    BatchView,
+)
+from ottla.records.compression import Codec, compress, decompress
+from ottla.records.kernels import RecordIterator, walk_records
+from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
+from ottla.records.reader import DECOMPRESSED_BYTES_MAX
+
+TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
+ZSTD_REQUEST_VERSION_MIN = 7
+
+_MAGIC_AT = 16
+_LENGTH_MIN = 14
+"""What the smallest message of any format has after its length; less than that was never one."""
+
+
+class ValidBatch(NamedTuple):
+    """A batch that may be appended once it has its base offset and leader epoch."""
+
+    view: BatchView
+    data: bytearray | memoryview
+    """The bytes to append: those that came, changed in place, or others where the topic's codec is not the producer's."""
+    max_timestamp: int
+    """Of the batch as it is now."""
+    append_time_ms: int
+    """The timestamp that the broker set, or -1 if records keep their producer's."""
+
+
+def validate_produced(
+    data: bytearray | memoryview,
+    config: LogConfig,
+    *,
+    now_ms: int,
+    partition: str,
+    from_client: bool = True,
+    request_version: int = ZSTD_REQUEST_VERSION_MIN,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+) -> ValidBatch:
+    """`data` as a batch for `partition`, whose settings are `config`; `KafkaError` if it must not be appended.
+
+    With `from_client` off, for what the broker's own coordinators write, control records, sequences and offsets are theirs to
+    get right. `data` may be changed (timestamp and CRC) only if it is accepted.
+    """
+    view = _only_batch(data, partition)
+    codec = _check_header(view, config, partition, from_client, request_version)
+    target = _target_codec(view, codec, config)
+    is_append_time = config.is_append_time
+    max_timestamp = view.max_timestamp
+    plain: bytes | memoryview | None = None
+    if codec == Codec.NONE or target != codec or _records_matter(view, config, now_ms):
+        plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, decompressed_bytes_max)
+    if plain is not None and target != codec:
+        data = _recompressed(view, plain, target, config)
+        if len(data) > config.max_message_bytes:
+            raise _too_large(len(data), config, partition)
+    if is_append_time:
+        set_append_time(data, 0, now_ms)
+        max_timestamp = now_ms
+    elif max_timestamp != view.max_timestamp or view.attributes & APPEND_TIME:
+        set_max_timestamp(data, 0, max_timestamp)
+    if data is not view.buffer:
+        view = BatchView(data)
+    return ValidBatch(view, data, max_timestamp, now_ms if is_append_time else NO_TIMESTAMP)
+
+
+def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:
+    """The one batch that `data` must be."""
+    size = len(data)
+    batch_length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True) if size >= LOG_OVERHEAD else 0
+    if size >= LOG_OVERHEAD and batch_length < _LENGTH_MIN:
+        raise _corrupt(f"a batch for {partition} says it is {batch_length} bytes long, which no batch is")
+    if size > _MAGIC_AT and data[_MAGIC_AT] != MAGIC:
+        magic = data[_MAGIC_AT]
+        if magic > MAGIC:
+            raise _corrupt(f"a batch for {partition} has magic {magic}, which no version of Kafka has")
+        raise _invalid(
+            f"a batch for {partition} has magic {magic}: Kafka 4 takes only magic 2, which every client since 0.11 writes"
+        )
+    if size < LOG_OVERHEAD + batch_length or size <= _MAGIC_AT:
+        raise _invalid(f"{size} bytes for {partition} are no whole batch; a produce request has exactly one per partition")
+    if batch_length < BATCH_LENGTH_MIN:
+        raise _corrupt(f"a batch for {partition} says it is {batch_length} bytes long, less than its own header")
+    if size > LOG_OVERHEAD + batch_length:
+        raise _invalid(
+            f"{size - LOG_OVERHEAD - batch_length} bytes follow the batch for {partition}; a produce request has exactly one "
+            "batch per partition"
+        )
+    return BatchView(data)
+
+
+def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool, request_version: int) -> Codec:
+    """Everything that can be told without looking at the records; returns the codec."""
+    number = view.attributes & CODEC_MASK
+    if number == Codec.ZSTD and request_version < ZSTD_REQUEST_VERSION_MIN:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+            f"zstd for {partition} came in a Produce request of version {request_version}; it may be used from version "
+            f"{ZSTD_REQUEST_VERSION_MIN} on. Update the client or use another codec",
+        )
+    if from_client and view.base_offset != 0:
+        raise _invalid(f"a batch for {partition} has base offset {view.base_offset}; in a produce request it is 0")
+    if view.size > config.max_message_bytes:
+        raise _too_large(view.size, config, partition)
+    if view.computed_crc() != view.crc:
+        raise _corrupt(
+            f"a batch for {partition} does not match its CRC {view.crc:#010x}: damaged on its way, or a faulty client"
+        )
+    if number > Codec.ZSTD:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a batch for {partition} has codec {number}, which Kafka does not define"
+        )
+    if from_client:
+        if view.count <= 0 or view.count != view.last_offset_delta + 1:
+            raise _invalid(
+                f"a batch for {partition} says it has {view.count} records and last offset delta {view.last_offset_delta}, "
+                "which cannot both be so"
+            )
+        if view.attributes & CONTROL:
+            raise _invalid(f"a client tried to write control records to {partition}: only brokers may")
+        if view.producer_id >= 0 and view.base_sequence < 0:
+            raise _invalid(
+                f"a batch for {partition} from producer {view.producer_id} has sequence {view.base_sequence}; they start at 0"
+            )
+    return Codec(number)
+
+
+def _target_codec(view: BatchView, codec: Codec, config: LogConfig) -> Codec:
+    """How the batch is to be stored. Control records stay as they are."""
+    wanted = config.compression_type
+    if wanted == "producer" or (codec == Codec.NONE and view.attributes & CONTROL):
+        return codec
+    return Codec.NONE if wanted == "uncompressed" else Codec[wanted.upper()]
+
+
+def _records_matter(view: BatchView, config: LogConfig, now_ms: int) -> bool:
+    """Whether the records of a compressed batch may be a reason to refuse it."""
+    if config.compact or view.attributes & APPEND_TIME:
+        return True
+    if config.is_append_time:
+        return False
+    return (
+        config.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED
+        or view.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+    )
+
+
+def _check_records(
+    view: BatchView, codec: Codec, config: LogConfig, now_ms: int, partition: str, decompressed_bytes_max: int
+) -> tuple[bytes | memoryview, int]:
+    """Walk the records; returns (them uncompressed, their largest timestamp)."""
+    try:
+        plain = view.payload if codec == Codec.NONE else decompress(codec, view.payload, decompressed_bytes_max)
+        found = walk_records(plain, 0, len(plain), view.count, view.base_timestamp)
+    except CorruptRecords as damage:
+        raise _invalid(f"a batch for {partition} cannot be read: {damage}") from None
+    min_timestamp, max_timestamp, displaced, keyless = found[:4]
+    if view.attributes & APPEND_TIME:
+        min_timestamp = max_timestamp = view.max_timestamp
+    if displaced:
+        raise _invalid(f"{displaced} records of a batch for {partition} are not numbered 0, 1, 2...")
+    is_late_or_early = not config.is_append_time and not (
+        now_ms - min_timestamp <= config.message_timestamp_before_max_ms
+        and max_timestamp - now_ms <= config.message_timestamp_after_max_ms
+    )
+    if (config.compact and keyless) or is_late_or_early or view.attributes & APPEND_TIME:
+        _refuse_records(view, bytes(plain), config, now_ms, partition)
+    return plain, max(max_timestamp, NO_TIMESTAMP)
+
+
+def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: int, partition: str) -> None:
+    """Raise the error that names every record at fault, if one is."""
+    append_time_ms = view.max_timestamp if view.attributes & APPEND_TIME else None
+    earliest, latest = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
+    errors: list[tuple[int, str]] = []
+    is_time = False
+    iterator = RecordIterator(plain, 0, len(plain), view.count, view.base_offset, view.base_timestamp, append_time_ms)
+    for index, record in enumerate(iterator):
+        timestamp = record.timestamp
+        if config.compact and record.key is None:
+            errors.append((index, f"the record has no key, and {partition} is compacted: every record needs one there"))
+        elif not config.is_append_time and timestamp != NO_TIMESTAMP:
+            if not earliest <= timestamp <= latest:
+                is_time = True
+                errors.append((index, f"timestamp {timestamp} is not within {earliest} to {latest}, which {partition} allows"))
+        elif append_time_ms is not None:
+            is_time = True
+            errors.append((index, "the batch says that the broker has set its timestamps, which only the broker may say"))
+    if errors:
+        what = "have no place in it because of their timestamps" if is_time else "cannot be taken"
+        raise KafkaError(
+            ErrorCode.INVALID_TIMESTAMP if is_time else ErrorCode.INVALID_RECORD,
+            f"{len(errors)} of {view.count} records for {partition} {what}. The first, number {errors[0][0]}: {errors[0][1]}",
+            tuple(errors),
+        )
+
+
+def _recompressed(view: BatchView, plain: bytes | memoryview, target: Codec, config: LogConfig) -> bytearray:
+    """The same batch in another codec. The records' own bytes do not change, nor does the producer's part of the header."""
+    level = {
+        Codec.GZIP: config.compression_gzip_level,
+        Codec.LZ4: config.compression_lz4_level,
+        Codec.ZSTD: config.compression_zstd_level,
+    }.get(target)
+    batch = bytearray(view.data[:HEADER_SIZE])
+    batch += compress(target, plain, level)
+    set_shape(batch, 0, len(batch), target | view.attributes & (TRANSACTIONAL | CONTROL))
+    return batch
+
+
+def _invalid(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.INVALID_RECORD, message)
+
+
+def _corrupt(message: str) -> KafkaError:
+    return KafkaError(ErrorCode.CORRUPT_MESSAGE, message)
+
+
+def _too_large(size: int, config: LogConfig, partition: str) -> KafkaError:
+    return KafkaError(
+        ErrorCode.MESSAGE_TOO_LARGE,
+        f"a batch of {size} bytes for {partition} is larger than max.message.bytes, {config.max_message_bytes}. Send smaller "
+        "batches, compress them, or raise the setting",
+    )
