@@ -15,8 +15,8 @@ from random import Random
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_entry import BatchMetadata
 from ottla.log.producer_state import ProducerState
+from ottla.records.batch import HEADER, TRANSACTIONAL, BatchView
 
 EXPIRATION_MS = 86_400_000
 APACHE_NAMES = {
@@ -88,16 +88,16 @@ def _data(
     last_offset: int,
     transactional: int,
 ) -> str:
-    known = state.producers.get(producer_id)
-    if origin is AppendOrigin.CLIENT and known is not None:
-        duplicate = known.find_duplicate(epoch, first_sequence, last_sequence)
-        if duplicate is not None:
-            return f"duplicate {duplicate.first_offset} {duplicate.last_offset} {duplicate.timestamp_ms}"
+    offset_delta = last_offset - first_offset
+    attributes = TRANSACTIONAL if transactional else 0
+    timestamp = 1000 + last_offset
+    numbers = (first_offset, 49, 0, 2, 0, attributes, offset_delta, timestamp, timestamp, producer_id, epoch, first_sequence)
+    batch = BatchView(HEADER.pack(*numbers, offset_delta + 1))
+    assert batch.last_sequence == last_sequence
     append = state.begin(origin)
-    batch = BatchMetadata(first_sequence, last_sequence, first_offset, last_offset, 1000 + last_offset)
-    append.add_data(producer_id, epoch, batch, transactional == 1)
-    if transactional:
-        append.transactional_producers.append(producer_id)
+    duplicate = append.add(batch, first_offset)
+    if duplicate is not None:
+        return f"duplicate {duplicate.first_offset} {duplicate.last_offset} {duplicate.timestamp_ms}"
     state.apply(append, last_offset + 1)
     return "ok"
 

@@ -21,7 +21,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
 from ottla.log.producer_entry import NO_EPOCH, NO_SEQUENCE, BatchMetadata, ProducerEntry
 from ottla.log.verification import VerificationState
-from ottla.records.batch import BatchView
+from ottla.records.batch import CONTROL, TRANSACTIONAL, BatchView
 from ottla.records.control import parse_end_marker
 from ottla.records.reader import read_records
 
@@ -50,6 +50,7 @@ class ProducerAppend:
         "_verified_by",
         "_verify",
         "completed",
+        "in_line",
         "started",
         "transactional_producers",
         "updated",
@@ -72,6 +73,8 @@ class ProducerAppend:
         self._transaction_version = transaction_version
         self._verify = verify
         self._verified_by = verified_by
+        self.in_line: tuple[ProducerEntry, BatchMetadata] | None = None
+        """A single batch that simply goes on where its producer was: by far the most appends are this and nothing else."""
         self.updated: dict[int, ProducerEntry] = {}
         """What the producers of this append will look like."""
         self.started: list[tuple[int, int]] = []
@@ -87,18 +90,27 @@ class ProducerAppend:
         Returns where it already is if it is a duplicate: the caller then appends nothing and answers with that. `timestamp_ms`
         is the batch's largest timestamp where the log sets it. `KafkaError` if the producer may not write this.
         """
-        if batch.producer_id < 0:
+        producer_id = batch.producer_id
+        if producer_id < 0:
             return None
-        if self._origin is AppendOrigin.CLIENT:
-            known = self._known.get(batch.producer_id)
-            if known is not None:
+        known = self._known.get(producer_id)
+        if known is not None:
+            if self.in_line is None and not self.updated and self._goes_on(known, batch):
+                last_sequence = (batch.base_sequence + batch.last_offset_delta) & SEQUENCE_MAX
+                last_offset = first_offset + batch.last_offset_delta
+                time_ms = batch.max_timestamp if timestamp_ms is None else timestamp_ms
+                self.in_line = known, BatchMetadata(batch.base_sequence, last_sequence, first_offset, last_offset, time_ms)
+                return None
+            if self._origin is AppendOrigin.CLIENT:
                 duplicate = known.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
                 if duplicate is not None:
                     return duplicate
+        if self.in_line is not None:
+            self._leave_line(*self.in_line)
         if batch.is_transactional:
             if self._origin is not AppendOrigin.REPLICATION:
                 self._require_transaction(batch)
-            self.transactional_producers.append(batch.producer_id)
+            self.transactional_producers.append(producer_id)
         if not batch.is_control:
             self.add_data(
                 batch.producer_id,
@@ -124,6 +136,29 @@ class ProducerAppend:
                 record.timestamp if timestamp_ms is None else timestamp_ms,
             )
         return None
+
+    def _goes_on(self, known: ProducerEntry, batch: BatchView) -> bool:
+        """Whether a batch is the next of its producer, in the same epoch and transaction: then every check is passed."""
+        if known.epoch != batch.producer_epoch or not known.batches or known.producer_id in self._verifications:
+            return False
+        kind = batch.attributes & (TRANSACTIONAL | CONTROL)
+        if kind != (0 if known.transaction_first_offset is None else TRANSACTIONAL):
+            return False
+        sequence = batch.base_sequence
+        if sequence != (known.batches[-1].last_sequence + 1) & SEQUENCE_MAX:
+            return False
+        # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
+        for remembered in known.batches:  # noqa: SIM110 - a generator costs more, and every idempotent batch comes by here
+            if remembered[0] == sequence:
+                return False
+        return True
+
+    def _leave_line(self, known: ProducerEntry, batch: BatchMetadata) -> None:
+        """More batches follow: the first one is checked against them like any other."""
+        self.in_line = None
+        entry = self._entry(known.producer_id)
+        entry.batches.append(batch)
+        entry.last_timestamp_ms = batch.timestamp_ms
 
     def add_data(self, producer_id: int, epoch: int, batch: BatchMetadata, transactional: bool) -> None:
         """Check and count in a data batch."""

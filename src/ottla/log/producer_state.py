@@ -106,12 +106,18 @@ class ProducerState:
 
         Returns the transactions that it ended; the aborted ones belong in the transaction index.
         """
+        if append.in_line is not None:
+            entry, batch = append.in_line
+            entry.batches.append(batch)
+            entry.last_timestamp_ms = batch.timestamp_ms
+            self.map_end_offset = end_offset
+            return []
         for producer_id, after in append.updated.items():
-            entry = self._producers.get(producer_id)
-            if entry is None:
+            before = self._producers.get(producer_id)
+            if before is None:
                 self._producers[producer_id] = after
             else:
-                entry.merge(after)
+                before.merge(after)
         for first_offset, producer_id in append.started:
             self._ongoing[first_offset] = producer_id
         for producer_id in append.transactional_producers:
