@@ -178,22 +178,31 @@ def _append_given(log: "PartitionLog", data: Buffer, leader_epoch: int, origin: 
             first_offset,
             last_offset,
         )
+    if size_bytes > log.config.segment_bytes and len(views) > 1:
+        for view in views:  # more than a segment takes, but each batch may fit
+            _append_views(log, view.data, [view], origin)
+    else:
+        _append_views(log, data if size_bytes == len(data) else memoryview(data)[:size_bytes], views, origin)
+    flush_needed = log.log_end_offset - log.recovery_point >= log.config.flush_messages
+    return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, flush_needed, size_bytes)
+
+
+def _append_views(log: "PartitionLog", data: Buffer, views: list[BatchView], origin: AppendOrigin) -> None:
     producers = log.producers.begin(origin) if any(view.producer_id >= 0 for view in views) else None
     if producers is not None:
         for view in views:
             producers.add(view, view.base_offset)
     max_timestamp = max(view.max_timestamp for view in views)
+    first_offset, last_offset = views[0].base_offset, views[-1].last_offset
     try:
-        segment = _segment_for(log, size_bytes, max_timestamp, first_offset, last_offset, log.clock.now_ms())
-        segment.append_batches(data if size_bytes == len(data) else memoryview(data)[:size_bytes], views)
+        segment = _segment_for(log, len(data), max_timestamp, first_offset, last_offset, log.clock.now_ms())
+        segment.append_batches(data, views)
         _appended(log, segment, last_offset + 1, producers)
     except OSError as error:
         raise log.fail(error) from error
     for view in views:
         if view.leader_epoch >= 0:
             log.epochs.assign(view.leader_epoch, view.base_offset)
-    flush_needed = log.log_end_offset - log.recovery_point >= log.config.flush_messages
-    return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, flush_needed, size_bytes)
 
 
 def _whole_batches(log: "PartitionLog", data: Buffer, leader_epoch: int, origin: AppendOrigin) -> tuple[list[BatchView], int]:

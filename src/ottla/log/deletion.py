@@ -115,10 +115,9 @@ async def replace_segments(log: "PartitionLog", new: list[Segment], old: list[Se
         _check_replacement(log, new, old)
         try:
             for segment in new:
-                segment.activate()  # whoever wrote it may have been another process: what is not open is not synced
+                segment.hold()  # another process may have written it: what is not open is not synced
                 segment.finish()
                 await segment.sync()
-                segment.release_indexes()
             await log.disk.sync_directory(log.folder)
             for segment in reversed(new):
                 await segment.change_state(SWAP_SUFFIX)
@@ -131,6 +130,7 @@ async def replace_segments(log: "PartitionLog", new: list[Segment], old: list[Se
             await retire(log, old, frozenset(segment.base_offset for segment in new))
             for segment in new:
                 await segment.change_state("")
+                segment.release_held()
         except OSError as error:
             raise log.fail(error) from error
 

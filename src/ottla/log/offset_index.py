@@ -46,10 +46,6 @@ class OffsetIndex(SparseIndex):
         return flat.tobytes()
 
     @property
-    def is_full(self) -> bool:
-        return self.count >= self.entries_max
-
-    @property
     def last_offset(self) -> int:
         """The last offset that has an entry; the segment's base offset if none has."""
         return self.base_offset + self.last_key

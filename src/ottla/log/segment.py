@@ -1,8 +1,7 @@
 """A segment: one log file with its indexes, from `base_offset` up to the next segment's.
 
-Owns the four files NNNNNNNNNNNNNNNNNNNN.log, .index, .timeindex and .txnindex, what is known of them (size, largest timestamp),
-and when the segment is full. Knows nothing of producers, epochs or watermarks. Appends go to the page cache; `sync` makes
-them safe. Reads give file ranges, never bytes.
+Owns what is known of the segment's files (`segment_files.py`): size, largest timestamp, when it is full. Knows nothing of
+producers, epochs or watermarks. Appends go to the page cache; `sync` makes them safe. Reads give file ranges, never bytes.
 
 An index that turns out to lie is built anew from the log file on the spot; see `log/offset_index.py` for how it is found out.
 """
@@ -12,22 +11,14 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.config.topic import LogConfig
-from ottla.env import Buffer, Disk, File, FileRange, OpenMode
+from ottla.env import Buffer, Disk, FileRange, OpenMode
 from ottla.errors import CorruptFile, OttlaError
-from ottla.log.names import (
-    DELETED_SUFFIX,
-    LOG_SUFFIX,
-    OFFSET_INDEX_SUFFIX,
-    SEGMENT_SUFFIXES,
-    TIME_INDEX_SUFFIX,
-    TXN_INDEX_SUFFIX,
-    segment_file_name,
-)
-from ottla.log.offset_index import RELATIVE_OFFSET_MAX, OffsetIndex
+from ottla.log.names import LOG_SUFFIX
+from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.scan import BatchPlace, find_offset, headers
+from ottla.log.segment_files import SegmentFiles
 from ottla.log.sparse_index import CorruptIndex
-from ottla.log.time_index import NO_TIMESTAMP, TimeIndex, TimestampOffset
-from ottla.log.txn_index import TxnIndex
+from ottla.log.time_index import NO_TIMESTAMP, TimestampOffset
 from ottla.records.batch import BatchView
 
 logger = logging.getLogger("ottla.log")
@@ -52,7 +43,7 @@ class SegmentRead(NamedTuple):
     first_batch_incomplete: bool
 
 
-class Segment:
+class Segment(SegmentFiles):
     """One segment of a partition log."""
 
     __slots__ = (
@@ -60,18 +51,10 @@ class Segment:
         "_last_append",
         "_max_timestamp",
         "_max_timestamp_offset",
-        "base_offset",
         "bytes_since_index_entry",
         "created_ms",
-        "disk",
-        "file",
-        "folder",
         "index_interval_bytes",
-        "offset_index",
         "roll_jitter_ms",
-        "state",
-        "time_index",
-        "txn_index",
     )
 
     def __init__(
@@ -86,24 +69,16 @@ class Segment:
         state: str = "",
         roll_jitter_ms: int = 0,
     ) -> None:
-        """Open the segment's log file; the indexes are opened when they are first needed. `state` is the end of the names."""
-        self.disk = disk
-        self.folder = folder
-        self.base_offset = base_offset
-        self.state = state
+        """Open the segment's files. `state` is the end of their names."""
+        super().__init__(disk, folder, base_offset, config, mode, state)
         self.created_ms = now_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.index_interval_bytes = config.index_interval_bytes
-        self.file: File = disk.open(self.path(LOG_SUFFIX), mode)
-        size_max = config.segment_index_bytes
-        self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX), base_offset, size_max)
-        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, size_max)
-        self.txn_index = TxnIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
         self.bytes_since_index_entry = 0
         self._first_timestamp: int | None = None
         self._max_timestamp: int | None = None
         self._max_timestamp_offset = base_offset
-        self._last_append: BatchPlace | None = None
+        self._last_append: tuple[int, int, int, int] | None = None
 
     @classmethod
     def create(
@@ -121,21 +96,9 @@ class Segment:
         segment = cls(
             disk, folder, base_offset, config, now_ms=now_ms, mode=OpenMode.CREATE, state=state, roll_jitter_ms=roll_jitter_ms
         )
-        if segment.file.size:
-            segment.file.truncate(0)
-        segment.offset_index.reset()
-        segment.time_index.reset()
-        segment.txn_index.reset()
+        segment.empty()
         segment._max_timestamp = NO_TIMESTAMP
         return segment
-
-    def path(self, suffix: str) -> str:
-        """Where the file with `suffix` is now."""
-        return f"{self.folder}/{segment_file_name(self.base_offset, suffix, self.state)}"
-
-    @property
-    def size(self) -> int:
-        return self.file.size
 
     def __repr__(self) -> str:
         return f"Segment(base_offset={self.base_offset}, size={self.file.size}, state={self.state!r})"
@@ -204,36 +167,43 @@ class Segment:
         if size > config.segment_bytes - size_bytes or not 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX:
             return True
         if size:
-            first = self.first_timestamp
+            first = self._first_timestamp
+            if first is None:
+                first = self.first_timestamp
             waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
             if waited_ms > config.segment_age_max_ms - self.roll_jitter_ms:
                 return True
-        return self.offset_index.is_full or self.time_index.is_full
+        offset_index, time_index = self.offset_index, self.time_index
+        return offset_index.count >= offset_index.entries_max or time_index.count >= time_index.entries_max
 
     def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Append one batch whose offsets are set."""
         size = len(data)
         position = self.file.append(data)
-        self._last_append = BatchPlace(base_offset, last_offset, position, size)
+        self._last_append = (base_offset, last_offset, position, size)
         self._index(position, size, last_offset, max_timestamp)
 
     def append_batches(self, data: Buffer, batches: Iterable[BatchView]) -> None:
         """Append several batches that lie one after the other in `data`."""
         position = self.file.append(data)
         for view in batches:
-            self._last_append = BatchPlace(view.base_offset, view.last_offset, position, view.size)
-            self._index(position, view.size, view.last_offset, view.max_timestamp)
-            position += view.size
+            size, last_offset = view.size, view.last_offset
+            self._last_append = (view.base_offset, last_offset, position, size)
+            self._index(position, size, last_offset, view.max_timestamp)
+            position += size
 
     def _index(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        if max_timestamp > self.max_timestamp:
+        """Count a batch at `position` in. The segment is active: its indexes are open, its largest timestamp is known."""
+        assert self._max_timestamp is not None
+        if max_timestamp > self._max_timestamp:
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
         if self.bytes_since_index_entry > self.index_interval_bytes:
             self.offset_index.append(last_offset, position)
-            self.time_index.append_if_larger(self.max_timestamp, self._max_timestamp_offset)
-            self.bytes_since_index_entry = 0
-        self.bytes_since_index_entry += size
+            self.time_index.append_if_larger(self._max_timestamp, self._max_timestamp_offset)
+            self.bytes_since_index_entry = size
+        else:
+            self.bytes_since_index_entry += size
 
     def finish(self) -> None:
         """The segment is no longer the active one: its indexes are completed."""
@@ -247,8 +217,8 @@ class Segment:
     def find(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or after `offset`; None if the segment ends before it."""
         last = self._last_append
-        if last is not None and offset >= last.base_offset:
-            return last if offset <= last.last_offset else None
+        if last is not None and offset >= last[0]:
+            return BatchPlace(*last) if offset <= last[1] else None
         try:
             offset_found, position = self.offset_index.lookup(offset)
         except CorruptIndex as error:
@@ -287,7 +257,7 @@ class Segment:
         """The offset after the last batch, read from the file."""
         last = self._last_append
         if last is not None:
-            return last.last_offset + 1
+            return last[1] + 1
         place = self.find(self._last_indexed_offset())
         if place is None:
             return self.base_offset
@@ -354,59 +324,9 @@ class Segment:
             raise SegmentOverflow(self)
         self._index(position, view.size, view.last_offset, view.max_timestamp)
 
-    # -- files
-
-    async def sync(self) -> None:
-        """Make the records and the indexes safe from a power loss."""
-        await self.file.sync()
-        await self.offset_index.sync()
-        await self.time_index.sync()
-        await self.txn_index.sync()
-
-    def release_indexes(self) -> None:
-        """Give the handles of the indexes back; they are opened again when a read needs them."""
-        self.offset_index.close()
-        self.time_index.close()
-        self.txn_index.close()
-
     def close(self) -> None:
         """Complete and close the files."""
         if self._max_timestamp is not None:
             self.finish()
-        self.offset_index.close()
-        self.time_index.close()
-        self.txn_index.close()
+        self.release_held()
         self.file.close()
-
-    def abandon(self) -> None:
-        """Close the files as they are: they are about to go, or their disk has failed. Ranges taken before stay readable."""
-        self.offset_index.abandon()
-        self.time_index.abandon()
-        self.txn_index.close()
-        self.file.close()
-
-    async def change_state(self, state: str) -> None:
-        """Give the files another end of their names, the log file first."""
-        for suffix in SEGMENT_SUFFIXES:
-            old = self.path(suffix)
-            if self.disk.exists(old):
-                await self.disk.rename(old, f"{self.folder}/{segment_file_name(self.base_offset, suffix, state)}")
-        self.state = state
-        self.move_to(self.folder)
-
-    def move_to(self, folder: str) -> None:
-        """The files have been renamed: look for them under their new names."""
-        self.folder = folder
-        self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
-        self.time_index.path = self.path(TIME_INDEX_SUFFIX)
-        self.txn_index.path = self.path(TXN_INDEX_SUFFIX)
-
-    async def delete(self) -> None:
-        """Remove the files."""
-        self.abandon()
-        for suffix in SEGMENT_SUFFIXES:
-            await self.disk.remove(self.path(suffix))
-
-    @property
-    def is_deleted(self) -> bool:
-        return self.state.endswith(DELETED_SUFFIX)

@@ -72,6 +72,11 @@ class SparseIndex:
         """The bytes of entries."""
         raise NotImplementedError
 
+    @property
+    def is_full(self) -> bool:
+        """Whether the segment must be rolled for the sake of this index."""
+        return self.count >= self.entries_max
+
     # -- opening and closing
 
     @property

@@ -10,6 +10,7 @@ from itertools import chain
 from struct import iter_unpack, pack
 from typing import NamedTuple
 
+from ottla.env import Disk
 from ottla.log.sparse_index import KEY, VALUE, Columns, SparseIndex
 
 ENTRY_SIZE = 12
@@ -40,10 +41,9 @@ class TimeIndex(SparseIndex):
     def encode(self, keys: "array[int]", values: "array[int]") -> bytes:
         return pack(">" + "qi" * len(keys), *chain.from_iterable(zip(keys, values, strict=True)))
 
-    @property
-    def is_full(self) -> bool:
-        """One place is kept for the entry that is written when the segment is rolled."""
-        return self.count >= self.entries_max - 1
+    def __init__(self, disk: Disk, path: str, base_offset: int, size_max_bytes: int) -> None:
+        super().__init__(disk, path, base_offset, size_max_bytes)
+        self.entries_max -= 1  # a place is kept for the entry that is written when the segment is rolled
 
     @property
     def last_entry(self) -> TimestampOffset:

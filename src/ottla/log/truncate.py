@@ -64,16 +64,7 @@ async def _cut(log: "PartitionLog", offset: int) -> None:
         active.truncate_to(offset, log.clock.now_ms())
         log.cut_place = None
         await active.sync()
-        log.producers = await rebuild_producers(
-            log.segments,
-            log.snapshots,
-            partition=str(log.partition),
-            log_start_offset=log.log_start_offset,
-            end_offset=end_offset,
-            now_ms=log.clock.now_ms(),
-            expiration_ms=log.options.producer_expiration_ms,
-        )
-        log.producers.on_high_watermark(log.high_watermark)
+        await _rebuild_producers(log)
         await log.epochs.flush()
     except OSError as error:
         raise log.fail(error) from error
@@ -92,28 +83,44 @@ def _shorten(log: "PartitionLog", end_offset: int) -> None:
 
 
 async def _start_anew(log: "PartitionLog", offset: int, log_start_offset: int) -> None:
+    """Begin again with an empty segment at `offset`, and let all others go. Cutting first leaves nothing to collide with."""
     logger.info("%s: dropping all records up to %d; the log starts again at %d", log.partition, log.log_end_offset, offset)
+    if log.segments.first.base_offset <= offset < log.log_end_offset:
+        await _cut(log, offset)
     log.write_barrier = BrokenInvariant(f"{log.partition} was written to while it was being truncated")
     try:
-        dropped = list(log.segments)
-        # The new segment may have the name of an old one, so all old names go first. Readers have the old handles.
-        await retire(log, reversed(dropped))
-        segment = new_segment(log, offset)
-        for old in dropped:
-            log.segments.remove(old)
-        log.segments.add(segment)
+        active = log.segments.active
+        keep = active if active.base_offset == offset and not active.size else new_segment(log, offset)
+        dropped = [segment for segment in log.segments if segment is not keep]
+        for segment in dropped:
+            log.segments.remove(segment)
+        log.segments.add(keep)
         _shorten(log, offset)
         log.log_start_offset = log_start_offset
         log.high_watermark = offset
         log.epochs.clear()
-        await log.snapshots.remove(log.snapshots.offsets)
-        log.producers.reset(offset)
+        await retire(log, reversed(dropped))
+        await _rebuild_producers(log)
         await log.epochs.flush()
         await log.disk.sync_directory(log.folder)
     except OSError as error:
         raise log.fail(error) from error
     log.check_usable()
     log.write_barrier = None
+
+
+async def _rebuild_producers(log: "PartitionLog") -> None:
+    producers = await rebuild_producers(
+        log.segments,
+        log.snapshots,
+        partition=str(log.partition),
+        log_start_offset=log.log_start_offset,
+        end_offset=log.log_end_offset,
+        now_ms=log.clock.now_ms(),
+        expiration_ms=log.options.producer_expiration_ms,
+    )
+    producers.on_high_watermark(log.high_watermark)
+    log.producers = producers
 
 
 async def _flush_epochs(log: "PartitionLog") -> None:

@@ -159,6 +159,15 @@ def test_a_follower_refuses_disorder_and_damage() -> None:
     assert env.log.size_bytes == 0
 
 
+def test_a_follower_spreads_more_than_a_segment_takes_over_several() -> None:
+    env = LogOnDisk()
+    data = b"".join(bytes(make_batch(b"x" * 700, base_offset=n)) for n in range(7))
+    assert len(data) > env.config.segment_bytes
+    assert env.log.append_as_follower(data, 0).last_offset == 6
+    assert len(env.log.segments) == 4
+    assert env.offsets() == list(range(7))
+
+
 def test_a_follower_rolls_for_offsets_far_away() -> None:
     env = LogOnDisk()
     env.log.append_as_follower(bytes(make_batch(b"a")), 0)

@@ -162,7 +162,9 @@ def test_appends_and_reads_go_on_while_segments_are_replaced() -> None:
             env.fill(1)
             offsets = env.offsets()
             assert offsets[-1] == env.log.log_end_offset - 1
-            assert set(kept(old[-1].base_offset)) & set(range(old[0].base_offset, 8)) <= set(offsets)
+            assert {0, 1, 8, 9} <= set(offsets)
+            for segment in list(env.log.segments)[:-1]:
+                segment.release_indexes()  # as a flush does; the next reader must not make an empty index by an old name
             await asyncio.sleep(0)
 
         env.disk.pause = pause
@@ -171,6 +173,7 @@ def test_appends_and_reads_go_on_while_segments_are_replaced() -> None:
 
     run(both())
     assert env.log.log_end_offset > 90
+    assert not [name for name in env.files() if name.endswith((".swap", ".cleaned"))]
 
 
 @pytest.mark.parametrize("power_loss", [False, True])

@@ -66,7 +66,7 @@ def test_before_the_first_segment_the_log_starts_anew() -> None:
 def test_starting_anew_at_another_offset() -> None:
     env = filled()
     env.append(b"a", producer=(3, 0, 0))
-    for offset in (0, 1000):
+    for offset in (0, 1000, 1002, 1001, 50):
         run(env.log.truncate_fully_and_start_at(offset))
         assert env.log.segments.base_offsets == [offset]
         assert env.log.epochs.entries == []
@@ -166,6 +166,38 @@ def test_killed_at_every_point_of_a_truncation(power_loss: bool) -> None:
         if completed > 2:
             return
     pytest.fail("the truncation never completed")
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+@pytest.mark.parametrize("offset", [0, 30, 31, 40, 80, 500])
+def test_killed_at_every_point_of_starting_anew(offset: int, power_loss: bool) -> None:
+    completed = 0
+    for calls in range(300):
+        env = filled()
+        env.flush()
+        env.disk.crash_before(calls)
+        try:
+            run(env.log.truncate_fully_and_start_at(offset))
+            env.checkpoint()
+            completed += 1
+        except LogDirectoryFailed:
+            pass
+        env.crash(power_loss)
+        end = env.log.log_end_offset
+        offsets = env.offsets()
+        assert offsets == list(range(len(offsets))), f"a gap after {calls} calls"
+        assert end in (len(offsets), offset)
+        assert env.append(b"next", epoch=9) == end
+        if completed > 2:
+            return
+    pytest.fail("it never completed")
+
+
+def test_a_snapshot_is_written_again_after_starting_anew() -> None:
+    env = filled()
+    run(env.log.truncate_fully_and_start_at(0))
+    env.fill(20)
+    assert env.log.snapshots.offsets == env.log.segments.base_offsets[1:]
 
 
 def test_old_files_wait_for_their_delay() -> None:
