@@ -18,7 +18,8 @@ from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
 from ottla.log.verification import VerificationState
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, BatchView
-from ottla.records.patch import set_append_time, set_base_offset_and_epoch
+from ottla.records.patch import set_base_offset_and_epoch
+from ottla.records.validate import validate_produced
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
@@ -54,22 +55,6 @@ class UnexpectedAppendOffset(OttlaError):
 # -- as leader
 
 
-class _Validated(NamedTuple):
-    view: BatchView
-    data: bytearray | memoryview
-    max_timestamp: int
-    append_time_ms: int
-
-
-def validate(log: "PartitionLog", data: bytearray | memoryview, origin: AppendOrigin, now_ms: int) -> _Validated:
-    view = BatchView(data)
-    view.check()
-    if log.config.is_append_time:
-        set_append_time(data, 0, now_ms)
-        return _Validated(view, data, now_ms, now_ms)
-    return _Validated(view, data, view.max_timestamp, NO_TIMESTAMP)
-
-
 def append_as_leader(
     log: "PartitionLog",
     data: bytearray | memoryview,
@@ -77,6 +62,7 @@ def append_as_leader(
     origin: AppendOrigin,
     transaction_version: int,
     verified_by: VerificationState | None,
+    request_version: int,
 ) -> AppendInfo:
     """See `PartitionLog.append_as_leader`."""
     if log.write_barrier is not None:
@@ -85,9 +71,14 @@ def append_as_leader(
         return _append_given(log, data, leader_epoch, origin)
     config = log.config
     now_ms = log.clock.now_ms()
-    batch = validate(log, data, origin, now_ms)
-    append_time_ms = batch.append_time_ms
-    view, data = batch.view, batch.data
+    view, data, max_timestamp, append_time_ms = validate_produced(
+        data,
+        config,
+        now_ms=now_ms,
+        partition=log.name,
+        from_client=origin is AppendOrigin.CLIENT,
+        request_version=request_version,
+    )
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
     producers: ProducerAppend | None = None
@@ -110,9 +101,9 @@ def append_as_leader(
                 0,
             )
     try:
-        segment = _segment_for(log, len(data), batch.max_timestamp, first_offset, last_offset, now_ms)
+        segment = _segment_for(log, len(data), max_timestamp, first_offset, last_offset, now_ms)
         set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
-        segment.append(data, first_offset, last_offset, batch.max_timestamp)
+        segment.append(data, first_offset, last_offset, max_timestamp)
         _appended(log, segment, last_offset + 1, producers)
     except OSError as error:
         raise log.fail(error) from error

@@ -40,6 +40,7 @@ from ottla.log.segments import Segments
 from ottla.log.time_lookup import TimedOffset
 from ottla.log.txn_index import AbortedTxn
 from ottla.log.verification import VerificationState
+from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
 
 DAY_MS = 86_400_000
 
@@ -90,6 +91,7 @@ class PartitionLog:
         "last_flush_s",
         "log_end_offset",
         "log_start_offset",
+        "name",
         "names_unsynced",
         "options",
         "partition",
@@ -118,6 +120,7 @@ class PartitionLog:
         self.clock = clock
         self.folder = folder
         self.partition = partition
+        self.name = str(partition)
         self.config = config
         self.options = options
         self.segments = parts.segments
@@ -188,12 +191,14 @@ class PartitionLog:
         *,
         transaction_version: int = 0,
         verified_by: VerificationState | None = None,
+        request_version: int = ZSTD_REQUEST_VERSION_MIN,
     ) -> AppendInfo:
         """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
 
-        `KafkaError` with the code for the producer where it is refused; the log is then as it was.
+        `KafkaError` with the code for the producer where it is refused; the log is then as it was. `transaction_version` is
+        that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's.
         """
-        return append.append_as_leader(self, data, leader_epoch, origin, transaction_version, verified_by)
+        return append.append_as_leader(self, data, leader_epoch, origin, transaction_version, verified_by, request_version)
 
     def append_as_follower(self, data: Buffer, leader_epoch: int) -> AppendInfo:
         """Append batches as the leader of `leader_epoch` sent them, offsets and all. A torn last batch is left out."""
@@ -267,7 +272,6 @@ class PartitionLog:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset = offset
-        self.recovery_point = max(self.recovery_point, offset)
         self.epochs.truncate_from_start(offset)
         self.producers.on_log_start(offset)
         return True

@@ -9,7 +9,9 @@ from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.log.append import UnexpectedAppendOffset
 from ottla.log.origin import AppendOrigin
-from ottla.records.batch import BatchView
+from ottla.records.batch import BatchView, iterate_batches
+from ottla.records.compression import Codec
+from ottla.records.control import build_end_marker
 
 
 def test_offsets_follow_one_another() -> None:
@@ -66,6 +68,47 @@ def test_a_refused_batch_leaves_nothing_behind() -> None:
     assert env.log.size_bytes == size
     assert env.log.epochs.entries == [(0, 0)]
     assert env.append(b"b", producer=(9, 0, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("config", "batch", "code"),
+    [
+        (LogConfig(max_message_bytes=100), make_batch(b"x" * 100), ErrorCode.MESSAGE_TOO_LARGE),
+        (LogConfig(cleanup_policy=("compact",)), make_batch(b"no key"), ErrorCode.INVALID_RECORD),
+        (LogConfig(message_timestamp_after_max_ms=10), make_batch(b"a", timestamp=T0 + 11), ErrorCode.INVALID_TIMESTAMP),
+        (LogConfig(), make_batch(b"a", base_offset=5), ErrorCode.INVALID_RECORD),
+        (LogConfig(), make_batch(b"a") + make_batch(b"b"), ErrorCode.INVALID_RECORD),
+        (LogConfig(), make_batch(b"abc")[:-1] + b"!", ErrorCode.CORRUPT_MESSAGE),
+        (LogConfig(), bytearray(), ErrorCode.INVALID_RECORD),
+    ],
+)
+def test_what_a_producer_must_not_send(config: LogConfig, batch: bytearray, code: ErrorCode) -> None:
+    env = LogOnDisk(config)
+    with pytest.raises(KafkaError) as refused:
+        env.log.append_as_leader(batch, 0)
+    assert refused.value.code == code
+    assert (env.log.log_end_offset, env.log.size_bytes, env.log.epochs.entries) == (0, 0, [])
+
+
+def test_only_coordinators_write_markers() -> None:
+    env = LogOnDisk()
+    env.append(b"a", producer=(5, 0, 0), transactional=True)
+    marker = build_end_marker(is_commit=True, producer_id=5, producer_epoch=0, coordinator_epoch=0, timestamp_ms=T0)
+    with pytest.raises(KafkaError) as refused:
+        env.log.append_as_leader(bytearray(marker), 0)
+    assert refused.value.code == ErrorCode.INVALID_RECORD
+    assert env.log.append_as_leader(marker, 0, AppendOrigin.COORDINATOR).first_offset == 1
+    assert env.log.producers.first_undecided_offset is None
+
+
+def test_the_topics_own_codec_wins() -> None:
+    env = LogOnDisk(LogConfig(compression_type="gzip"))
+    env.append(b"a" * 500, b"b" * 500)
+    env.append(b"c" * 500, codec=Codec.ZSTD)
+    info = env.log.read(0, 10_000)
+    assert info.records is not None
+    assert [view.codec for view in iterate_batches(info.records.read())] == [Codec.GZIP, Codec.GZIP]
+    assert [record.value for record in env.records()] == [b"a" * 500, b"b" * 500, b"c" * 500]
 
 
 def test_more_than_a_segment_is_refused() -> None:
