@@ -132,9 +132,6 @@ def _segment_plan(segment: Segment) -> SegmentPlan:
         segment.time_index.open()
     except CorruptIndex as damage:
         segment.rebuild_indexes(damage)
-    return SegmentPlan(
-        segment.base_offset,
-        segment.size,
-        segment.offset_index.count * OFFSET_ENTRY_BYTES,
-        segment.time_index.count * TIME_ENTRY_BYTES,
-    )
+    offset_entries, time_entries = segment.offset_index.count, segment.time_index.count
+    segment.release_indexes()  # a log may have thousands of segments
+    return SegmentPlan(segment.base_offset, segment.size, offset_entries * OFFSET_ENTRY_BYTES, time_entries * TIME_ENTRY_BYTES)

@@ -126,6 +126,8 @@ class Compactor:
         log = candidate.log
         work = self._passes[log.partition] = _Pass(log, self._disk, self._clock)
         try:
+            # What a pass keeps must not go with the power while what it has replaced is gone already.
+            await log.flush(candidate.first_uncleanable_offset)
             plan = plan_for(candidate, self.settings, self._clock.now_ms())
             stats = await self._run(work, plan)
             work.check()
