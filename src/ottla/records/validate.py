@@ -31,6 +31,7 @@ from ottla.records.batch import (
     APPEND_TIME,
     BATCH_LENGTH_MIN,
     CODEC_MASK,
+    CODECS,
     CONTROL,
     HEADER_SIZE,
     LOG_OVERHEAD,
@@ -47,6 +48,7 @@ from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
 ZSTD_REQUEST_VERSION_MIN = 7
 
+_NONE, _ZSTD = Codec.NONE, int(Codec.ZSTD)  # looked up once: a member of an enum takes longer to reach than a module's name
 _MAGIC_AT = 16
 _LENGTH_MIN = 14
 """What the smallest message of any format has after its length; less than that was never one."""
@@ -85,7 +87,7 @@ def validate_produced(
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
     plain: bytes | memoryview | None = None
-    if codec == Codec.NONE or target != codec or _records_matter(view, config, now_ms):
+    if codec is _NONE or target != codec or _records_matter(view, config, now_ms):
         plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, decompressed_bytes_max)
     if plain is not None and target != codec:
         data = _recompressed(view, plain, target, config)
@@ -104,6 +106,10 @@ def validate_produced(
 def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:
     """The one batch that `data` must be."""
     size = len(data)
+    if size >= HEADER_SIZE:
+        view = BatchView(data)
+        if view.batch_length == size - LOG_OVERHEAD and view.magic == MAGIC:
+            return view
     batch_length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True) if size >= LOG_OVERHEAD else 0
     if size >= LOG_OVERHEAD and batch_length < _LENGTH_MIN:
         raise _corrupt(f"a batch for {partition} says it is {batch_length} bytes long, which no batch is")
@@ -129,7 +135,7 @@ def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:
 def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool, request_version: int) -> Codec:
     """Everything that can be told without looking at the records; returns the codec."""
     number = view.attributes & CODEC_MASK
-    if number == Codec.ZSTD and request_version < ZSTD_REQUEST_VERSION_MIN:
+    if number == _ZSTD and request_version < ZSTD_REQUEST_VERSION_MIN:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
             f"zstd for {partition} came in a Produce request of version {request_version}; it may be used from version "
@@ -143,7 +149,7 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
         raise _corrupt(
             f"a batch for {partition} does not match its CRC {view.crc:#010x}: damaged on its way, or a faulty client"
         )
-    if number > Codec.ZSTD:
+    if number > _ZSTD:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a batch for {partition} has codec {number}, which Kafka does not define"
         )
@@ -159,7 +165,7 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
             raise _invalid(
                 f"a batch for {partition} from producer {view.producer_id} has sequence {view.base_sequence}; they start at 0"
             )
-    return Codec(number)
+    return CODECS[number]
 
 
 def _target_codec(view: BatchView, codec: Codec, config: LogConfig) -> Codec:
@@ -187,7 +193,7 @@ def _check_records(
 ) -> tuple[bytes | memoryview, int]:
     """Walk the records; returns (them uncompressed, their largest timestamp)."""
     try:
-        plain = view.payload if codec == Codec.NONE else decompress(codec, view.payload, decompressed_bytes_max)
+        plain = view.payload if codec is _NONE else decompress(codec, view.payload, decompressed_bytes_max)
         found = walk_records(plain, 0, len(plain), view.count, view.base_timestamp)
     except CorruptRecords as damage:
         raise _invalid(f"a batch for {partition} cannot be read: {damage}") from None
