@@ -70,6 +70,7 @@ cdef bytes _header_key(str name)
 cdef class RecordIterator:
     cdef bytes _data
     cdef const unsigned char* _raw
+    cdef Py_ssize_t _start
     cdef Py_ssize_t _position
     cdef Py_ssize_t _end
     cdef Py_ssize_t _index

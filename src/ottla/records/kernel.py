@@ -294,6 +294,7 @@ class RecordIterator:
         "_is_append_time",
         "_position",
         "_raw",
+        "_start",
     )
 
     def __init__(
@@ -305,6 +306,7 @@ class RecordIterator:
             raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
         self._data = data  # keeps alive what the pointer `_raw` of the compiled twin points to
         self._raw = data
+        self._start = start
         self._position = start
         self._end = end
         self._index = 0
@@ -363,8 +365,9 @@ class RecordIterator:
 
     def _damaged(self, what: str) -> CorruptRecords:
         index = self._index
+        position = self._position - self._start
         self._index = self._count  # an iterator that has failed has ended
-        return CorruptRecords(f"record {index} of the batch, at byte {self._position} of its records: {what}", self._position)
+        return CorruptRecords(f"record {index} of the batch, at byte {position} of its records: {what}", position)
 
 
 def _are_headers(raw: bytes, position: int, limit: int) -> bool:
