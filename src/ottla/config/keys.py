@@ -29,7 +29,7 @@ class UpdateMode(Enum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigKey:
-    """One setting. `valid_values` is the rule in Kafka's notation, for people; `rule` is the one that is applied."""
+    """One setting. `rule` is what a parsed value must keep, beyond its type."""
 
     name: str
     type: ConfigType
