@@ -42,20 +42,13 @@ def test_server_takes_records_and_leaves_a_log_that_the_dump_tool_reads(apache_k
     assert dump.file(".timeindex").time_entries
 
 
-def test_killed_server_leaves_no_process_and_no_clean_shutdown_mark(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_a_failure_inside_the_block_kills_the_server_and_shows_its_log(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     server = apache_kafka.start_server(data_dir=tmp_path / "data")
-    pid = server.pid
-    server.kill()
-    assert not process_exists(pid)
-    assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
-
-
-def test_a_failure_inside_the_block_ends_the_server_and_shows_its_log(apache_kafka: ApacheKafka) -> None:
-    server = apache_kafka.start_server()
     pid = server.pid
     with pytest.raises(ZeroDivisionError) as caught, server:
         raise ZeroDivisionError
     assert not process_exists(pid)
+    assert not (tmp_path / "data" / ".kafka_cleanshutdown").exists()
     assert "Kafka Server started" in "\n".join(caught.value.__notes__)
 
 

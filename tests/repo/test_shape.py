@@ -74,6 +74,14 @@ def test_readme_tells_how_to_see_it_work() -> None:
     assert readme.count("<!-- bench:begin -->") == readme.count("<!-- bench:end -->") == 1
 
 
+def test_examples_in_the_readme_work() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    examples = re.findall(r"```python\n(.*?)```", readme, flags=re.DOTALL)
+    assert examples
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {})
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
     broken = [
