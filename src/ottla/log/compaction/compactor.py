@@ -178,6 +178,8 @@ class Compactor:
             if not work.helper.done():
                 work.helper.cancel()
                 await asyncio.wait([work.helper])
+            if not work.helper.cancelled():
+                work.helper.exception()  # seen: if a swap failed first, that is what is raised
         return CompactionStats(**result)
 
     async def _swap(self, work: _Pass, group: CleanedGroup) -> None:

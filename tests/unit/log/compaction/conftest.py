@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Coroutine
+from dataclasses import replace
 from random import Random
 from typing import Any
 
@@ -46,9 +47,12 @@ class Bench:
         self.compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock), self.settings)
 
     def put(self, *pairs: tuple[bytes | None, bytes | None], **how: Any) -> None:
-        """Append one batch of keys and values."""
+        """Append one batch of keys and values; those without a key, while the topic is not yet compacted."""
+        if any(key is None for key, _ in pairs):
+            self.log.config = replace(self.config, cleanup_policy=("delete",))
         records = [Record(index, self.clock.now_ms(), key, value) for index, (key, value) in enumerate(pairs)]
         self.log.append_as_leader(build_batch(records, **how), 0)
+        self.log.config = self.config
         self.log.update_high_watermark(self.log.log_end_offset)
 
     def roll(self) -> None:

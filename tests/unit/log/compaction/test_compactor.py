@@ -60,7 +60,7 @@ def test_a_tombstone_goes_once_its_horizon_has_passed(bench: Any) -> None:
     bench.roll()
     bench.put((b"d", b"1"))
     assert bench.compactor.choose([bench.log]) is None  # three batches of 70 bytes, one of them dirty
-    bench.log.config = replace(bench.config, min_cleanable_dirty_ratio=0.0)
+    bench.config = bench.log.config = replace(bench.config, min_cleanable_dirty_ratio=0.0)
     bench.compact()
     assert (2, b"a", None) in pairs(bench.log)
     bench.clock.advance(1)
