@@ -37,7 +37,8 @@ async def flush(log: "PartitionLog", up_to_offset: int | None) -> int:
 
 
 async def _sync_all(log: "PartitionLog", target: int) -> None:
-    for segment in log.segments.between(log.recovery_point, target):
+    # From the segment before, if the recovery point is where one ends: rolling has completed its indexes since.
+    for segment in log.segments.between(max(0, log.recovery_point - 1), target):
         if segment not in log.segments:
             continue  # deleted while we waited
         await segment.sync()

@@ -272,6 +272,8 @@ class _Loader:
             after = unflushed[number + 1 :]
             if recovered.bytes_cut:
                 self._note_cut(segment, recovered.bytes_cut, recovered.reason)
+                # The next segment may begin right here, and flushes then begin with it: unsynced, the cut could be undone.
+                await segment.sync()
                 await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
                 break
             if after and self._has_lost_its_end(segment, recovered, after[0]):

@@ -63,10 +63,15 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
 
 
 def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
-    """Note the epoch of a batch if it is newer than all that are known."""
-    latest = epochs.latest
-    if view.leader_epoch >= 0 and (latest is None or view.leader_epoch > latest):
-        epochs.assign(view.leader_epoch, view.base_offset)
+    """Make the epochs say of a batch what it says itself.
+
+    The checkpoint may still have epochs from before a truncation, or from before a power loss took their records: where it
+    contradicts a batch, all it says from there on is dropped.
+    """
+    epoch, offset = view.leader_epoch, view.base_offset
+    if epoch >= 0 and epochs.epoch_for(offset) != epoch:
+        epochs.truncate_from_end(offset)
+        epochs.assign(epoch, offset)
 
 
 def _check_offsets(view: BatchView, next_offset: int, position: int) -> None:
