@@ -10,7 +10,6 @@ Positions are 32-bit, so one `Columns` holds less than 2 GiB of keys, of values 
 time if there are more. Header keys are the bytes as they were written, which Kafka does not promise to be valid UTF-8.
 """
 
-import sys
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -125,12 +124,12 @@ def batch_from_columns(
     parts = [columns.offsets, columns.timestamps, keys.bitmap, keys.positions, keys.data, values.bitmap, values.positions]
     parts += [values.data, columns.header_lists, header_keys.positions, header_keys.data, header_values.bitmap]
     parts += [header_values.positions, header_values.data]
-    reader = ColumnReader([memoryview(b"" if part is None else part).cast("B") for part in parts])
-    if not 0 <= first < len(columns.timestamps) // 8:
-        raise ValueError(f"columns of {columns.rows} rows have no row {first}")
-    base_timestamp = int.from_bytes(
-        memoryview(columns.timestamps).cast("B")[first * 8 : first * 8 + 8], sys.byteorder, signed=True
-    )
+    buffers = [memoryview(b"" if part is None else part).cast("B") for part in parts]
+    timestamps = buffers[1].cast("q")
+    if not 0 <= first < len(timestamps):
+        raise ValueError(f"columns of {len(timestamps)} rows have no row {first}")
+    base_timestamp = timestamps[first]
+    reader = ColumnReader(buffers)
     batch = bytearray(HEADER_SIZE + reader.size_of(first, count, base_timestamp))
     with memoryview(batch) as out:
         end, max_timestamp = reader.write(out, HEADER_SIZE, first, count, base_timestamp)

@@ -39,6 +39,12 @@ class ControlRecord(NamedTuple):
     version: int
     """Of the value's schema."""
     body: bytes
+    """The value without its version."""
+
+    @property
+    def value(self) -> bytes:
+        """The whole value. All schemas but that of the end of a transaction count the version as their first field."""
+        return control_value(self.version, self.body)
 
 
 class EndMarker(NamedTuple):

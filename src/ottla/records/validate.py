@@ -83,16 +83,15 @@ def validate_produced(
     """
     view = _only_batch(data, partition)
     codec = _check_header(view, config, partition, from_client, request_version)
-    target = _target_codec(view, codec, config)
+    target = codec if config.compression_type == "producer" else _target_codec(view, codec, config)
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
-    plain: bytes | memoryview | None = None
-    if codec is _NONE or target != codec or _records_matter(view, config, now_ms):
+    if codec is _NONE or target is not codec or _records_matter(view, config, now_ms):
         plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, decompressed_bytes_max)
-    if plain is not None and target != codec:
-        data = _recompressed(view, plain, target, config)
-        if len(data) > config.max_message_bytes:
-            raise _too_large(len(data), config, partition)
+        if target is not codec:
+            data = _recompressed(view, view.payload if plain is None else plain, target, config)
+            if len(data) > config.max_message_bytes:
+                raise _too_large(len(data), config, partition)
     if is_append_time:
         set_append_time(data, 0, now_ms)
         max_timestamp = now_ms
@@ -171,7 +170,7 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
 def _target_codec(view: BatchView, codec: Codec, config: LogConfig) -> Codec:
     """How the batch is to be stored. Control records stay as they are."""
     wanted = config.compression_type
-    if wanted == "producer" or (codec == Codec.NONE and view.attributes & CONTROL):
+    if codec is _NONE and view.attributes & CONTROL:
         return codec
     return Codec.NONE if wanted == "uncompressed" else Codec[wanted.upper()]
 
@@ -190,11 +189,16 @@ def _records_matter(view: BatchView, config: LogConfig, now_ms: int) -> bool:
 
 def _check_records(
     view: BatchView, codec: Codec, config: LogConfig, now_ms: int, partition: str, decompressed_bytes_max: int
-) -> tuple[bytes | memoryview, int]:
-    """Walk the records; returns (them uncompressed, their largest timestamp)."""
+) -> tuple[bytes | None, int]:
+    """Walk the records; returns (them, if they had to be decompressed; their largest timestamp)."""
+    plain: bytes | None = None
     try:
-        plain = view.payload if codec is _NONE else decompress(codec, view.payload, decompressed_bytes_max)
-        found = walk_records(plain, 0, len(plain), view.count, view.base_timestamp)
+        if codec is _NONE:
+            start = view.position + HEADER_SIZE
+            found = walk_records(view.buffer, start, view.position + view.size, view.count, view.base_timestamp)
+        else:
+            plain = decompress(codec, view.payload, decompressed_bytes_max)
+            found = walk_records(plain, 0, len(plain), view.count, view.base_timestamp)
     except CorruptRecords as damage:
         raise _invalid(f"a batch for {partition} cannot be read: {damage}") from None
     min_timestamp, max_timestamp, displaced, keyless = found[:4]
@@ -207,8 +211,8 @@ def _check_records(
         and max_timestamp - now_ms <= config.message_timestamp_after_max_ms
     )
     if (config.compact and keyless) or is_late_or_early or view.attributes & APPEND_TIME:
-        _refuse_records(view, bytes(plain), config, now_ms, partition)
-    return plain, max(max_timestamp, NO_TIMESTAMP)
+        _refuse_records(view, bytes(view.payload) if plain is None else plain, config, now_ms, partition)
+    return plain, max_timestamp if max_timestamp > NO_TIMESTAMP else NO_TIMESTAMP
 
 
 def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: int, partition: str) -> None:
