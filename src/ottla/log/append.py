@@ -5,6 +5,7 @@ write; only then do the log's end, the producers and the epochs move. A failed w
 """
 
 import logging
+from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.env import Buffer
@@ -18,13 +19,15 @@ from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
 from ottla.log.verification import VerificationState
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, BatchView
-from ottla.records.patch import set_base_offset_and_epoch
-from ottla.records.validate import validate_produced
+from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, validate_produced
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
 logger = logging.getLogger("ottla.log")
+
+_PLACE = Struct(">qii")
+"""The front of a batch: base offset, length, leader epoch. None of them is covered by its CRC."""
 
 
 class AppendInfo(NamedTuple):
@@ -59,12 +62,17 @@ def append_as_leader(
     log: "PartitionLog",
     data: bytearray | memoryview,
     leader_epoch: int,
-    origin: AppendOrigin,
-    transaction_version: int,
-    verified_by: VerificationState | None,
-    request_version: int,
+    origin: AppendOrigin = AppendOrigin.CLIENT,
+    *,
+    transaction_version: int = 0,
+    verified_by: VerificationState | None = None,
+    request_version: int = ZSTD_REQUEST_VERSION_MIN,
 ) -> AppendInfo:
-    """See `PartitionLog.append_as_leader`."""
+    """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
+
+    `KafkaError` with the code for the producer where it is refused; the log is then as it was. `transaction_version` is
+    that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's.
+    """
     if log.write_barrier is not None:
         raise log.write_barrier
     if origin is AppendOrigin.RAFT_LEADER:
@@ -101,10 +109,16 @@ def append_as_leader(
                 0,
             )
     try:
-        segment = _segment_for(log, len(data), max_timestamp, first_offset, last_offset, now_ms)
-        set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
+        segment = log.segments.active
+        if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
+            segment = _next_segment(log, len(data), first_offset, last_offset)
+        _PLACE.pack_into(data, 0, first_offset, view.batch_length, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
-        _appended(log, segment, last_offset + 1, producers)
+        log.log_end_offset = last_offset + 1
+        if producers is None:
+            log.producers.map_end_offset = last_offset + 1
+        else:
+            _apply(log, segment, last_offset + 1, producers)
     except OSError as error:
         raise log.fail(error) from error
     if leader_epoch >= 0:
@@ -113,32 +127,23 @@ def append_as_leader(
     return AppendInfo(first_offset, last_offset, append_time_ms, log.log_start_offset, False, flush_needed, len(data))
 
 
-def _segment_for(
-    log: "PartitionLog", size_bytes: int, max_timestamp: int, first_offset: int, last_offset: int, now_ms: int
-) -> Segment:
-    """The segment that takes `size_bytes` more; a new one if the active one is full or old."""
-    config = log.config
-    if size_bytes > config.segment_bytes:
+def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_offset: int) -> Segment:
+    """A new segment, since the active one is full or old; `KafkaError` if no segment can take so much."""
+    segment_bytes = log.config.segment_bytes
+    if size_bytes > segment_bytes:
         raise KafkaError(
             ErrorCode.RECORD_LIST_TOO_LARGE,
-            f"{size_bytes} bytes cannot be appended to {log.partition}: segment.bytes is {config.segment_bytes}. "
+            f"{size_bytes} bytes cannot be appended to {log.partition}: segment.bytes is {segment_bytes}. "
             "Send smaller batches or raise it",
         )
-    segment = log.segments.active
-    if segment.should_roll(config, size_bytes, max_timestamp, last_offset, now_ms):
-        # A follower's batches may begin after a gap. Segments follow each other without one wherever their indexes allow, so
-        # that recovery can tell when a power loss has taken the end of one.
-        reachable = last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
-        return roll(log, log.log_end_offset if reachable else first_offset)
-    return segment
+    # A follower's batches may begin after a gap. Segments follow each other without one wherever their indexes allow, so
+    # that recovery can tell when a power loss has taken the end of one.
+    reachable = last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
+    return roll(log, log.log_end_offset if reachable else first_offset)
 
 
-def _appended(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend | None) -> None:
-    """The bytes are in the file: move the log's end, then what depends on it."""
-    log.log_end_offset = end_offset
-    if producers is None:
-        log.producers.advance(end_offset)
-        return
+def _apply(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend) -> None:
+    """The bytes are in the file: let the producers move on."""
     for ended in log.producers.apply(producers, end_offset):
         if ended.aborted:
             segment.txn_index.append(
@@ -150,7 +155,7 @@ def _appended(log: "PartitionLog", segment: Segment, end_offset: int, producers:
 
 
 def append_as_follower(log: "PartitionLog", data: Buffer, leader_epoch: int) -> AppendInfo:
-    """See `PartitionLog.append_as_follower`."""
+    """Append batches as the leader of `leader_epoch` sent them, offsets and all. A torn last batch is left out."""
     if log.write_barrier is not None:
         raise log.write_barrier
     return _append_given(log, data, leader_epoch, AppendOrigin.REPLICATION)
@@ -186,9 +191,15 @@ def _append_views(log: "PartitionLog", data: Buffer, views: list[BatchView], ori
     max_timestamp = max(view.max_timestamp for view in views)
     first_offset, last_offset = views[0].base_offset, views[-1].last_offset
     try:
-        segment = _segment_for(log, len(data), max_timestamp, first_offset, last_offset, log.clock.now_ms())
+        segment = log.segments.active
+        if segment.should_roll(log.config, len(data), max_timestamp, last_offset, log.clock.now_ms()):
+            segment = _next_segment(log, len(data), first_offset, last_offset)
         segment.append_batches(data, views)
-        _appended(log, segment, last_offset + 1, producers)
+        log.log_end_offset = last_offset + 1
+        if producers is None:
+            log.producers.advance(last_offset + 1)
+        else:
+            _apply(log, segment, last_offset + 1, producers)
     except OSError as error:
         raise log.fail(error) from error
     for view in views:

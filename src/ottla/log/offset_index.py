@@ -52,7 +52,7 @@ class OffsetIndex(SparseIndex):
 
     def append(self, last_offset: int, position: int) -> None:
         """Note that the batch at `position` ends with `last_offset`, which must be more than all before it."""
-        self._append(last_offset - self.base_offset, position)
+        self.add(last_offset - self.base_offset, position)
 
     def lookup(self, offset: int) -> OffsetPosition:
         """The entry with the largest offset at or below `offset`; the beginning of the segment if there is none."""

@@ -23,15 +23,13 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from ottla.config.topic import LogConfig
-from ottla.env import Buffer, Clock, Disk
+from ottla.env import Clock, Disk
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log import append, deletion, flush, read, roll, truncate
-from ottla.log.append import AppendInfo
 from ottla.log.deletion import PendingDeletion
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
-from ottla.log.origin import AppendOrigin
 from ottla.log.producer_snapshot import ProducerSnapshots
 from ottla.log.producer_state import ProducerState
 from ottla.log.read import Isolation, ReadInfo
@@ -39,8 +37,6 @@ from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.time_lookup import TimedOffset
 from ottla.log.txn_index import AbortedTxn
-from ottla.log.verification import VerificationState
-from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
 
 DAY_MS = 86_400_000
 
@@ -183,26 +179,9 @@ class PartitionLog:
 
     # -- appending
 
-    def append_as_leader(
-        self,
-        data: bytearray | memoryview,
-        leader_epoch: int,
-        origin: AppendOrigin = AppendOrigin.CLIENT,
-        *,
-        transaction_version: int = 0,
-        verified_by: VerificationState | None = None,
-        request_version: int = ZSTD_REQUEST_VERSION_MIN,
-    ) -> AppendInfo:
-        """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
-
-        `KafkaError` with the code for the producer where it is refused; the log is then as it was. `transaction_version` is
-        that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's.
-        """
-        return append.append_as_leader(self, data, leader_epoch, origin, transaction_version, verified_by, request_version)
-
-    def append_as_follower(self, data: Buffer, leader_epoch: int) -> AppendInfo:
-        """Append batches as the leader of `leader_epoch` sent them, offsets and all. A torn last batch is left out."""
-        return append.append_as_follower(self, data, leader_epoch)
+    # The functions themselves, not calls to them: on the hot path a call more is 3 % (docs/decisions/0012-log-hot-path.md).
+    append_as_leader = append.append_as_leader
+    append_as_follower = append.append_as_follower
 
     def roll(self) -> Segment:
         """Begin a new segment at the log's end, unless the active one is empty."""

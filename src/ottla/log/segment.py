@@ -199,8 +199,9 @@ class Segment(SegmentFiles):
             self._max_timestamp = max_timestamp
             self._max_timestamp_offset = last_offset
         if self.bytes_since_index_entry > self.index_interval_bytes:
-            self.offset_index.append(last_offset, position)
-            self.time_index.append_if_larger(self._max_timestamp, self._max_timestamp_offset)
+            self.offset_index.add(last_offset - self.base_offset, position)
+            if self._max_timestamp > self.time_index.last_key:
+                self.time_index.add(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
             self.bytes_since_index_entry = size
         else:
             self.bytes_since_index_entry += size

@@ -10,11 +10,18 @@ from ottla.log.segment import Segment
 class Segments:
     """A sorted collection of segments."""
 
-    __slots__ = ("_bases", "_items")
+    __slots__ = ("_bases", "_items", "active")
 
     def __init__(self, segments: Iterable[Segment] = ()) -> None:
         self._items = sorted(segments, key=lambda segment: segment.base_offset)
         self._bases = [segment.base_offset for segment in self._items]
+        self.active: Segment
+        """The segment to which is appended: the last. Not there as long as there is none."""
+        self._set_active()
+
+    def _set_active(self) -> None:
+        if self._items:
+            self.active = self._items[-1]
 
     def __len__(self) -> int:
         return len(self._items)
@@ -25,13 +32,6 @@ class Segments:
     def __contains__(self, segment: object) -> bool:
         """Whether this very segment, not just one with its base offset, is in use."""
         return isinstance(segment, Segment) and self.at(segment.base_offset) is segment
-
-    @property
-    def active(self) -> Segment:
-        """The segment to which is appended."""
-        if not self._items:
-            raise BrokenInvariant("a partition log has no segment")
-        return self._items[-1]
 
     @property
     def first(self) -> Segment:
@@ -78,9 +78,11 @@ class Segments:
         index = bisect_left(self._bases, segment.base_offset)
         if index < len(self._bases) and self._bases[index] == segment.base_offset:
             replaced, self._items[index] = self._items[index], segment
+            self._set_active()
             return replaced
         self._bases.insert(index, segment.base_offset)
         self._items.insert(index, segment)
+        self._set_active()
         return None
 
     def remove(self, segment: Segment) -> None:
@@ -88,3 +90,4 @@ class Segments:
         if segment in self:
             index = bisect_left(self._bases, segment.base_offset)
             del self._bases[index], self._items[index]
+            self._set_active()

@@ -174,7 +174,8 @@ class SparseIndex:
         columns, start = self._page_of(number)
         return columns[0][number - start], columns[1][number - start]
 
-    def _append(self, key: int, value: int) -> None:
+    def add(self, key: int, value: int) -> None:
+        """Append an entry; neither number may be less than the last entry's. The index must be open."""
         tail = self._tail
         tail[0].append(key)
         tail[1].append(value)

@@ -54,7 +54,7 @@ class TimeIndex(SparseIndex):
     def append_if_larger(self, timestamp: int, offset: int) -> None:
         """Note the largest timestamp so far, unless it is noted already."""
         if timestamp > self.last_key:
-            self._append(timestamp, offset - self.base_offset)
+            self.add(timestamp, offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
         """The entry with the largest timestamp at or below `timestamp`; no timestamp at the base offset if there is none."""
