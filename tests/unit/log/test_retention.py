@@ -17,9 +17,14 @@ KEEP = dataclasses.replace(SMALL, retention_ms=-1, retention_bytes=-1)
 
 
 def log_with(batches: int = 40, **settings: object) -> LogOnDisk:
-    """A log of several segments, all of it below the high watermark. Batches have two records, record n the time T0 + 10 n."""
-    env = LogOnDisk(dataclasses.replace(KEEP, **settings))  # type: ignore[arg-type]  # settings are the dataclass's own
+    """A log of several segments, all of it below the high watermark. Batches have two records, record n the time T0 + 10 n.
+
+    The settings come into force once it is filled: its records have no keys, which a compacted log would not take.
+    """
+    env = LogOnDisk(KEEP)
     env.fill(batches)
+    env.config = dataclasses.replace(KEEP, **settings)  # type: ignore[arg-type]  # settings are the dataclass's own
+    env.log.config = env.config
     env.log.update_high_watermark(env.log.log_end_offset)
     return env
 
@@ -67,7 +72,7 @@ def test_old_files_with_young_records_stay_and_the_other_way_round() -> None:
 
 
 def test_a_segment_from_the_future_holds_what_follows() -> None:
-    env = LogOnDisk(dataclasses.replace(KEEP, retention_ms=1000))
+    env = LogOnDisk(dataclasses.replace(KEEP, retention_ms=1000, message_timestamp_after_max_ms=10**7))
     for timestamp in (T0, T0 + 10**7, T0):
         env.append(b"v", timestamp=timestamp)
         env.log.roll()
