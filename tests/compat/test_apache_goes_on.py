@@ -25,7 +25,8 @@ LATER_MS = 1_700_100_000_000
 
 async def write_more(topic: str, log: PartitionLog) -> None:
     """Go on where Apache stopped, in the last leader epoch that the log has seen."""
-    writer = LogWriter(log, ManualClock(LATER_MS), leader_epoch=log.latest_epoch or 0, large_value_bytes=1000)
+    log.clock = ManualClock(LATER_MS)  # records must not be far ahead of the broker's time
+    writer = LogWriter(log, log.clock, leader_epoch=log.latest_epoch or 0, large_value_bytes=1000)
     if topic == "deleted":
         await log.truncate_to(log.log_end_offset - 75)
     for number in range(40):
