@@ -73,7 +73,7 @@ class NodeStorage:
         assert log is not None
         for _ in range(batches):
             value = b"%d " % log.log_end_offset + b"x" * 60
-            log.append_as_leader(make_batch(value, value, timestamp=T0 + log.log_end_offset), 0)
+            log.append_as_leader(make_batch(value, value, key=b"key", timestamp=T0 + log.log_end_offset), 0)
         log.update_high_watermark(log.log_end_offset)
 
     def ends(self) -> dict[str, tuple[int, int, int]]:
