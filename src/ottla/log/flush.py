@@ -17,23 +17,24 @@ logger = logging.getLogger("ottla.log")
 
 
 async def flush(log: "PartitionLog", up_to_offset: int | None) -> int:
-    """See `PartitionLog.flush`. Flushes may overlap: each moves the recovery point only forward."""
-    log.check_usable()
-    target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
-    if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
-        log.flush_wanted_up_to = None
-    if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
+    """See `PartitionLog.flush`. Flushes of one log wait for each other: what one has begun, another must not take for done."""
+    async with log.flushing:
+        log.check_usable()
+        target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
+        if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
+            log.flush_wanted_up_to = None
+        if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
+            return log.recovery_point
+        truncations = log.truncations
+        try:
+            await _sync_all(log, target)
+        except OSError as error:
+            raise log.fail(error) from error
+        log.check_usable()
+        if truncations == log.truncations:
+            log.recovery_point = max(log.recovery_point, target)
+            log.last_flush_s = log.clock.monotonic_s()
         return log.recovery_point
-    truncations = log.truncations
-    try:
-        await _sync_all(log, target)
-    except OSError as error:
-        raise log.fail(error) from error
-    log.check_usable()
-    if truncations == log.truncations:
-        log.recovery_point = max(log.recovery_point, target)
-        log.last_flush_s = log.clock.monotonic_s()
-    return log.recovery_point
 
 
 async def _sync_all(log: "PartitionLog", target: int) -> None:
@@ -44,32 +45,39 @@ async def _sync_all(log: "PartitionLog", target: int) -> None:
         await segment.sync()
         if segment is not log.segments.active:
             segment.release_indexes()
-    offsets, log.snapshots_unsynced = log.snapshots_unsynced, []
-    for offset in offsets:
+    while log.snapshots_unsynced:
+        offset = log.snapshots_unsynced[0]
         if offset in log.snapshots.offsets:
             await log.snapshots.sync(offset)
+        log.snapshots_unsynced.remove(offset)
     if log.names_unsynced:
-        log.names_unsynced = False
-        await log.disk.sync_directory(log.folder)
+        log.names_unsynced = False  # a roll while we wait sets it again
+        try:
+            await log.disk.sync_directory(log.folder)
+        except BaseException:  # also when cancelled: nobody may take it for done
+            log.names_unsynced = True
+            raise
     await log.epochs.flush()
 
 
 async def close(log: "PartitionLog") -> None:
     """See `PartitionLog.close`. Once it has returned, everything a clean start needs is on the device."""
-    log.check_usable()
-    log.write_barrier = LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")
-    try:
-        log.segments.active.finish()
-        if log.snapshots.write(log.producers) is not None:
-            log.snapshots_unsynced.append(log.producers.map_end_offset)
-        await _sync_all(log, log.log_end_offset)
-        await log.segments.active.sync()
-        log.recovery_point = log.log_end_offset
-        for segment in log.segments:
-            segment.close()
-    except OSError as error:
-        raise log.fail(error) from error
-    log.failure = log.write_barrier
+    async with log.reshaping, log.flushing:
+        log.check_usable()
+        closed = log.write_barrier = LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")
+        try:
+            log.segments.active.finish()
+            if log.snapshots.write(log.producers) is not None:
+                log.snapshots_unsynced.append(log.producers.map_end_offset)
+            await _sync_all(log, log.log_end_offset)
+            await log.segments.active.sync()
+            log.check_usable()
+            log.recovery_point = log.log_end_offset
+            for segment in log.segments:
+                segment.close()
+        except OSError as error:
+            raise log.fail(error) from error
+        log.failure = closed
 
 
 class LogClosed(OttlaError):

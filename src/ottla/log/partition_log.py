@@ -82,6 +82,7 @@ class PartitionLog:
         "epochs",
         "failure",
         "flush_wanted_up_to",
+        "flushing",
         "folder",
         "high_watermark",
         "last_flush_s",
@@ -138,6 +139,8 @@ class PartitionLog:
         """Offsets that bound reads → (base offset of the segment, position in it), so that they are looked up once."""
         self.cut_place: tuple[int, int] | None = None
         """While the log is being truncated: where it ends although the file is still longer."""
+        self.flushing = asyncio.Lock()
+        """Held by the flush that is under way."""
         self.reshaping = asyncio.Lock()
         """Held by whoever takes segments away or puts others in their place: one at a time."""
         self.failure: OttlaError | None = None

@@ -1,5 +1,7 @@
 """Flushing: what a power loss leaves, what is asked of the owner, and failing devices."""
 
+import asyncio
+
 import pytest
 from tests.support.batches import make_batch
 from tests.support.logs import LogOnDisk, run
@@ -69,6 +71,44 @@ def test_an_idle_flush_costs_nothing() -> None:
     syncs = env.disk.counts["sync"]
     env.flush()
     assert env.disk.counts["sync"] == syncs
+
+
+def test_a_second_flush_does_not_vouch_for_what_the_first_has_only_begun() -> None:
+    for seed in range(30):
+        env = LogOnDisk()
+        env.disk.random.seed(seed)
+        env.fill(12)
+        run(hold_the_first_of_two_flushes(env))
+        if seed % 2:  # both were cancelled; the next one must do it all
+            env.flush()
+            assert env.recovery_point == 24
+        flushed = env.recovery_point
+        env.crash(power_loss=True)
+        assert env.log.log_end_offset >= flushed
+        assert env.offsets() == list(range(env.log.log_end_offset))
+
+
+async def hold_the_first_of_two_flushes(env: LogOnDisk) -> None:
+    """Stop the first flush before the names of the files are safe, give a second one all the time it wants, and crash."""
+    held: list[asyncio.Event] = []
+
+    async def pause() -> None:
+        if not env.log.names_unsynced and not held:
+            held.append(asyncio.Event())
+            await held[0].wait()
+        await asyncio.sleep(0)
+
+    env.disk.pause = pause
+    flushes = [asyncio.ensure_future(env.log.flush()), asyncio.ensure_future(env.log.flush())]
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert held, "the first flush never came to the names"
+    assert not flushes[0].done()
+    env.checkpoint()
+    env.disk.pause = None
+    for flush in flushes:
+        flush.cancel()
+    await asyncio.gather(*flushes, return_exceptions=True)
 
 
 def test_the_recovery_point_stays_when_a_sync_fails() -> None:
