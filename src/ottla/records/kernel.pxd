@@ -4,6 +4,9 @@ cimport cython
 cdef Py_ssize_t _RECORD_SIZE_MIN
 cdef Py_ssize_t _GROWTH_MIN
 cdef Py_ssize_t _SCRATCH_SIZE
+cdef Py_ssize_t _NAME_SIZE_MAX
+cdef Py_ssize_t _NAME_SLOT_MASK
+cdef list _NAMES
 cdef bint _COMPILED
 cdef bytes _NO_HEADERS
 cdef long long _INT32_MAX
@@ -91,6 +94,9 @@ cdef bint _are_headers(const unsigned char* raw, Py_ssize_t position, Py_ssize_t
 
 @cython.locals(
     raw="const unsigned char*", end=Py_ssize_t, position=Py_ssize_t, count=cython.longlong, size=cython.longlong,
-    headers=list, key=str, _=Py_ssize_t,
+    index=Py_ssize_t, key=str, value=bytes, first=tuple, second=tuple, more=list,
 )
 cdef tuple _decode_headers(bytes data)
+
+@cython.locals(slot=Py_ssize_t, known=tuple, kept=bytes, other="const unsigned char*", same=Py_ssize_t)
+cdef str _header_name(const unsigned char* raw, Py_ssize_t position, Py_ssize_t size)

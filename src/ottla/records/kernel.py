@@ -25,6 +25,9 @@ _RECORD_SIZE_MIN = 7
 
 _GROWTH_MIN = 4096
 _SCRATCH_SIZE = 64
+_NAME_SIZE_MAX = 64
+_NAME_SLOT_MASK = 0x7F
+_NAMES: list[tuple[bytes, str]] = [(b"", "")] * (_NAME_SLOT_MASK + 1)
 _NO_HEADERS = b"\x00"
 
 # Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
@@ -392,17 +395,53 @@ def _decode_headers(data: bytes) -> Headers:
     raw = data
     end = len(data)
     count, position = _read_varint(raw, 0, end)
-    headers: list[tuple[str, bytes | None]] = []
-    for _ in range(count):
+    first = second = None
+    more: list[tuple[str, bytes | None]] | None = None
+    for index in range(count):
         size, position = _read_varint(raw, position, end)
-        key = raw[position : position + size].decode("utf-8", "surrogateescape")
+        key = _header_name(raw, position, size)
         size, position = _read_varint(raw, position + size, end)
-        if size < 0:
-            headers.append((key, None))
-        else:
-            headers.append((key, raw[position : position + size]))
+        value = None
+        if size >= 0:
+            value = raw[position : position + size]
             position += size
-    return tuple(headers)
+        if index == 0:
+            first = (key, value)
+        elif index == 1:
+            second = (key, value)
+        elif more is None:
+            more = [(key, value)]
+        else:
+            more.append((key, value))
+    # One or two headers are what records have; they need no list on their way into the tuple.
+    if first is None:
+        return ()
+    if second is None:
+        return (first,)
+    return (first, second) if more is None else (first, second, *more)
+
+
+def _header_name(raw: bytes, position: int, size: int) -> str:
+    """The key of a header as text.
+
+    The same few keys come with record after record. The compiled twin keeps one of them in each of a few slots, chosen by its
+    size and ends, and hands it out again instead of making it anew.
+    """
+    if not _COMPILED or size == 0 or size > _NAME_SIZE_MAX:
+        return raw[position : position + size].decode("utf-8", "surrogateescape")
+    slot = (size * 31 + raw[position] * 7 + raw[position + size - 1]) & _NAME_SLOT_MASK
+    known = _NAMES[slot]
+    kept = known[0]
+    if len(kept) == size:
+        other = kept
+        same = 0
+        while same < size and raw[position + same] == other[same]:
+            same += 1
+        if same == size:
+            return known[1]
+    name = raw[position : position + size].decode("utf-8", "surrogateescape")
+    _NAMES[slot] = (raw[position : position + size], name)
+    return name
 
 
 # A compiled function is no plain function: that is how the twins know which of them they are.

@@ -15,18 +15,20 @@ Buffer = bytes | bytearray | memoryview
 
 _TOO_SMALL = "failed to write whole buffer"
 _GUESS_MIN = 4096
-_GUESS_FACTOR_MAX = 16
 _GROWTH = 4
+_HINT_MIN = 256 * 1024
+_HINT_FACTOR = 16
+"""A hint is believed as far as costs little if it lies: this much, or so many times the compressed size."""
 
 
 def decompress_bounded(
-    name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_limit: int | None = None
+    name: str, into: Callable[[Buffer, bytearray], int], data: Buffer, size_bytes_max: int, size_bytes_hint: int | None = None
 ) -> bytes:
-    """What `into` makes of `data`. `size_bytes_limit` is more than can come out, as far as the stream's headers are true."""
+    """What `into` makes of `data`. `size_bytes_hint` is what the stream says of itself: enough room for it, if that is true."""
     compressed_size = len(data)
     capacity = max(_GUESS_MIN, compressed_size * _GROWTH)
-    if size_bytes_limit is not None:
-        capacity = min(size_bytes_limit, compressed_size * _GUESS_FACTOR_MAX)
+    if size_bytes_hint is not None:
+        capacity = min(size_bytes_hint, max(_HINT_MIN, compressed_size * _HINT_FACTOR))
     capacity = max(1, min(capacity, size_bytes_max))
     while True:
         out = bytearray(capacity)

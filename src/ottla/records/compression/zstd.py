@@ -1,4 +1,10 @@
-"""zstd: one or more frames. Levels -131072 to 22, as in `compression.zstd.level`; the default is 3."""
+"""zstd: one or more frames. Levels -131072 to 22, as in `compression.zstd.level`; the default is 3.
+
+    magic 28 b5 2f fd | descriptor | [window, 1 byte] | [dictionary id] | [content size] | blocks...
+
+A frame may say how much it holds. Most clients write that, Java's does not; it is taken as a hint for how large a buffer to
+begin with, and no more.
+"""
 
 import cramjam
 
@@ -13,4 +19,18 @@ def compress(data: Buffer, level: int | None) -> bytes:
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:
-    return decompress_bounded("zstd", cramjam.zstd.decompress_into, data, size_bytes_max)
+    return decompress_bounded("zstd", cramjam.zstd.decompress_into, data, size_bytes_max, _content_size(data))
+
+
+def _content_size(data: Buffer) -> int | None:
+    """How many bytes the first frame says it holds; None where it does not say."""
+    if len(data) < 5:
+        return None
+    descriptor = data[4]
+    is_single = descriptor & 0x20
+    size = (1 if is_single else 0, 2, 4, 8)[descriptor >> 6]
+    start = 5 + (0 if is_single else 1) + (0, 1, 2, 4)[descriptor & 0x03]
+    if size == 0 or len(data) < start + size:
+        return None
+    content = int.from_bytes(data[start : start + size], "little")
+    return content + 256 if size == 2 else content
