@@ -23,6 +23,9 @@ from ottla.records.batch import BatchView
 
 logger = logging.getLogger("ottla.log")
 
+CUT_CHECK_BYTES = 1 << 20
+"""How far behind its last entry a time index is held to the records when a segment is opened."""
+
 
 class SegmentOverflow(OttlaError):
     """A segment written by an old Kafka spans more offsets than an index can name. Loading splits it."""
@@ -113,11 +116,15 @@ class Segment(SegmentFiles):
         return self._max_timestamp
 
     def _load_max_timestamp(self) -> TimestampOffset:
-        """The last entry of the time index, if that is the whole story; else the index was cut, and is built anew."""
+        """The last entry of the time index, if that is the whole story; else the index was cut, and is built anew.
+
+        Looks at no more than `CUT_CHECK_BYTES` after the entry: where one record is ahead of its time, all that follow it would
+        have to be read otherwise, in every segment and on the loop.
+        """
         was_open = self.time_index.is_open
         try:
             entry = self.time_index.last_entry
-            largest = self._scan_largest_timestamp()
+            largest = self._scan_largest_timestamp(CUT_CHECK_BYTES)
             if largest != entry:
                 raise CorruptIndex(self.time_index.path, 0, f"it ends with {entry.timestamp}, not {largest.timestamp}", "")
         except CorruptFile as error:
@@ -293,11 +300,14 @@ class Segment(SegmentFiles):
         self._max_timestamp, self._max_timestamp_offset = self._scan_largest_timestamp()
         return size_before - self.file.size
 
-    def _scan_largest_timestamp(self) -> TimestampOffset:
+    def _scan_largest_timestamp(self, bytes_max: int | None = None) -> TimestampOffset:
         """The last time index entry, or a larger timestamp of a batch after it."""
         largest, offset = self.time_index.last_entry
         place = self.find(offset)
-        for _, view in headers(self.file, place.position if place else 0, self.file.size):
+        start = place.position if place else 0
+        for position, view in headers(self.file, start, self.file.size):
+            if bytes_max is not None and position - start > bytes_max:
+                break
             if view.max_timestamp > largest:
                 largest, offset = view.max_timestamp, view.last_offset
         return TimestampOffset(largest, offset)
