@@ -9,10 +9,12 @@ batch that compaction emptied has no records, no codec and baseTimestamp -1.
 """
 
 from collections.abc import Sequence
+from struct import error
 
 from ottla.records import patch
 from ottla.records.batch import (
     APPEND_TIME,
+    CODEC_MASK,
     CONTROL,
     DELETE_HORIZON,
     HEADER,
@@ -120,23 +122,19 @@ def seal(
     """Cut `batch` to its records, compress them as the attributes say, and write the header in front."""
     base_offset, leader_epoch, attributes, last_offset_delta, base_timestamp, max_timestamp = place
     del batch[end:]
-    codec = attributes & 0x07
+    codec = attributes & CODEC_MASK
     if codec:
         with memoryview(batch) as whole, whole[HEADER_SIZE:] as records:
             payload = compress(Codec(codec), records, level)
         batch[HEADER_SIZE:] = payload
-    HEADER.pack_into(
-        batch,
-        0,
-        base_offset,
-        len(batch) - LOG_OVERHEAD,
-        leader_epoch,
-        MAGIC,
-        0,
-        attributes,
-        last_offset_delta,
-        base_timestamp,
-        max_timestamp,
-        *producer,
-    )
+    length = len(batch) - LOG_OVERHEAD
+    times = (base_timestamp, max_timestamp)
+    try:
+        HEADER.pack_into(
+            batch, 0, base_offset, length, leader_epoch, MAGIC, 0, attributes, last_offset_delta, *times, *producer
+        )
+    except error as problem:
+        raise ValueError(
+            f"a batch of {len(batch)} bytes at offset {base_offset} has a field too large for it: {problem}"
+        ) from None
     patch.set_crc(batch, 0, len(batch))

@@ -113,3 +113,9 @@ def test_levels_are_handed_on() -> None:
     made = [Record(index, 0, b"k", b"some words, some words %d" % (index % 7)) for index in range(400)]
     sizes = [len(build_batch(made, codec=Codec.GZIP, level=level)) for level in (1, 9)]
     assert sizes[0] > sizes[1]
+
+
+@pytest.mark.parametrize("field", [{"producer_id": 2**63}, {"producer_epoch": 2**15}, {"leader_epoch": 2**31}])
+def test_fields_that_do_not_fit_are_refused(field: dict[str, int]) -> None:
+    with pytest.raises(ValueError, match="too large"):
+        build_batch([Record(0, 0, None, None)], **field)  # type: ignore[arg-type]

@@ -6,6 +6,7 @@ is imported with the first use, not at start-up.
 """
 
 from enum import IntEnum
+from functools import cache
 from importlib import import_module
 from typing import Protocol, cast
 
@@ -34,6 +35,7 @@ class _Implementation(Protocol):
     def decompress(self, data: Buffer, size_bytes_max: int) -> bytes: ...
 
 
+@cache
 def _implementation(codec: Codec) -> _Implementation:
     return cast(_Implementation, import_module(f"ottla.records.compression.{codec.title}"))
 
