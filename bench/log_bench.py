@@ -1,6 +1,6 @@
 """How fast a partition log takes and gives batches, beside the machine's own file limit in the same run.
 
-    python bench/log_bench.py [--batch-bytes 16384] [--slice-mb 4] [--rounds 60] [--folder DIR] [--json]
+    python bench/log_bench.py [--batch-bytes 16384] [--slice-mb 1] [--rounds 300] [--folder DIR] [--json]
 
 Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machines this runs on are
 shared, and only what was measured within the same moments may be compared. Files grow throughout, as logs do.
@@ -187,8 +187,8 @@ async def measure(folder: Path, batch_bytes: int, slice_mb: int, rounds: int) ->
 def main() -> int:
     parser = argparse.ArgumentParser(description="append and read of a partition log beside the machine's own limit")
     parser.add_argument("--batch-bytes", type=int, default=16384)
-    parser.add_argument("--slice-mb", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--slice-mb", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=300)
     parser.add_argument("--folder", type=Path, help="where to write; a temporary folder unless given")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
