@@ -272,14 +272,14 @@ class _Loader:
             after = unflushed[number + 1 :]
             if recovered.bytes_cut:
                 self._note_cut(segment, recovered.bytes_cut, recovered.reason)
-                # The next segment may begin right here, and flushes then begin with it: unsynced, the cut could be undone.
-                await segment.sync()
                 await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
                 break
             if after and self._has_lost_its_end(segment, recovered, after[0]):
                 lost = f"{end_offset} up to {after[0].base_offset - 1}"
                 await self._retire(after, f"the records before it, {lost}, are gone; a power loss can do that")
                 break
+        # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss.
+        await segment.file.sync()
         return end_offset
 
     def _has_lost_its_end(self, segment: Segment, recovered: Recovered, following: Segment) -> bool:

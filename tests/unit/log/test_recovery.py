@@ -51,3 +51,16 @@ def test_the_last_time_index_entry_is_synced_though_its_records_were_long_before
     world.append(b"next")
     world.flush()
     assert world.disk.names.find(f"{FOLDER}/{0:020d}.timeindex").is_synced
+
+
+def test_a_truncation_that_was_killed_is_not_undone_later() -> None:
+    """The start after the kill has told where the log ends; a power loss must not make it longer."""
+    world = LogOnDisk()
+    world.append(b"kept")
+    world.append(b"truncated")
+    world.flush()
+    log_file = world.disk.names.find(f"{FOLDER}/{0:020d}.log")
+    world.log.segments.active.truncate_to(1, now_ms=0)
+    world.crash()
+    assert world.log.log_end_offset == 1
+    assert log_file.is_synced
