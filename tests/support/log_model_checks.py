@@ -1,0 +1,219 @@
+"""Compares a partition log with its model. Every difference is an `AssertionError` that says what differs."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from functools import lru_cache
+
+from tests.support.log_model import Batch, LogModel, Producer, Producers, Sent, Transaction, parse_batch
+from tests.support.log_reading import consume, whole_batches
+
+from ottla.log.names import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from ottla.log.partition_log import PartitionLog
+from ottla.log.producer_entry import ProducerEntry
+from ottla.log.read import Isolation
+from ottla.log.scan import checked_batches, headers
+from ottla.log.segment import Segment
+from ottla.records.record import Record
+from ottla.sim.copy import copy_tree
+from ottla.sim.disk import MemoryDisk
+
+parse_cached = lru_cache(maxsize=4096)(parse_batch)
+
+
+def same(what: str, actual: object, expected: object) -> None:
+    assert actual == expected, f"{what}: the log has {actual!r}, the model {expected!r}"
+
+
+# -- the log's numbers
+
+
+def check_offsets(log: PartitionLog, model: LogModel, exact_lso: bool) -> None:
+    same("log start", log.log_start_offset, model.log_start)
+    same("log end", log.log_end_offset, model.log_end)
+    same("high watermark", log.high_watermark, model.high_watermark)
+    low, high = model.last_stable_bounds()
+    stable = log.last_stable_offset
+    if exact_lso:
+        same("last stable offset", stable, low)
+    assert low <= stable <= high, f"last stable offset {stable}, the model has {low} to {high}"
+    assert log.log_start_offset <= stable <= log.high_watermark <= log.log_end_offset
+    assert log.recovery_point <= log.log_end_offset
+
+
+def check_epochs(log: PartitionLog, model: LogModel) -> None:
+    same("leader epochs", log.epochs.entries, model.epochs)
+
+
+# -- records
+
+
+def read_back(log: PartitionLog, max_bytes: int = 3000) -> list[Batch]:
+    """Every batch from the log's start on, fetched as a replica would."""
+    offset = log.log_start_offset
+    found: list[Batch] = []
+    while True:
+        info = log.read(offset, max_bytes)
+        if info.records is None:
+            return found
+        batches = [parse_cached(bytes(view.data)) for view in whole_batches(info.records.read())]
+        assert batches, f"a read at {offset} gave no whole batch"
+        assert batches[0].last_offset >= offset, f"a read at {offset} begins with a batch that ends at {batches[0].last_offset}"
+        found += batches
+        offset = batches[-1].next_offset
+
+
+def read_files(log: PartitionLog) -> list[Batch]:
+    """Every batch in the log's files, also those before its start."""
+    return [
+        parse_cached(bytes(view.data)) for segment in log.segments for _, view in checked_batches(segment.file, 0, segment.size)
+    ]
+
+
+def check_batches(actual: list[Batch], expected: list[Batch]) -> None:
+    for have, want in zip(actual, expected, strict=False):
+        assert have == want, f"a batch differs:\n  the log has {have}\n  the model   {want}"
+    extra, missing = actual[len(expected) :], expected[len(actual) :]
+    assert not extra, f"the log has {len(extra)} batches too many, from {extra[0]}"
+    assert not missing, f"the log lacks {len(missing)} batches, from {missing[0]}"
+
+
+def check_some(actual: list[Batch], expected: list[Batch]) -> None:
+    """While compaction is under way: every batch read is one of those expected, perhaps without some of its records."""
+    known = {batch.base_offset: set(batch.records) for batch in expected}
+    for batch in actual:
+        assert known.get(batch.base_offset, set()) >= set(batch.records), f"{batch} was read, which is not in the log"
+
+
+def check_committed(log: PartitionLog, model: LogModel) -> None:
+    """What a consumer of committed records is given."""
+    actual = [record for _, record in consume(log, Isolation.COMMITTED)]
+    check_records(actual, model.committed(log.last_stable_offset))
+
+
+def check_records(actual: list[Record], expected: list[Record]) -> None:
+    for have, want in zip(actual, expected, strict=False):
+        assert have == want, f"a record differs:\n  the log gives {have}\n  the model     {want}"
+    same("offsets of committed records", [r.offset for r in actual], [r.offset for r in expected])
+
+
+def check_aborted(log: PartitionLog, model: LogModel, start: int, end: int) -> None:
+    """The aborted transactions in a range: exact where nothing was compacted or deleted, else those that matter."""
+    actual = {(txn.producer_id, txn.last_offset): txn for txn in log.aborted_transactions(start, end)}
+    expected = [txn for txn in model.transactions if txn.aborted and txn.last_offset >= start and txn.first_offset < end]
+    for txn in expected:
+        if any(_is_data_of(txn, batch) for batch in model.visible()):
+            found = actual.get((txn.producer_id, txn.last_offset))
+            assert found is not None, f"the aborted transaction {txn} is not found in [{start}, {end})"
+            if txn.first_offset >= model.log_start:
+                same("an aborted transaction's start", found.first_offset, txn.first_offset)
+    known = {(txn.producer_id, txn.last_offset): txn for txn in model.transactions if txn.aborted}
+    for key, found in actual.items():
+        assert key in known, f"{found} was never aborted"
+        first, stable = known[key].first_offset, known[key].stable_offset
+        if min(first, stable) >= model.log_start and first >= model.cleaned_up_to:
+            same("an aborted transaction", tuple(found), (*key[:1], first, key[1], stable))
+
+
+def _is_data_of(txn: Transaction, batch: Batch) -> bool:
+    return (
+        batch.transactional
+        and not batch.is_control
+        and bool(batch.records)
+        and batch.producer_id == txn.producer_id
+        and txn.first_offset <= batch.base_offset < txn.last_offset
+    )
+
+
+# -- producers
+
+
+def producer_of(entry: ProducerEntry) -> Producer:
+    sent = [Sent(batch.first_sequence, batch.last_sequence, batch.first_offset, batch.last_offset) for batch in entry.batches]
+    return Producer(entry.epoch, entry.coordinator_epoch, entry.last_timestamp_ms, entry.transaction_first_offset, sent)
+
+
+def producers_of(entries: Iterable[ProducerEntry]) -> Producers:
+    return {entry.producer_id: producer_of(entry) for entry in entries}
+
+
+def check_producers(log: PartitionLog, model: LogModel) -> None:
+    actual = producers_of(log.producers.producers.values())
+    for producer_id in sorted(actual.keys() | model.producers.keys()):
+        same(f"producer {producer_id}", actual.get(producer_id), model.producers.get(producer_id))
+    same("the producers' offset", log.producers.map_end_offset, max(log.log_end_offset, log.log_start_offset))
+
+
+def reload_difference(actual: Producers, wanted: Producers, model: LogModel) -> str:
+    """What is wrong with `actual` as what a start made of `wanted`: all batches it must find again, none that never were."""
+    differences = []
+    for producer_id in sorted(actual.keys() | wanted.keys()):
+        have, want = actual.get(producer_id), wanted.get(producer_id)
+        if have is None or want is None or replace(have, sent=[]) != replace(want, sent=[]):
+            differences.append(f"producer {producer_id} is {have}, should be {want}")
+            continue
+        sent, least = have.sent, since_zero(want.sent)
+        if least and sent[-len(least) :] != least:
+            differences.append(f"producer {producer_id} has sent {sent}, should at least have {least}")
+        ever = model.sent_by(producer_id, have.epoch)
+        if [each for each in ever if each in sent] != sent:
+            differences.append(f"producer {producer_id} has sent {sent}, which it never did")
+    return "; ".join(differences)
+
+
+def since_zero(sent: list[Sent]) -> list[Sent]:
+    """Without what lies before sequence 0: a start does not look further back, though sequences may have gone round."""
+    zeros = [index for index, each in enumerate(sent) if each.first_sequence == 0]
+    return sent[zeros[-1] :] if zeros else sent
+
+
+# -- indexes
+
+
+def check_indexes(log: PartitionLog) -> None:
+    """Every entry of every index is true of the log file."""
+    for segment in log.segments:
+        check_segment_indexes(segment)
+
+
+def check_segment_indexes(segment: Segment) -> None:
+    places = dict(headers(segment.file, 0, segment.size))
+    _ = segment.max_timestamp, segment.find(segment.base_offset)  # an index that a power loss has torn is built anew first
+    last_offsets = {view.last_offset: position for position, view in places.items()}
+    index = segment.offset_index
+    index.open()
+    before = (-1, -1)
+    for number in range(index.count):
+        relative, position = index.entry(number)
+        view = places.get(position)
+        assert view is not None, f"{index.path}: entry {number} points to {position}, where no batch begins"
+        assert view.last_offset == segment.base_offset + relative, f"{index.path}: entry {number} has the wrong offset"
+        assert before < (relative, position), f"{index.path}: entry {number} does not rise"
+        before = (relative, position)
+    times = segment.time_index
+    times.open()
+    before = (-1, -1)
+    for number in range(times.count):
+        timestamp, relative = times.entry(number)
+        position_of_entry = last_offsets.get(segment.base_offset + relative)
+        assert position_of_entry is not None, f"{times.path}: entry {number} names an offset at which no batch ends"
+        largest = max(view.max_timestamp for position, view in places.items() if position <= position_of_entry)
+        same(f"{times.path}: the timestamp of entry {number}", timestamp, largest)
+        rises = before[0] < timestamp and before[1] < relative
+        assert rises, f"{times.path}: entry {number} does not rise"
+        before = (timestamp, relative)
+    same(f"{segment}: largest timestamp", segment.max_timestamp, max((v.max_timestamp for v in places.values()), default=-1))
+
+
+def check_rebuilt(disk: MemoryDisk, folder: str, log: PartitionLog, sure_from: int) -> None:
+    """After a clean stop, indexes built anew from the records have the very bytes of those that were written."""
+    copy = MemoryDisk()
+    copy_tree(disk, folder, copy, folder)
+    for base_offset in log.segments.base_offsets:
+        if base_offset < sure_from:
+            continue
+        segment = Segment(copy, folder, base_offset, log.config, now_ms=0)
+        written = [copy.read_file(segment.path(suffix)) for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        segment.rebuild_indexes()
+        segment.close()
+        rebuilt = [copy.read_file(segment.path(suffix)) for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)]
+        same(f"the indexes of segment {base_offset}", written, rebuilt)
