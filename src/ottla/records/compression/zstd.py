@@ -2,13 +2,13 @@
 
     magic 28 b5 2f fd | descriptor | [window, 1 byte] | [dictionary id] | [content size] | blocks...
 
-A frame may say how much it holds. Most clients write that, Java's does not; it is taken as a hint for how large a buffer to
-begin with, and no more.
+A frame may say how much it holds. Most clients write that, Java's does not. It is taken as a hint for how large a buffer to
+begin with; a frame that says more than is allowed is refused unread, since what it says is too much or not true.
 """
 
 import cramjam
 
-from ottla.records.compression.bounded import Buffer, decompress_bounded, level_in
+from ottla.records.compression.bounded import Buffer, decompress_bounded, level_in, too_large
 
 LEVEL_DEFAULT = 3
 
@@ -19,7 +19,10 @@ def compress(data: Buffer, level: int | None) -> bytes:
 
 
 def decompress(data: Buffer, size_bytes_max: int) -> bytes:
-    return decompress_bounded("zstd", cramjam.zstd.decompress_into, data, size_bytes_max, _content_size(data))
+    content_size = _content_size(data)
+    if content_size is not None and content_size > size_bytes_max:
+        raise too_large("zstd", len(data), size_bytes_max)
+    return decompress_bounded("zstd", cramjam.zstd.decompress_into, data, size_bytes_max, content_size)
 
 
 def _content_size(data: Buffer) -> int | None:

@@ -152,6 +152,27 @@ class TestLz4:
             decompress(Codec.LZ4, framed, MEBIBYTE)
 
 
+class TestZstd:
+    def test_a_frame_that_says_it_is_too_large_is_not_read(self) -> None:
+        bomb = bytes(compress(Codec.ZSTD, bytes(64 * MEBIBYTE)))
+        tracemalloc.start()
+        try:
+            with pytest.raises(CorruptRecords, match="bomb"):
+                decompress(Codec.ZSTD, bomb, 32 * MEBIBYTE)
+            peak = tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+        assert peak < MEBIBYTE
+
+    def test_a_frame_that_lies_about_its_size_is_refused(self) -> None:
+        frame = bytearray(compress(Codec.ZSTD, b"some words " * 30))  # 330 bytes: two bytes of size, from 256
+        assert frame[4] >> 6 == 1
+        for lie in (0, 73, 75, 0xFFFF):
+            frame[5:7] = lie.to_bytes(2, "little")
+            with pytest.raises(CorruptRecords):
+                decompress(Codec.ZSTD, frame, MEBIBYTE)
+
+
 class TestSnappy:
     def test_a_raw_block_is_read(self) -> None:
         assert (
