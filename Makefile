@@ -8,7 +8,7 @@ KERNELS := $(wildcard src/ottla/records/kernel*.py src/ottla/records/kernel*.pxd
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint test-all bench clean generate
+.PHONY: help setup demo test lint test-all test-long-model test-long-rest bench clean generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -32,6 +32,18 @@ lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md
 
 test: lint  ## lint and the tests, under 15 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+
+# The long suites, in pieces of at most 20 minutes each.
+test-all: test test-long-model test-long-rest  ## make test, then the long suites
+
+test-long-model: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow tests/model
+
+test-long-rest: $(STAMP)
+	$(BIN)/python -m pytest -n $(WORKERS) -m slow --ignore=tests/model
+
+bench: $(STAMP)  ## the micro-benchmarks beside kafka-python and aiokafka; puts the figures into the README
+	$(BIN)/python -m bench.report
 
 generate: $(STAMP)  ## write the message classes anew from the schema table
 	$(BIN)/python tools/generate_messages.py
