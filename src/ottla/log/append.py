@@ -13,7 +13,7 @@ from ottla.errors import CorruptRecords, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_append import ProducerAppend
+from ottla.log.producer_append import InLine, ProducerAppend
 from ottla.log.roll import roll
 from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
@@ -90,14 +90,16 @@ def append_as_leader(
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
     producers: ProducerAppend | None = None
-    if view.producer_id >= 0:
+    line: InLine | None = None
+    set_time_ms = append_time_ms if append_time_ms >= 0 else None
+    if view.producer_id >= 0 and (line := log.producers.next_in_line(view, first_offset, set_time_ms)) is None:
         producers = log.producers.begin(
             origin,
             transaction_version=transaction_version,
             verify=log.options.verify_transactions,
             verified_by=verified_by,
         )
-        duplicate = producers.add(view, first_offset, append_time_ms if append_time_ms >= 0 else None)
+        duplicate = producers.add(view, first_offset, set_time_ms)
         if duplicate is not None:
             return AppendInfo(
                 duplicate.first_offset,
@@ -115,7 +117,9 @@ def append_as_leader(
         _PLACE.pack_into(data, 0, first_offset, view.batch_length, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
         log.log_end_offset = last_offset + 1
-        if producers is None:
+        if line is not None:
+            log.producers.apply_in_line(line, last_offset + 1)
+        elif producers is None:
             log.producers.map_end_offset = last_offset + 1
         else:
             _apply(log, segment, last_offset + 1, producers)

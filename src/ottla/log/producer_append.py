@@ -38,6 +38,37 @@ class CompletedTransaction(NamedTuple):
     aborted: bool
 
 
+InLine = tuple[ProducerEntry, BatchMetadata]
+"""A batch that simply goes on where its producer was: by far the most appends are this and nothing else."""
+
+
+def next_in_line(
+    known: dict[int, ProducerEntry],
+    verifications: dict[int, VerificationState],
+    batch: BatchView,
+    first_offset: int,
+    timestamp_ms: int | None,
+) -> InLine | None:
+    """The batch with its producer, if it is the next one in the same epoch and transaction: then every check is passed."""
+    producer_id = batch.producer_id
+    entry = known.get(producer_id)
+    if entry is None or entry.epoch != batch.producer_epoch or producer_id in verifications:
+        return None
+    if batch.attributes & (TRANSACTIONAL | CONTROL) != (0 if entry.transaction_first_offset is None else TRANSACTIONAL):
+        return None
+    batches = entry.batches
+    sequence = batch.base_sequence
+    if not batches or sequence != (batches[-1][1] + 1) & SEQUENCE_MAX:
+        return None
+    # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
+    for remembered in batches:
+        if remembered[0] == sequence:
+            return None
+    delta = batch.last_offset_delta
+    time_ms = batch.max_timestamp if timestamp_ms is None else timestamp_ms
+    return entry, BatchMetadata(sequence, (sequence + delta) & SEQUENCE_MAX, first_offset, first_offset + delta, time_ms)
+
+
 class ProducerAppend:
     """The producers' side of one append: checks batch after batch. Get one from `ProducerState.begin`."""
 
@@ -73,8 +104,8 @@ class ProducerAppend:
         self._transaction_version = transaction_version
         self._verify = verify
         self._verified_by = verified_by
-        self.in_line: tuple[ProducerEntry, BatchMetadata] | None = None
-        """A single batch that simply goes on where its producer was: by far the most appends are this and nothing else."""
+        self.in_line: InLine | None = None
+        """The one batch of this append so far, if it simply goes on where its producer was."""
         self.updated: dict[int, ProducerEntry] = {}
         """What the producers of this append will look like."""
         self.started: list[tuple[int, int]] = []
@@ -93,18 +124,15 @@ class ProducerAppend:
         producer_id = batch.producer_id
         if producer_id < 0:
             return None
-        known = self._known.get(producer_id)
-        if known is not None:
-            if self.in_line is None and not self.updated and self._goes_on(known, batch):
-                last_sequence = (batch.base_sequence + batch.last_offset_delta) & SEQUENCE_MAX
-                last_offset = first_offset + batch.last_offset_delta
-                time_ms = batch.max_timestamp if timestamp_ms is None else timestamp_ms
-                self.in_line = known, BatchMetadata(batch.base_sequence, last_sequence, first_offset, last_offset, time_ms)
+        if self.in_line is None and not self.updated:
+            self.in_line = next_in_line(self._known, self._verifications, batch, first_offset, timestamp_ms)
+            if self.in_line is not None:
                 return None
-            if self._origin is AppendOrigin.CLIENT:
-                duplicate = known.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
-                if duplicate is not None:
-                    return duplicate
+        known = self._known.get(producer_id)
+        if known is not None and self._origin is AppendOrigin.CLIENT:
+            duplicate = known.find_duplicate(batch.producer_epoch, batch.base_sequence, batch.last_sequence)
+            if duplicate is not None:
+                return duplicate
         if self.in_line is not None:
             self._leave_line(*self.in_line)
         if batch.is_transactional:
@@ -136,22 +164,6 @@ class ProducerAppend:
                 record.timestamp if timestamp_ms is None else timestamp_ms,
             )
         return None
-
-    def _goes_on(self, known: ProducerEntry, batch: BatchView) -> bool:
-        """Whether a batch is the next of its producer, in the same epoch and transaction: then every check is passed."""
-        if known.epoch != batch.producer_epoch or not known.batches or known.producer_id in self._verifications:
-            return False
-        kind = batch.attributes & (TRANSACTIONAL | CONTROL)
-        if kind != (0 if known.transaction_first_offset is None else TRANSACTIONAL):
-            return False
-        sequence = batch.base_sequence
-        if sequence != (known.batches[-1].last_sequence + 1) & SEQUENCE_MAX:
-            return False
-        # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
-        for remembered in known.batches:  # noqa: SIM110 - a generator costs more, and every idempotent batch comes by here
-            if remembered[0] == sequence:
-                return False
-        return True
 
     def _leave_line(self, known: ProducerEntry, batch: BatchMetadata) -> None:
         """More batches follow: the first one is checked against them like any other."""
