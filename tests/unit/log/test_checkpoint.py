@@ -35,7 +35,7 @@ def test_epochs_round_trip(epochs: set[int], offsets: set[int]) -> None:
 
 @pytest.mark.parametrize("entries", [[(1, 0), (1, 5)], [(2, 0), (1, 5)], [(0, 5), (1, 5)], [(0, 5), (1, 4)]])
 def test_epochs_that_do_not_rise_are_damage(entries: list[tuple[int, int]]) -> None:
-    with pytest.raises(CorruptFile, match="line 4 says .* which does not follow on the line before"):
+    with pytest.raises(CorruptFile, match=r"line 4 says .* which does not follow on the line before"):
         parse_epochs("/f", format_epochs(entries))
 
 
