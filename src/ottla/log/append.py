@@ -153,6 +153,7 @@ def _apply(log: "PartitionLog", segment: Segment, end_offset: int, producers: Pr
             segment.txn_index.append(
                 AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)
             )
+            log.names_unsynced = True  # the first entry makes the file; without its name, aborted records would be committed
 
 
 # -- as follower

@@ -7,17 +7,24 @@ are, so a kill at any point leaves either the old segment or all of the parts.
 from ottla.config.topic import LogConfig
 from ottla.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
-from ottla.log.scan import headers
+from ottla.log.scan import damage, headers
 from ottla.log.segment import Segment
 
 COPY_CHUNK_BYTES = 1 << 20
 
 
 async def split_overflowed(segment: Segment, config: LogConfig, now_ms: int) -> None:
-    """Replace the files of `segment` by those of several. The segments are to be opened anew afterwards."""
+    """Replace the files of `segment` by those of several. The segments are to be opened anew afterwards.
+
+    `CorruptFile` if its offsets do not rise: then one of them is damaged, and it was not written so.
+    """
     parts: list[tuple[int, int]] = []
     """(base offset, first position)"""
+    next_offset = segment.base_offset
     for position, view in headers(segment.file, 0, segment.size):
+        if view.base_offset < next_offset:
+            raise damage(segment.file, position, f"offset {view.base_offset} comes where {next_offset} or more was due")
+        next_offset = view.next_offset
         if not parts:
             parts.append((segment.base_offset, position))
         if view.last_offset - parts[-1][0] > RELATIVE_OFFSET_MAX:

@@ -15,7 +15,7 @@ from ottla.env import Buffer, Disk, FileRange, OpenMode
 from ottla.errors import CorruptFile, OttlaError
 from ottla.log.names import LOG_SUFFIX
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
-from ottla.log.scan import BatchPlace, find_offset, headers
+from ottla.log.scan import BatchPlace, damage, find_offset, headers
 from ottla.log.segment_files import SegmentFiles
 from ottla.log.sparse_index import CorruptIndex
 from ottla.log.time_index import NO_TIMESTAMP, TimestampOffset
@@ -333,6 +333,8 @@ class Segment(SegmentFiles):
         """Count a batch that is in the file into the indexes; `SegmentOverflow` if they cannot name its offsets."""
         if view.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             raise SegmentOverflow(self)
+        if view.base_offset < self.base_offset:
+            raise damage(self.file, position, f"the batch begins at offset {view.base_offset}, before its segment does")
         self._index(position, view.size, view.last_offset, view.max_timestamp)
 
     def close(self) -> None:

@@ -6,7 +6,8 @@ believed only if the batch it points to has the largest timestamp it claims; els
 
 from typing import NamedTuple
 
-from ottla.log.scan import headers, whole_batch
+from ottla.errors import CorruptRecords
+from ottla.log.scan import damage, headers, whole_batch
 from ottla.log.segment import Segment
 from ottla.log.sparse_index import CorruptIndex
 from ottla.log.time_index import TimestampOffset
@@ -30,16 +31,21 @@ def find_by_time(segment: Segment, timestamp: int, start_offset: int) -> TimedOf
         return None
     for position, view in headers(segment.file, place.position, segment.size):
         if view.max_timestamp >= timestamp and view.last_offset >= start_offset:
-            found = _first_in_batch(whole_batch(segment.file, position, view.size), timestamp, start_offset)
+            found = _first_in_batch(segment, position, view.size, timestamp, start_offset)
             if found is not None:
                 return found
     return None
 
 
-def _first_in_batch(batch: BatchView, timestamp: int, start_offset: int) -> TimedOffset | None:
-    for record in read_records(batch):
-        if record.timestamp >= timestamp and record.offset >= start_offset:
-            return TimedOffset(record.timestamp, record.offset, batch.leader_epoch)
+def _first_in_batch(segment: Segment, position: int, size: int, timestamp: int, start_offset: int) -> TimedOffset | None:
+    batch = whole_batch(segment.file, position, size)
+    try:
+        batch.check()
+        for record in read_records(batch):
+            if record.timestamp >= timestamp and record.offset >= start_offset:
+                return TimedOffset(record.timestamp, record.offset, batch.leader_epoch)
+    except CorruptRecords as error:
+        raise damage(segment.file, position, str(error)) from None
     return None
 
 
@@ -77,5 +83,5 @@ def find_max_timestamp(segment: Segment) -> TimedOffset | None:
         return None
     for position, view in headers(segment.file, place.position, segment.size):
         if view.max_timestamp == largest:
-            return _first_in_batch(whole_batch(segment.file, position, view.size), largest, 0)
+            return _first_in_batch(segment, position, view.size, largest, 0)
     return None

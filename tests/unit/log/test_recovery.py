@@ -1,8 +1,14 @@
-"""Recovery beside what a power loss or a kill leaves around the records."""
+"""Recovery beside what a power loss, a kill or damage leaves around the records."""
 
+from copy import deepcopy
+from random import Random
+
+import pytest
 from tests.support.logs import FOLDER, LogOnDisk, run
 
+from ottla.errors import CorruptFile
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
+from ottla.sim.disk import MemoryDisk
 
 
 def test_epochs_of_lost_records_do_not_come_back() -> None:
@@ -64,3 +70,40 @@ def test_a_truncation_that_was_killed_is_not_undone_later() -> None:
     world.crash()
     assert world.log.log_end_offset == 1
     assert log_file.is_synced
+
+
+def test_the_name_of_a_new_transaction_index_survives_a_power_loss() -> None:
+    """Flushed, an aborted transaction stays aborted: its index was made after the other files of its segment."""
+    world = LogOnDisk()
+    world.append(b"to be aborted", producer=(8, 0, 0), transactional=True)
+    world.flush()
+    world.end_transaction(8, commit=False)
+    world.flush()
+    world.log.roll()
+    for _ in range(20):
+        copy = MemoryDisk(Random(_), world.clock)
+        copy.names = deepcopy(world.disk.names)
+        after = LogOnDisk()
+        after.disk, after.recovery_point = copy.crash(power_loss=True), world.recovery_point
+        after.load()
+        assert [txn.producer_id for txn in after.log.aborted_transactions(0, 2)] == [8]
+
+
+def test_damage_is_named_where_a_time_is_looked_up() -> None:
+    world = LogOnDisk()
+    world.append(b"one", b"two", timestamp=5)
+    world.append(b"three", timestamp=50)
+    world.disk.names.find(f"{FOLDER}/{0:020d}.log").data[75] ^= 1
+    with pytest.raises(CorruptFile, match=f"{0:020d}.log at byte 0"):
+        world.log.offset_for_time(5)
+
+
+def test_a_segment_whose_offsets_go_back_is_not_split() -> None:
+    """An offset that cannot be, and after it lower ones: the offset is damaged, and its CRC does not cover it."""
+    world = LogOnDisk()
+    for value in (b"one", b"two", b"three"):
+        world.append(value)
+    data = world.disk.names.find(f"{FOLDER}/{0:020d}.log").data
+    data[len(data) // 3] ^= 0x10
+    with pytest.raises(CorruptFile, match=f"{0:020d}.log at byte"):
+        world.crash()
