@@ -23,7 +23,7 @@ def random_config(random: Random) -> LogConfig:
         file_delete_delay_ms=random.choice((0, 1000, 60_000)),
         message_timestamp_type=random.choice(("CreateTime", "CreateTime", "LogAppendTime")),
         message_timestamp_after_max_ms=FOREVER,
-        cleanup_policy=random.choice((("delete",), ("compact",), ("compact", "delete"))),
+        cleanup_policy=random.choice((("delete",), ("compact",), ("compact",), ("compact", "delete"))),
         delete_retention_ms=random.choice((0, 10_000)),
         retention_ms=random.choice((-1, 20_000, 120_000)),
         retention_bytes=random.choice((-1, 3000)),

@@ -121,15 +121,30 @@ def append_transactional(world: LogWorld) -> None:
 
 def end_transaction(world: LogWorld) -> None:
     """A coordinator commits or aborts; now and then a stale one, or one that repeats itself."""
-    model, log, random = world.model, world.log, world.random
+    model, random = world.model, world.random
     open_ids = sorted(key for key, known in model.producers.items() if known.transaction_first is not None)
     producer_id = random.choice(open_ids) if open_ids and random.random() < 0.9 else 4 + random.randrange(4)
     known = model.producers.get(producer_id)
     version = random.choice((0, 1, 2))
     epoch = max(0, (0 if known is None else known.epoch) + random.choice((0, 0, 1, -1) if version < 2 else (1, 1, 0)))
     coordinator_epoch = max(0, (0 if known is None else known.coordinator_epoch) + random.choice((0, 0, 0, 1, -1)))
-    commits = random.random() < 0.5
-    data, batch = marker_batch(world, 0, -1, (producer_id, epoch), commits, coordinator_epoch)
+    append_marker(world, (producer_id, epoch), version, coordinator_epoch)
+
+
+def settle(world: LogWorld) -> None:
+    """Every transaction ends, and the replicas catch up: readers and compaction may go up to the end."""
+    for producer_id, known in sorted(world.model.producers.items()):
+        if known.transaction_first is not None:
+            append_marker(world, (producer_id, known.epoch), 0, max(0, known.coordinator_epoch))
+    world.log.increment_high_watermark(world.model.log_end)
+    world.model.high_watermark = world.model.log_end
+
+
+def append_marker(world: LogWorld, producer: tuple[int, int], version: int, coordinator_epoch: int) -> None:
+    """Append an end marker, and hold the answer against the model's verdict."""
+    model, log = world.model, world.log
+    commits = world.random.random() < 0.5
+    data, batch = marker_batch(world, 0, -1, producer, commits, coordinator_epoch)
     verdict, expected = model.marker_verdict(batch, version), as_appended(world, batch)
     segments_before = len(log.segments)
     world.intend(append=[] if verdict else [expected])

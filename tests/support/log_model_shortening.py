@@ -149,19 +149,49 @@ def compact(world: LogWorld) -> None:
 
 
 def check_thorough(world: LogWorld, before: list[Batch], after: list[Batch], first_dirty: int, end: int) -> None:
-    """Below `end` nothing is left that should have gone."""
-    model = world.model
+    """Below `end`, what is left is exactly what must be, and tombstones have their delete horizon."""
+    model, now_ms = world.model, world.clock.now_ms()
+    new_horizon_ms = now_ms + world.config.delete_retention_ms
     last: dict[bytes, int] = {}
     for batch in before:
         if not batch.is_control and not model.is_aborted(batch):
             last.update((r.key, r.offset) for r in batch.records if r.key is not None and first_dirty <= r.offset < end)
-    for batch in after:
-        if batch.is_control or batch.base_offset >= end or batch.base_offset < model.log_start:
+    left = {batch.base_offset: batch for batch in after}
+    for batch in before:
+        if batch.base_offset >= end or batch.base_offset < model.log_start:
             continue
-        assert not (model.is_aborted(batch) and batch.records), f"aborted records are still there: {batch}"
-        for record in batch.records:
-            if record.offset < end:
-                assert record.key is not None, f"a record without a key is still there: {record}"
-                assert last.get(record.key, -1) <= record.offset, f"{record} is still there, {last[record.key]} has its key"
-        if any(record.value is None for record in batch.records):
-            assert batch.delete_horizon_ms is not None, f"a tombstone has no delete horizon: {batch}"
+        now = left.get(batch.base_offset)
+        if batch.is_control:
+            check_marker(before, batch, now, now_ms, new_horizon_ms)
+            continue
+        is_over = batch.delete_horizon_ms is not None and batch.delete_horizon_ms <= now_ms
+        kept = [
+            record
+            for record in batch.records
+            if record.offset >= end or (record.key is not None and last.get(record.key, -1) <= record.offset)
+            if record.offset >= end or record.value is not None or not is_over
+        ]
+        if model.is_aborted(batch):
+            kept = []
+        checks.same(f"what compaction left of {batch}", [] if now is None else list(now.records), kept)
+        if any(record.value is None for record in kept):
+            assert now is not None
+            due = new_horizon_ms if batch.delete_horizon_ms is None else batch.delete_horizon_ms
+            checks.same(f"the delete horizon of {now}", now.delete_horizon_ms, due)
+
+
+def check_marker(before: list[Batch], marker: Batch, now: Batch | None, now_ms: int, new_horizon_ms: int) -> None:
+    """A marker stays as long as a batch of its transaction is there; after that, until its delete horizon."""
+    if not marker.records:
+        return
+    own = [b for b in before if b.producer_id == marker.producer_id and b.transactional and b.base_offset < marker.base_offset]
+    ends = [index for index, batch in enumerate(own) if batch.is_control and batch.records]
+    is_needed = bool([batch for batch in own[ends[-1] + 1 if ends else 0 :] if not batch.is_control])
+    horizon_ms = marker.delete_horizon_ms
+    if is_needed or horizon_ms is None or horizon_ms > now_ms:
+        assert now is not None, f"a marker is gone: {marker}"
+        checks.same("a marker", now.records, marker.records)
+        due = horizon_ms if horizon_ms is not None or is_needed else new_horizon_ms
+        checks.same(f"the delete horizon of {marker}", now.delete_horizon_ms, due)
+    else:
+        assert now is None or not now.records, f"a marker is still there, its delete horizon is over: {marker}"

@@ -249,8 +249,7 @@ class LogWorld:
         else:
             model.begin_anew(log.log_end_offset, log.log_start_offset)
         model.adopt(checks.producers_of(log.producers.producers.values()))
-        for offset in [offset for offset in model.known_states if offset < model.log_end]:
-            del model.known_states[offset]
+        self._learn_snapshots()
         model.high_watermark, model.epochs = log.high_watermark, log.epochs.entries
         self.epochs_sure_from = log.log_end_offset
 
@@ -352,7 +351,9 @@ class LogWorld:
             except CorruptFile:
                 continue
             known = model.producers_at(offset)
-            if not is_snapshot_of(found, known):
+            if model.dropped:
+                model.known_states[offset] = found
+            elif not is_snapshot_of(found, known):
                 starts = [model.log_start, *(base for base in self.log.segments.base_offsets if base <= model.log_start)]
                 could_be = [known, *(model.producers_in_log(start, offset) for start in starts)]
                 now_ms = self.clock.now_ms()
