@@ -59,7 +59,7 @@ def after_append(world: LogWorld, segments_before: int, flush_needed: bool) -> N
 
 
 def after_roll(world: LogWorld) -> None:
-    if world.has_gaps and world.log.flush_wanted_up_to is not None and not world.is_nested:
+    if world.flushes_rolls and world.log.flush_wanted_up_to is not None and not world.is_nested:
         flush_up_to(world, world.log.flush_wanted_up_to)
 
 

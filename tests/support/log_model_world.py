@@ -49,6 +49,7 @@ class Allowed:
     start_max: int
     compacting: bool = False
     starting_anew: bool = False
+    holes: bool = False
 
 
 class LogWorld:
@@ -66,9 +67,10 @@ class LogWorld:
         self.recovery_point = self.saved_start = self.saved_high_watermark = 0
         self.flushed = 0
         self.leader_epoch = 0
-        self.has_gaps = config.compact or random.random() < 0.5
-        """Whether offsets are missing, as in a log that is or was compacted. Recovery then cannot tell that a power loss took
-        batches off a segment's end, so the owner flushes what was rolled at once; elsewhere, whenever it likes."""
+        self.has_gaps = random.random() < 0.7
+        """Whether what a follower gets has gaps, as the log of a leader has that is or was compacted."""
+        self.flushes_rolls = random.random() < 0.6
+        """Whether the owner flushes at once what was rolled. If not, a power loss may leave holes in what was not flushed."""
         self.numbers = count()
         """Makes every value another one, so that a wrong record is seen to be one."""
         self.exact_lso = True
@@ -180,15 +182,16 @@ class LogWorld:
         """The process dies, or the machine does; then the next start."""
         if self.random.random() < 0.5:
             self.saved_high_watermark = self.model.high_watermark
-        if self.has_gaps and any(base_offset > self.flushed for base_offset in self._offsets_of_files(LOG_SUFFIX)):
-            power_loss = False  # it could leave a hole that recovery cannot tell from a gap
+        may_leave_holes = any(base_offset > self.flushed for base_offset in self._offsets_of_files(LOG_SUFFIX))
+        if may_leave_holes and allowed is not None and (allowed.compacting or allowed.starting_anew):
+            power_loss = False  # one thing at a time
         lost_before = self.disk.counts["lost"] + self.disk.counts["torn"] + self.disk.counts["prefix"]
         self.disk = self.disk.crash(power_loss)
         if allowed is None:
             allowed = Allowed(self.model.log_end, self.model.log_start)
         if power_loss:
             self.counts["power losses"] += 1
-            allowed = replace(allowed, end_min=min(allowed.end_min, self.flushed))
+            allowed = replace(allowed, end_min=min(allowed.end_min, self.flushed), holes=may_leave_holes)
             if self.disk.counts["lost"] + self.disk.counts["torn"] + self.disk.counts["prefix"] > lost_before:
                 self.counts["power losses with damage"] += 1
         else:
@@ -219,6 +222,9 @@ class LogWorld:
         model, log = self.model, self.log
         self._check_ends(report, clean, allowed)
         memory_start, model.log_start = model.log_start, log.log_start_offset
+        if allowed.holes and self._has_hole(allowed):
+            self._start_over()
+            return
         self._check_records(allowed)
         if log.log_end_offset < model.log_end:
             self.counts["loads that lost records"] += 1
@@ -236,6 +242,29 @@ class LogWorld:
         self.saved_start, self.recovery_point = log.log_start_offset, log.recovery_point
         self.set_high_watermark(min(max(self.saved_high_watermark, model.log_start), model.log_end))
         self.exact_lso = False
+        self.check_everything()
+
+    def _has_hole(self, allowed: Allowed) -> bool:
+        """Whether the power took batches that were not flushed, and left others behind them, as it may in several segments."""
+        actual = checks.read_files(self.log)
+        end, first = self.log.log_end_offset, self.log.segments.first.base_offset
+        expected = [batch for batch in self.model.batches if first <= batch.base_offset and batch.last_offset < end]
+        kept = set(actual)
+        lost = [batch for batch in expected if batch not in kept]
+        checks.check_batches(actual, [batch for batch in expected if batch in kept])
+        assert all(batch.base_offset >= allowed.end_min for batch in lost), f"flushed batches are gone: {lost}"
+        checks.check_indexes(self.log)
+        return bool(lost)
+
+    def _start_over(self) -> None:
+        """Producers and transactions of a log with a hole cannot be told from the model: go on with an empty log."""
+        self.counts["power losses that left holes"] += 1
+        end = self.log.log_end_offset
+        self.run(self.log.truncate_fully_and_start_at(end))
+        self.run(self.compactor.truncated(self.log))
+        self.model.begin_anew(end, end)
+        self.saved_start = self.recovery_point = self.flushed = end
+        self.epochs_sure_from, self.indexes_sure_from = 0, end
         self.check_everything()
 
     def _take_over_rest(self) -> None:

@@ -141,7 +141,7 @@ def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_
             "Send smaller batches or raise it",
         )
     # A follower's batches may begin after a gap. Segments follow each other without one wherever their indexes allow, so
-    # that recovery can tell when a power loss has taken the end of one.
+    # that recovery can tell people of one that a power loss has made.
     reachable = last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
     return roll(log, log.log_end_offset if reachable else first_offset)
 

@@ -25,13 +25,12 @@ from ottla.log.names import (
     parse_folder_name,
     parse_segment_file_name,
 )
-from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.overflow import split_overflowed
 from ottla.log.partition_log import LogOptions, LogParts, PartitionLog
 from ottla.log.producer_loading import rebuild_producers
 from ottla.log.producer_snapshot import ProducerSnapshots
 from ottla.log.producer_state import ProducerState
-from ottla.log.recovery import Recovered, note_epoch, recover_segment
+from ottla.log.recovery import note_epoch, recover_segment
 from ottla.log.scan import checked_batches, headers
 from ottla.log.segment import Segment, SegmentOverflow
 from ottla.log.segments import Segments
@@ -274,24 +273,15 @@ class _Loader:
                 self._note_cut(segment, recovered.bytes_cut, recovered.reason)
                 await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
                 break
-            if after and self._has_lost_its_end(segment, recovered, after[0]):
-                lost = f"{end_offset} up to {after[0].base_offset - 1}"
-                await self._retire(after, f"the records before it, {lost}, are gone; a power loss can do that")
-                break
+            if after and end_offset < after[0].base_offset and not self.config.compact:
+                # Compaction under an earlier policy leaves this, and so may a power loss. What follows is whole: it stays.
+                self.note(
+                    f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, or a "
+                    "power loss took them before they were flushed"
+                )
         # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss.
         await segment.file.sync()
         return end_offset
-
-    def _has_lost_its_end(self, segment: Segment, recovered: Recovered, following: Segment) -> bool:
-        """Whether a power loss took whole batches off a segment's end, while the next segment reached the device.
-
-        A log that was never compacted has no gaps between its segments, so one here is a loss: a replica that kept what lies
-        behind it would never fetch what is missing. Gaps within the segment, or more offsets than a segment can have, show
-        that the log, or the leader's, was compacted at some time.
-        """
-        if self.config.compact or recovered.has_gaps or following.base_offset - segment.base_offset > RELATIVE_OFFSET_MAX + 1:
-            return False
-        return recovered.next_offset < following.base_offset
 
     def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:
         self.report.bytes_cut += bytes_cut

@@ -27,8 +27,6 @@ class Recovered(NamedTuple):
     bytes_cut: int
     reason: str
     """Why bytes were cut off; empty if none were."""
-    has_gaps: bool
-    """Whether offsets are missing between batches, as compaction leaves it."""
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEpochs) -> Recovered:
@@ -39,7 +37,7 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
     file = segment.file
     segment.begin_rebuild()
     segment.txn_index.reset()
-    valid, next_offset, reason, has_gaps = 0, segment.base_offset, "", False
+    valid, next_offset, reason = 0, segment.base_offset, ""
     try:
         for position, view in checked_batches(file, 0, file.size):
             _check_offsets(view, next_offset, position)
@@ -50,7 +48,6 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
                     )
             segment.index_batch(position, view)
             note_epoch(epochs, view)
-            has_gaps = has_gaps or view.base_offset > next_offset or view.count <= view.last_offset_delta
             valid, next_offset = position + view.size, view.next_offset
     except (CorruptRecords, KafkaError) as error:
         _refuse_old_format(segment, valid)
@@ -59,19 +56,23 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
     if cut:
         file.truncate(valid)
     segment.finish()
-    return Recovered(next_offset, cut, reason, has_gaps)
+    return Recovered(next_offset, cut, reason)
 
 
 def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
     """Make the epochs say of a batch what it says itself.
 
     The checkpoint may still have epochs from before a truncation, or from before a power loss took their records: where it
-    contradicts a batch, all it says from there on is dropped.
+    contradicts a batch, all it says from there on is dropped. It says nothing of batches before the log's start.
     """
     epoch, offset = view.leader_epoch, view.base_offset
-    if epoch >= 0 and epochs.epoch_for(offset) != epoch:
-        epochs.truncate_from_end(offset)
-        epochs.assign(epoch, offset)
+    known = epochs.epoch_for(offset)
+    if epoch < 0 or known == epoch:
+        return
+    if known is None and (earliest := epochs.earliest_entry) is not None and epoch <= earliest[0]:
+        return
+    epochs.truncate_from_end(offset)
+    epochs.assign(epoch, offset)
 
 
 def _check_offsets(view: BatchView, next_offset: int, position: int) -> None:

@@ -1,6 +1,7 @@
 """Flushing: what a power loss leaves, what is asked of the owner, and failing devices."""
 
 import asyncio
+import itertools
 
 import pytest
 from tests.support.batches import make_batch
@@ -23,12 +24,18 @@ def test_what_was_flushed_survives_a_power_loss() -> None:
         end = env.log.log_end_offset
         env.crash(power_loss=True)
         assert flushed <= env.log.log_end_offset <= end
-        assert env.offsets() == list(range(env.log.log_end_offset))
+        left = env.offsets()
+        assert left[:flushed] == list(range(flushed))
+        bases = [*env.log.segments.base_offsets, env.log.log_end_offset]
+        for base, following in itertools.pairwise(bases):
+            in_segment = [offset for offset in left if base <= offset < following]
+            assert in_segment == list(range(base, base + len(in_segment))), "not the first batches of the segment"
         assert (seed, 0) in env.log.epochs.entries
-        lost += end - env.log.log_end_offset
+        lost += end - len(left)
+        resumed = env.log.log_end_offset
         env.fill(3, epoch=seed + 2)
         env.reopen()
-        assert env.offsets() == list(range(env.log.log_end_offset))
+        assert env.offsets() == [*left, *range(resumed, env.log.log_end_offset)]
     assert lost, "no power loss ever took anything: the test shows nothing"
 
 
