@@ -45,6 +45,7 @@ MINIMA = {
     "cut short: flush": 2,
     "cut short: restart": 5,
     "disk failures": 5,
+    "power losses that left holes": 3,
     "clean restarts": 80,
     "full comparisons": 300,
 }

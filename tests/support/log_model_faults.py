@@ -28,9 +28,7 @@ def restart(world: LogWorld) -> None:
 
 
 def change_settings(world: LogWorld) -> None:
-    config = random_config(world.random)
-    world.has_gaps = world.has_gaps or config.compact
-    world.config = config
+    world.config = random_config(world.random)
     world.restart()
 
 

@@ -162,7 +162,7 @@ def check_thorough(world: LogWorld, before: list[Batch], after: list[Batch], fir
             continue
         now = left.get(batch.base_offset)
         if batch.is_control:
-            check_marker(before, batch, now, now_ms, new_horizon_ms)
+            check_marker(world, before, batch, now)
             continue
         is_over = batch.delete_horizon_ms is not None and batch.delete_horizon_ms <= now_ms
         kept = [
@@ -180,18 +180,23 @@ def check_thorough(world: LogWorld, before: list[Batch], after: list[Batch], fir
             checks.same(f"the delete horizon of {now}", now.delete_horizon_ms, due)
 
 
-def check_marker(before: list[Batch], marker: Batch, now: Batch | None, now_ms: int, new_horizon_ms: int) -> None:
+def check_marker(world: LogWorld, before: list[Batch], marker: Batch, now: Batch | None) -> None:
     """A marker stays as long as a batch of its transaction is there; after that, until its delete horizon."""
     if not marker.records:
         return
     own = [b for b in before if b.producer_id == marker.producer_id and b.transactional and b.base_offset < marker.base_offset]
     ends = [index for index, batch in enumerate(own) if batch.is_control and batch.records]
-    is_needed = bool([batch for batch in own[ends[-1] + 1 if ends else 0 :] if not batch.is_control])
+    data = [batch for batch in own[ends[-1] + 1 if ends else 0 :] if not batch.is_control]
+    ends_known = any(txn.last_offset == marker.base_offset for txn in world.model.transactions)
+    if data and (not ends_known or data[0].base_offset < world.model.log_start):
+        return  # a start may forget transactions that began before the log's start
+    is_needed = bool(data)
+    now_ms = world.clock.now_ms()
     horizon_ms = marker.delete_horizon_ms
     if is_needed or horizon_ms is None or horizon_ms > now_ms:
         assert now is not None, f"a marker is gone: {marker}"
         checks.same("a marker", now.records, marker.records)
-        due = horizon_ms if horizon_ms is not None or is_needed else new_horizon_ms
+        due = horizon_ms if horizon_ms is not None or is_needed else now_ms + world.config.delete_retention_ms
         checks.same(f"the delete horizon of {marker}", now.delete_horizon_ms, due)
     else:
         assert now is None or not now.records, f"a marker is still there, its delete horizon is over: {marker}"

@@ -29,6 +29,20 @@ def test_epochs_of_lost_records_do_not_come_back() -> None:
     assert world.log.epochs.entries == [(6, 0), (7, 1)]
 
 
+def test_batches_before_the_logs_start_do_not_change_the_epochs() -> None:
+    """The epoch that began at 3 is known from the checkpoint alone: compaction may have taken its first batch."""
+    world = LogOnDisk()
+    for epoch in (4, 4, 5, 6):
+        world.append(b"value", epoch=epoch)
+    world.log.update_high_watermark(4)
+    world.log.delete_records(1)
+    run(world.disk.replace_file(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}", b"0\n3\n4 1\n5 2\n6 3\n"))
+    world.checkpoint()
+    world.crash()
+    assert world.log.epochs.entries == [(4, 1), (5, 2), (6, 3)]
+    assert not world.log.epochs.is_dirty
+
+
 def test_a_torn_tail_that_was_cut_stays_cut() -> None:
     """The cut is on the device before anything follows it: the segment may never be synced again."""
     world = LogOnDisk()
