@@ -5,7 +5,7 @@ import re
 
 from ottla.cli.dump_log.indexes import dump_offset_index, dump_time_index, dump_txn_index
 from ottla.cli.dump_log.options import Options
-from ottla.cli.dump_log.rows import Rows, note
+from ottla.cli.dump_log.rows import Rows, note, problem
 from ottla.cli.dump_log.segments import dump_batches
 from ottla.cli.dump_log.state_files import (
     dump_json,
@@ -15,6 +15,7 @@ from ottla.cli.dump_log.state_files import (
     dump_properties,
 )
 from ottla.env import Disk, OpenMode
+from ottla.errors import CorruptFile
 from ottla.log.names import (
     CLEAN_SHUTDOWN,
     CLEANER_CHECKPOINT,
@@ -52,7 +53,14 @@ def is_known(path: str) -> bool:
 
 
 def dump_file(disk: Disk, path: str, options: Options) -> Rows:
-    """The rows of one file, whatever it is."""
+    """The rows of one file, whatever it is; what is wrong with it is one of them."""
+    try:
+        yield from _dump_file(disk, path, options)
+    except CorruptFile as damage:
+        yield problem(str(damage))
+
+
+def _dump_file(disk: Disk, path: str, options: Options) -> Rows:
     name = posixpath.basename(path)
     segment_file = parse_segment_file_name(name)
     if segment_file is not None:

@@ -1,22 +1,19 @@
-"""Rows of the small files: producer snapshots, checkpoints, and the files of names and values."""
+"""Rows of the small files: producer snapshots, checkpoints, and the files of names and values.
+
+Damage is raised as `CorruptFile`; `kinds.py` makes a row of it.
+"""
 
 import json
 
 from ottla.cli.dump_log.rows import Kind, Row, Rows, problem
 from ottla.env import Disk
-from ottla.errors import CorruptFile
 from ottla.log.checkpoint import parse_epochs, parse_offsets
 from ottla.log.producer_snapshot import decode_snapshot
 
 
 def dump_producer_snapshot(disk: Disk, path: str) -> Rows:
     """What the node knew of each producer at the snapshot's offset."""
-    try:
-        entries = decode_snapshot(path, disk.read_file(path))
-    except CorruptFile as damage:
-        yield problem(str(damage))
-        return
-    for entry in entries:
+    for entry in decode_snapshot(path, disk.read_file(path)):
         fields: dict[str, object] = {
             "producerId": entry.producer_id,
             "producerEpoch": entry.epoch,
@@ -37,23 +34,13 @@ def dump_producer_snapshot(disk: Disk, path: str) -> Rows:
 
 def dump_offset_checkpoint(disk: Disk, path: str) -> Rows:
     """One offset per partition."""
-    try:
-        offsets = parse_offsets(path, disk.read_file(path))
-    except CorruptFile as damage:
-        yield problem(str(damage))
-        return
-    for partition, offset in offsets.items():
+    for partition, offset in parse_offsets(path, disk.read_file(path)).items():
         yield Row(Kind.CHECKPOINT_ENTRY, {"topic": partition.topic, "partition": partition.partition, "offset": offset})
 
 
 def dump_leader_epochs(disk: Disk, path: str) -> Rows:
     """Where each leader epoch begins."""
-    try:
-        entries = parse_epochs(path, disk.read_file(path))
-    except CorruptFile as damage:
-        yield problem(str(damage))
-        return
-    for epoch, start_offset in entries:
+    for epoch, start_offset in parse_epochs(path, disk.read_file(path)):
         yield Row(Kind.LEADER_EPOCH, {"epoch": epoch, "startOffset": start_offset})
 
 
