@@ -242,7 +242,8 @@ class _Loader:
             self.segments,
             ProducerSnapshots(self.disk, self.folder),
             partition=str(self.partition),
-            log_start_offset=self.log_start_offset,
+            # A snapshot from before the first segment knows nothing of what was deleted after it; one at its base knows all.
+            log_start_offset=max(self.log_start_offset, self.segments.first.base_offset - 1),
             end_offset=offset,
             now_ms=self.clock.now_ms(),
             expiration_ms=self.options.producer_expiration_ms,

@@ -121,3 +121,21 @@ def test_a_segment_whose_offsets_go_back_is_not_split() -> None:
     data[len(data) // 3] ^= 0x10
     with pytest.raises(CorruptFile, match=f"{0:020d}.log at byte"):
         world.crash()
+
+
+def test_a_snapshot_from_before_deleted_segments_is_not_believed() -> None:
+    """Retention took the segment with sequence 1, a power loss the snapshot after it; the one before knows only sequence 0."""
+    world = LogOnDisk()
+    world.append(b"sequence 0", producer=(7, 0, 0))
+    world.crash()  # leaves a snapshot at offset 1
+    world.append(b"sequence 1", producer=(7, 0, 1))
+    world.log.roll()
+    world.append(b"another's")
+    world.log.update_high_watermark(3)
+    run(world.log.delete_segments([world.log.segments.first]))
+    run(world.disk.remove(f"{FOLDER}/{2:020d}.snapshot"))
+    assert world.disk.exists(f"{FOLDER}/{1:020d}.snapshot")
+    world.crash()
+    assert world.log.log_start_offset == 2
+    assert 7 not in world.log.producers.producers
+    assert world.append(b"sequence 2", producer=(7, 0, 2)) == 3
