@@ -10,8 +10,8 @@ from tests.support.log_model_world import Allowed, LogWorld
 
 from ottla.errors import LogDirectoryFailed, OttlaError
 
-STEPS_MAX = 14
-"""An operation is cut short after up to as many calls on the disk."""
+STEPS_MAX = (4, 14, 50)
+"""An operation is cut short after up to as many calls on the disk, one of these numbers by chance."""
 
 
 def kill(world: LogWorld) -> None:
@@ -57,7 +57,7 @@ def cut_short(world: LogWorld) -> None:
     operation = world.random.choice(OPERATIONS)
     power_loss = world.random.random() < 0.5
     disk = world.disk
-    disk.crash_before(world.random.randrange(STEPS_MAX))
+    disk.crash_before(world.random.randrange(world.random.choice(STEPS_MAX)))
     try:
         operation(world)
     except LogDirectoryFailed:

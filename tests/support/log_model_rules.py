@@ -280,7 +280,7 @@ def move_high_watermark(world: LogWorld) -> None:
 
 def advance_clock(world: LogWorld) -> None:
     world.clock.advance(world.random.choice((1, 100, 3_000, 20_000)))
-    if world.random.random() < 0.02:
+    if world.random.random() < 0.06:
         world.clock.advance(EXPIRATION_MS // 2)
 
 

@@ -129,6 +129,9 @@ def compact(world: LogWorld) -> None:
     candidate = candidate_of(log, world.compactor.checkpoint_of(log), world.clock.now_ms())
     if not world.config.compact or not candidate.cleanable_bytes:
         return
+    uncleanable = candidate.first_uncleanable_offset
+    assert uncleanable <= min(model.last_stable_bounds()[1], log.segments.active.base_offset), f"too far: {candidate}"
+    last_before = last_of_producers(world)
     world.intend(compacting=True)
     with world.interleaving():
         stats = world.run(world.compactor.compact(candidate))
@@ -137,15 +140,26 @@ def compact(world: LogWorld) -> None:
     before, after = list(model.batches), checks.read_files(log)
     check_compacted(before, after, model)
     checks.check_batches(
-        [batch for batch in after if batch.base_offset >= candidate.first_uncleanable_offset],
-        [batch for batch in before if batch.base_offset >= candidate.first_uncleanable_offset],
+        [batch for batch in after if batch.base_offset >= uncleanable],
+        [batch for batch in before if batch.base_offset >= uncleanable],
     )
     check_thorough(world, before, after, candidate.first_dirty_offset, stats.end_offset)
+    left = {batch.last_offset for batch in after}
+    for batch in before:
+        # The last batch of a producer holds its sequence, the last of what was cleaned says where that ends.
+        must_stay = batch.last_offset in last_before and batch.last_offset in last_of_producers(world)
+        if must_stay or batch.next_offset == uncleanable:
+            assert batch.last_offset in left, f"compaction took a batch that must stay, if empty: {batch}"
     model.batches = after
-    model.cleaned_up_to = max(model.cleaned_up_to, candidate.first_uncleanable_offset)
+    model.cleaned_up_to = max(model.cleaned_up_to, uncleanable)
     world.counts["compactions"] += 1
     if sum(len(batch.records) for batch in after) < sum(len(batch.records) for batch in before):
         world.counts["compactions that removed records"] += 1
+
+
+def last_of_producers(world: LogWorld) -> set[int]:
+    """The last offsets of the last batches of the producers that are known."""
+    return {known.sent[-1].last_offset for known in world.model.producers.values() if known.sent}
 
 
 def check_thorough(world: LogWorld, before: list[Batch], after: list[Batch], first_dirty: int, end: int) -> None:
