@@ -257,7 +257,10 @@ class Compactor:
     def _offsets_of(self, directory: str) -> dict[TopicPartition, int]:
         offsets = self._offsets.get(directory)
         if offsets is None:
-            offsets, damage = self._checkpoint_in(directory).read_or_forget()
+            try:
+                offsets, damage = self._checkpoint_in(directory).read_or_forget()
+            except OSError as error:
+                raise LogDirectoryFailed(directory, error) from error
             if damage is not None:
                 logger.warning("compaction begins anew in %s: %s", directory, damage)
             self._offsets[directory] = offsets

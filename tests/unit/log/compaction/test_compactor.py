@@ -404,3 +404,12 @@ def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
         bench.open()
         assert visible_state(bench.log) == expected
     assert len(outcomes) > 2
+
+
+def test_a_checkpoint_that_the_disk_cannot_read_fails_the_directory(bench: Any) -> None:
+    bench.put((b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    bench.run(bench.disk.replace_file("/data/cleaner-offset-checkpoint", b"0\n0\n"))
+    bench.disk.fail("open", "*/cleaner-offset-checkpoint", errno.EIO)
+    with pytest.raises(LogDirectoryFailed, match="/data"):
+        bench.run(bench.compactor.run_once({bench.log.partition: bench.log}))
