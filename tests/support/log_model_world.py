@@ -357,9 +357,9 @@ class LogWorld:
         wanted = {"the log's start": model.producers_in_log(model.log_start, model.log_end)}
         # Recovery writes snapshots of its own, at the ends of segments, and goes on from them.
         for offset in sorted({*snapshots, *log.segments.base_offsets, *self._offsets_of_files(SNAPSHOT_SUFFIX)}):
-            if model.log_start < offset <= model.log_end:
+            if model.log_start <= offset <= model.log_end:
                 wanted[f"a snapshot at {offset}"] = model.producers_from(offset, now_ms, EXPIRATION_MS)
-            else:
+            if offset <= model.log_start:
                 wanted[f"the segment at {offset}"] = model.producers_in_log(offset, model.log_end)
         differences = {start: checks.reload_difference(actual, each, model) for start, each in wanted.items()}
         if all(differences.values()):
