@@ -6,6 +6,7 @@ of ours.
 """
 
 import importlib
+import os
 import sys
 from collections.abc import Sequence
 
@@ -34,6 +35,16 @@ class LazyVerbs(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            result = super().invoke(ctx)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            # Whoever read our output (head, less) has seen enough, which is no failure. What is still buffered goes nowhere.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 0
+        return result
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(verb, VERBS[verb][2]) for verb in sorted(VERBS)])
@@ -56,10 +67,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
         mistake.show()
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        if isinstance(error, BrokenPipeError):
-            # Whoever read our output (head, less) has seen enough. Point stdout elsewhere so that exit does not flush to it.
-            sys.stdout = None
-            sys.exit(0)
         click.echo(f"ottla: {error}", err=True)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):

@@ -200,6 +200,21 @@ def test_mistakes_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Ignoring unknown file" in out
 
 
+def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
+    path = tmp_path / f"{NAME}.log"
+    path.write_bytes(b"".join(bytes(build_batch([Record(n, TIME, None, b"x")])) for n in range(5000)))
+    dump = subprocess.Popen(
+        [sys.executable, "-m", "ottla.cli.main", "dump-log", str(path)], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert dump.stdout is not None
+    dump.stdout.readline()
+    dump.stdout.close()
+    assert dump.stderr is not None
+    assert dump.stderr.read() == b""
+    dump.stderr.close()
+    assert dump.wait(timeout=60) == 0
+
+
 def test_the_terminal_table(folder: Path) -> None:
     console = Console(width=160, record=True, force_terminal=True)
     renderer = TableRenderer(console)

@@ -8,7 +8,7 @@ import click
 from ottla.cli.dump_log.decoders import DECODERS, find_decoder, record_decoder
 from ottla.cli.dump_log.internal_topics import decoder_for_topic_of, internal_decoder
 from ottla.cli.dump_log.kinds import dump_file, is_known
-from ottla.cli.dump_log.options import MAX_BYTES_DEFAULT, MAX_MESSAGE_SIZE_DEFAULT, Options, RecordDecoder
+from ottla.cli.dump_log.options import MAX_BYTES_DEFAULT, Options, RecordDecoder
 from ottla.cli.dump_log.render import JsonRenderer, PlainRenderer, Renderer
 from ottla.cli.dump_log.rows import Kind
 from ottla.env import Disk
@@ -45,7 +45,7 @@ Examples:
 @click.option(
     "--max-message-size",
     type=click.IntRange(1),
-    default=MAX_MESSAGE_SIZE_DEFAULT,
+    default=5 * 1024 * 1024,
     help="Accepted for Kafka's sake; batches of any size are read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
@@ -71,7 +71,6 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
             decoder=decoder,
             skip_record_metadata=bool(flags["skip_record_metadata"]),
             max_bytes=int(str(flags["max_bytes"])),
-            max_message_bytes=int(str(flags["max_message_size"])),
             index_sanity_check=bool(flags["index_sanity_check"]),
             verify_index_only=bool(flags["verify_index_only"]),
         )

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from ottla.records.record import Record
 
 MAX_BYTES_DEFAULT = 2**31 - 1
-MAX_MESSAGE_SIZE_DEFAULT = 5 * 1024 * 1024
 
 RecordDecoder = Callable[[Record], dict[str, object]]
 """From a record to what is shown of its content: `key` and `payload`, either of which may be missing."""
@@ -20,6 +19,5 @@ class Options:
     decoder: RecordDecoder | None = None
     skip_record_metadata: bool = False
     max_bytes: int = MAX_BYTES_DEFAULT
-    max_message_bytes: int = MAX_MESSAGE_SIZE_DEFAULT
     index_sanity_check: bool = False
     verify_index_only: bool = False
