@@ -1,6 +1,8 @@
 """The dump-log verb as its user sees it: folders, damage, JSON, the terminal table, mistakes."""
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
