@@ -168,6 +168,8 @@ class LogModel:
         self.transactions: list[Transaction] = []
         self.cleaned_up_to = 0
         """Compaction may have touched what lies below."""
+        self.cleaned_from = 0
+        """Where the log began when it was compacted: of what lies before, tombstones may have gone before the values did."""
         self.known_states: dict[int, Producers] = {}
         """Offset → the producers as they were then; what came before does not tell any more."""
 
@@ -246,7 +248,7 @@ class LogModel:
 
     def begin_anew(self, offset: int, log_start: int) -> None:
         self.batches, self.history, self.epochs, self.producers, self.transactions = [], [], [], {}, []
-        self.known_states = {}
+        self.known_states, self.cleaned_from = {}, 0
         self.log_start, self.log_end, self.high_watermark, self.cleaned_up_to = log_start, offset, offset, offset
 
     # -- what readers see

@@ -25,6 +25,8 @@ def lead(world: LogWorld, data: bytearray, batch: Batch) -> None:
     """Append as leader, and hold the answer against the model's verdict."""
     model, log = world.model, world.log
     verdict = model.verdict(batch)
+    if verdict is None and len(data) > world.config.segment_bytes:
+        verdict = ErrorCode.RECORD_LIST_TOO_LARGE
     expected = as_appended(world, batch)
     segments_before, size_before = len(log.segments), log.size_bytes
     world.intend(append=[] if verdict else [expected])

@@ -132,6 +132,7 @@ def compact(world: LogWorld) -> None:
     uncleanable = candidate.first_uncleanable_offset
     assert uncleanable <= min(model.last_stable_bounds()[1], log.segments.active.base_offset), f"too far: {candidate}"
     last_before = last_of_producers(world)
+    model.cleaned_from = max(model.cleaned_from, model.log_start)
     world.intend(compacting=True)
     with world.interleaving():
         stats = world.run(world.compactor.compact(candidate))

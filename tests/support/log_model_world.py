@@ -361,6 +361,8 @@ class LogWorld:
                 wanted[f"a snapshot at {offset}"] = model.producers_from(offset, now_ms, EXPIRATION_MS)
             if offset <= model.log_start:
                 wanted[f"the segment at {offset}"] = model.producers_in_log(offset, model.log_end)
+        # What recovery has put into such a snapshot expires when it is read again.
+        wanted |= {f"{start}, expired": self._without_expired(producers) for start, producers in wanted.items()}
         differences = {start: checks.reload_difference(actual, each, model) for start, each in wanted.items()}
         if all(differences.values()):
             start, difference = min(differences.items(), key=lambda item: len(item[1]))
@@ -460,7 +462,7 @@ def last_values(batches: list[Batch], model: LogModel) -> dict[bytes, tuple[int,
         if batch.is_control or model.is_aborted(batch):
             continue
         for record in batch.records:
-            if record.key is None or record.offset < model.log_start:
+            if record.key is None or record.offset < max(model.log_start, model.cleaned_from):
                 continue
             if record.value is None:
                 table.pop(record.key, None)
