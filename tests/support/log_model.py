@@ -158,8 +158,6 @@ class LogModel:
     def __init__(self) -> None:
         self.batches: list[Batch] = []
         self.history: list[Batch] = []
-        self.dropped: list[Batch] = []
-        """Of a log that was being started anew when it died: snapshots may still know of these."""
         self.log_start = 0
         self.log_end = 0
         self.high_watermark = 0
@@ -315,7 +313,7 @@ class LogModel:
         """All that a producer has sent in an epoch, in the order of offsets."""
         sent = {
             Sent(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset)
-            for batch in self.dropped + self.history
+            for batch in self.history
             if batch.producer_id == producer_id and batch.producer_epoch == epoch and not batch.is_control
         }
         return sorted(sent, key=lambda each: each.first_offset)

@@ -1,6 +1,6 @@
 """Compares a partition log with its model. Every difference is an `AssertionError` that says what differs."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -173,6 +173,52 @@ def since_zero(sent: list[Sent]) -> list[Sent]:
     """Without what lies before sequence 0: a start does not look further back, though sequences may have gone round."""
     zeros = [index for index, each in enumerate(sent) if each.first_sequence == 0]
     return sent[zeros[-1] :] if zeros else sent
+
+
+def is_snapshot_of(found: Mapping[int, Producer | None], known: Mapping[int, Producer | None]) -> bool:
+    """Whether a snapshot says what it can say of `known`: of every producer the last batch only."""
+    return found == {key: producer and replace(producer, sent=producer.sent[-1:]) for key, producer in known.items()}
+
+
+# -- compaction
+
+
+def check_compacted(before: list[Batch], after: list[Batch], model: LogModel) -> None:
+    """`after` may lack records of `before` that compaction may drop, and no others."""
+    old = {batch.base_offset: batch for batch in before}
+    for batch in after:
+        was = old.get(batch.base_offset)
+        assert was is not None, f"compaction made a batch that was not there: {batch}"
+        kept = set(batch.records)
+        assert [r for r in was.records if r in kept] == list(batch.records), f"compaction changed\n  {was} into\n  {batch}"
+        same_fields = replace(
+            batch, records=was.records, max_timestamp=was.max_timestamp, delete_horizon_ms=was.delete_horizon_ms,
+            commits=was.commits, coordinator_epoch=was.coordinator_epoch,
+        )  # fmt: skip
+        same("a compacted batch", same_fields, was)
+        if was.delete_horizon_ms is not None and batch.records:
+            same("a delete horizon", batch.delete_horizon_ms, was.delete_horizon_ms)
+    same("the last value of every key", last_values(after, model), last_values(before, model))
+    now = {batch.base_offset: batch for batch in after}
+    for batch in before:
+        if batch.is_control and batch.records and not (batch.base_offset in now and now[batch.base_offset].records):
+            assert batch.delete_horizon_ms is not None, f"a marker went without ever having had a delete horizon: {batch}"
+
+
+def last_values(batches: list[Batch], model: LogModel) -> dict[bytes, tuple[int, bytes]]:
+    """Key → (offset, value) of its last record that is not aborted, as a table would have it that a consumer keeps."""
+    table: dict[bytes, tuple[int, bytes]] = {}
+    for batch in batches:
+        if batch.is_control or model.is_aborted(batch):
+            continue
+        for record in batch.records:
+            if record.key is None or record.offset < max(model.log_start, model.cleaned_from):
+                continue
+            if record.value is None:
+                table.pop(record.key, None)
+            else:
+                table[record.key] = (record.offset, record.value)
+    return table
 
 
 # -- indexes

@@ -2,7 +2,7 @@
 
 from tests.support import log_model_checks as checks
 from tests.support.log_model import Batch
-from tests.support.log_model_world import LogWorld, check_compacted
+from tests.support.log_model_world import LogWorld
 
 from ottla.log.compaction.candidates import candidate_of
 from ottla.log.names import LOG_SUFFIX
@@ -139,7 +139,7 @@ def compact(world: LogWorld) -> None:
     world.done()
     assert stats is not None, f"compaction gave up: {world.compactor.uncleanable}"
     before, after = list(model.batches), checks.read_files(log)
-    check_compacted(before, after, model)
+    checks.check_compacted(before, after, model)
     checks.check_batches(
         [batch for batch in after if batch.base_offset >= uncleanable],
         [batch for batch in before if batch.base_offset >= uncleanable],

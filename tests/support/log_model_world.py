@@ -9,7 +9,7 @@ the model, which then takes over what was allowed to be lost.
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import count
@@ -17,7 +17,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from tests.support import log_model_checks as checks
-from tests.support.log_model import Batch, LogModel, Producer, Producers
+from tests.support.log_model import Batch, LogModel, Producers
 
 from ottla.config.topic import LogConfig
 from ottla.errors import CorruptFile
@@ -182,7 +182,8 @@ class LogWorld:
         """The process dies, or the machine does; then the next start."""
         if self.random.random() < 0.5:
             self.saved_high_watermark = self.model.high_watermark
-        may_leave_holes = any(base_offset > self.flushed for base_offset in self._offsets_of_files(LOG_SUFFIX))
+        # Also a segment that was just renamed counts: the rename may be undone.
+        may_leave_holes = any(base > self.flushed for base in self._offsets_of_files(LOG_SUFFIX, in_use=False))
         if may_leave_holes and allowed is not None and (allowed.compacting or allowed.starting_anew):
             power_loss = False  # one thing at a time
         lost_before = self.disk.counts["lost"] + self.disk.counts["torn"] + self.disk.counts["prefix"]
@@ -223,20 +224,21 @@ class LogWorld:
         self._check_ends(report, clean, allowed)
         memory_start, model.log_start = model.log_start, log.log_start_offset
         if allowed.holes and self._has_hole(allowed):
+            self.counts["power losses that left holes"] += 1
             self._start_over()
             return
         self._check_records(allowed)
+        if allowed.starting_anew:
+            self._start_over()
+            return
         if log.log_end_offset < model.log_end:
             self.counts["loads that lost records"] += 1
         model.high_watermark = log.high_watermark
-        if allowed.starting_anew:
-            self._take_over_rest()
-        else:
-            model.cut(log.log_end_offset)
-            model.log_start = log.log_start_offset
-            model.forget_below(log.segments.first.base_offset)
-            self._check_epochs(memory_start)
-            self._settle_producers(snapshots)
+        model.cut(log.log_end_offset)
+        model.log_start = log.log_start_offset
+        model.forget_below(log.segments.first.base_offset)
+        self._check_epochs(memory_start)
+        self._settle_producers(snapshots)
         self.flushed = min(self.flushed, model.log_end)
         self.indexes_sure_from = model.log_end
         self.saved_start, self.recovery_point = log.log_start_offset, log.recovery_point
@@ -257,8 +259,10 @@ class LogWorld:
         return bool(lost)
 
     def _start_over(self) -> None:
-        """Producers and transactions of a log with a hole cannot be told from the model: go on with an empty log."""
-        self.counts["power losses that left holes"] += 1
+        """What the producers of a log did cannot be told any more where records went missing: go on with an empty one.
+
+        So does the owner of a log that was being started anew when it died.
+        """
         end = self.log.log_end_offset
         self.run(self.log.truncate_fully_and_start_at(end))
         self.run(self.compactor.truncated(self.log))
@@ -266,21 +270,6 @@ class LogWorld:
         self.saved_start = self.recovery_point = self.flushed = end
         self.epochs_sure_from, self.indexes_sure_from = 0, end
         self.check_everything()
-
-    def _take_over_rest(self) -> None:
-        """All records were being dropped: what is left of them may be the first so many, or none."""
-        model, log = self.model, self.log
-        rest = checks.read_files(log)
-        model.dropped += model.history
-        if rest:
-            model.cut(rest[-1].next_offset)
-            model.log_start, model.log_end, model.batches = log.log_start_offset, log.log_end_offset, rest
-        else:
-            model.begin_anew(log.log_end_offset, log.log_start_offset)
-        model.adopt(checks.producers_of(log.producers.producers.values()))
-        self._learn_snapshots()
-        model.high_watermark, model.epochs = log.high_watermark, log.epochs.entries
-        self.epochs_sure_from = log.log_end_offset
 
     def _die_while_loading(self) -> None:
         """A start that is itself cut short, at any of its steps: the next one must find the same."""
@@ -321,7 +310,7 @@ class LogWorld:
         if allowed.starting_anew:
             checks.check_batches(actual, expected[: len(actual)])
         elif allowed.compacting:
-            check_compacted(expected, actual, model)
+            checks.check_compacted(expected, actual, model)
             model.batches = actual
         else:
             checks.check_batches(actual, expected)
@@ -339,12 +328,12 @@ class LogWorld:
 
     # -- producers
 
-    def _offsets_of_files(self, suffix: str) -> list[int]:
-        """The offsets in the names of the files in use that have `suffix`, whatever state the disk is in."""
+    def _offsets_of_files(self, suffix: str, in_use: bool = True) -> list[int]:
+        """The offsets in the names of the files that have `suffix`, whatever state the disk is in."""
         folder = self.disk.names.find(FOLDER)
         assert isinstance(folder, Folder)
         names = [parse_segment_file_name(name) for name in sorted(folder.entries)]
-        return [name.base_offset for name in names if name and name.suffix == suffix and not name.state]
+        return [name.base_offset for name in names if name and name.suffix == suffix and not (name.state and in_use)]
 
     def settle_producers(self) -> None:
         """After a truncation: the producers are those that a snapshot and the records left tell of."""
@@ -382,17 +371,17 @@ class LogWorld:
             except CorruptFile:
                 continue
             known = model.producers_at(offset)
-            if model.dropped:
-                model.known_states[offset] = found
-            elif not is_snapshot_of(found, known):
+            if not checks.is_snapshot_of(found, known):
                 starts = [model.log_start, *(base for base in self.log.segments.base_offsets if base <= model.log_start)]
                 could_be = [known, *(model.producers_in_log(start, offset) for start in starts)]
                 now_ms = self.clock.now_ms()
                 earlier = {*files.offsets, *self.log.segments.base_offsets, *model.known_states}
                 could_be += [model.producers_from(at, now_ms, EXPIRATION_MS, offset) for at in earlier if at < offset]
-                fits = [is_snapshot_of(self._without_expired(found), self._without_expired(each)) for each in could_be]
+                fits = [checks.is_snapshot_of(self._without_expired(found), self._without_expired(each)) for each in could_be]
                 wrong = {key: (found.get(key), known.get(key)) for key in found.keys() | known.keys()}
-                wrong = {key: (have, want) for key, (have, want) in wrong.items() if not is_snapshot_of({0: have}, {0: want})}
+                wrong = {
+                    key: (have, want) for key, (have, want) in wrong.items() if not checks.is_snapshot_of({0: have}, {0: want})
+                }
                 assert any(fits), f"the snapshot at {offset} never was so (found and due): {wrong}"
                 model.known_states[offset] = found
 
@@ -426,46 +415,3 @@ class LogWorld:
         checks.check_aborted(log, model, model.log_start, model.log_end)
         checks.check_indexes(log)
         self.counts["full comparisons"] += 1
-
-
-def is_snapshot_of(found: Mapping[int, Producer | None], known: Mapping[int, Producer | None]) -> bool:
-    """Whether a snapshot says what it can say of `known`: of every producer the last batch only."""
-    return found == {key: producer and replace(producer, sent=producer.sent[-1:]) for key, producer in known.items()}
-
-
-def check_compacted(before: list[Batch], after: list[Batch], model: LogModel) -> None:
-    """`after` may lack records of `before` that compaction may drop, and no others."""
-    old = {batch.base_offset: batch for batch in before}
-    for batch in after:
-        was = old.get(batch.base_offset)
-        assert was is not None, f"compaction made a batch that was not there: {batch}"
-        kept = set(batch.records)
-        assert [r for r in was.records if r in kept] == list(batch.records), f"compaction changed\n  {was} into\n  {batch}"
-        same_fields = replace(
-            batch, records=was.records, max_timestamp=was.max_timestamp, delete_horizon_ms=was.delete_horizon_ms,
-            commits=was.commits, coordinator_epoch=was.coordinator_epoch,
-        )  # fmt: skip
-        checks.same("a compacted batch", same_fields, was)
-        if was.delete_horizon_ms is not None and batch.records:
-            checks.same("a delete horizon", batch.delete_horizon_ms, was.delete_horizon_ms)
-    checks.same("the last value of every key", last_values(after, model), last_values(before, model))
-    now = {batch.base_offset: batch for batch in after}
-    for batch in before:
-        if batch.is_control and batch.records and not (batch.base_offset in now and now[batch.base_offset].records):
-            assert batch.delete_horizon_ms is not None, f"a marker went without ever having had a delete horizon: {batch}"
-
-
-def last_values(batches: list[Batch], model: LogModel) -> dict[bytes, tuple[int, bytes]]:
-    """Key → (offset, value) of its last record that is not aborted, as a table would have it that a consumer keeps."""
-    table: dict[bytes, tuple[int, bytes]] = {}
-    for batch in batches:
-        if batch.is_control or model.is_aborted(batch):
-            continue
-        for record in batch.records:
-            if record.key is None or record.offset < max(model.log_start, model.cleaned_from):
-                continue
-            if record.value is None:
-                table.pop(record.key, None)
-            else:
-                table[record.key] = (record.offset, record.value)
-    return table
