@@ -280,8 +280,9 @@ class _Loader:
                     f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, or a "
                     "power loss took them before they were flushed"
                 )
-        # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss.
-        await segment.file.sync()
+        # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss: neither
+        # records nor the aborts of transactions.
+        await segment.sync()
         return end_offset
 
     def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:

@@ -83,16 +83,16 @@ def test_the_last_time_index_entry_is_synced_though_its_records_were_long_before
 
 
 def test_a_truncation_that_was_killed_is_not_undone_later() -> None:
-    """The start after the kill has told where the log ends; a power loss must not make it longer."""
+    """The start after the kill has told where the log ends; a power loss must not bring records or aborts back."""
     world = LogOnDisk()
-    world.append(b"kept")
-    world.append(b"truncated")
+    world.append(b"kept", producer=(8, 0, 0), transactional=True)
+    world.end_transaction(8, commit=False)
     world.flush()
-    log_file = world.disk.names.find(f"{FOLDER}/{0:020d}.log")
     world.log.segments.active.truncate_to(1, now_ms=0)
     world.crash()
     assert world.log.log_end_offset == 1
-    assert log_file.is_synced
+    for suffix in ("log", "txnindex"):
+        assert world.disk.names.find(f"{FOLDER}/{0:020d}.{suffix}").is_synced
 
 
 def test_the_name_of_a_new_transaction_index_survives_a_power_loss() -> None:
