@@ -133,6 +133,7 @@ def compact(world: LogWorld) -> None:
     assert uncleanable <= min(model.last_stable_bounds()[1], log.segments.active.base_offset), f"too far: {candidate}"
     last_before = last_of_producers(world)
     model.cleaned_from = max(model.cleaned_from, model.log_start)
+    model.cleaned_up_to = max(model.cleaned_up_to, uncleanable)
     world.intend(compacting=True)
     with world.interleaving():
         stats = world.run(world.compactor.compact(candidate))
@@ -152,7 +153,6 @@ def compact(world: LogWorld) -> None:
         if must_stay or batch.next_offset == uncleanable:
             assert batch.last_offset in left, f"compaction took a batch that must stay, if empty: {batch}"
     model.batches = after
-    model.cleaned_up_to = max(model.cleaned_up_to, uncleanable)
     world.counts["compactions"] += 1
     if sum(len(batch.records) for batch in after) < sum(len(batch.records) for batch in before):
         world.counts["compactions that removed records"] += 1
@@ -202,9 +202,10 @@ def check_marker(world: LogWorld, before: list[Batch], marker: Batch, now: Batch
     own = [b for b in before if b.producer_id == marker.producer_id and b.transactional and b.base_offset < marker.base_offset]
     ends = [index for index, batch in enumerate(own) if batch.is_control and batch.records]
     data = [batch for batch in own[ends[-1] + 1 if ends else 0 :] if not batch.is_control]
-    ends_known = any(txn.last_offset == marker.base_offset for txn in world.model.transactions)
-    if data and (not ends_known or data[0].base_offset < world.model.log_start):
-        return  # a start may forget transactions that began before the log's start
+    known = {txn.last_offset for txn in world.model.transactions}
+    forgotten = any(batch.commits is False and batch.base_offset not in known for batch in own)
+    if forgotten or (data and (marker.base_offset not in known or data[0].base_offset < world.model.log_start)):
+        return  # a start may forget transactions that began before the log's start; what they leave is kept for longer
     is_needed = bool(data)
     now_ms = world.clock.now_ms()
     horizon_ms = marker.delete_horizon_ms
