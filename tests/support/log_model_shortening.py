@@ -202,9 +202,9 @@ def check_marker(world: LogWorld, before: list[Batch], marker: Batch, now: Batch
     own = [b for b in before if b.producer_id == marker.producer_id and b.transactional and b.base_offset < marker.base_offset]
     ends = [index for index, batch in enumerate(own) if batch.is_control and batch.records]
     data = [batch for batch in own[ends[-1] + 1 if ends else 0 :] if not batch.is_control]
-    known = {txn.last_offset for txn in world.model.transactions}
+    known = {txn.last_offset for txn in world.model.transactions if txn.first_offset >= world.model.log_start}
     forgotten = any(batch.commits is False and batch.base_offset not in known for batch in own)
-    if forgotten or (data and (marker.base_offset not in known or data[0].base_offset < world.model.log_start)):
+    if forgotten or (data and marker.base_offset not in known):
         return  # a start may forget transactions that began before the log's start; what they leave is kept for longer
     is_needed = bool(data)
     now_ms = world.clock.now_ms()
