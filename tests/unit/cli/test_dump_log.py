@@ -173,7 +173,7 @@ def test_the_topic_chooses_the_decoder(tmp_path: Path, capsys: pytest.CaptureFix
     first, tombstone, unknown = (row for row in found if row["kind"] == "record")
     assert code == 0
     assert first["key"] == {"type": "1", "data": {"group": "g", "topic": "orders", "partition": 1}}
-    assert first["payload"]["data"]["offset"] == 42  # type: ignore[index]
+    assert first["payload"]["data"]["offset"] == 42  # type: ignore[index]  # parsed JSON
     assert tombstone["payload"] == "<DELETE>"
     assert "unreadable: " in str(unknown["payload"])
 
