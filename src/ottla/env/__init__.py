@@ -1,4 +1,4 @@
-"""The contracts through which floors 0–3 reach the world: clock, disk, workers, helper processes.
+"""The contracts through which floors 0–3 reach the world: clock, disk, network, chance, workers, helper processes.
 
 Only types live here, and the one-line `InlineWorkers`. `env/real` is the one implementation that touches the operating
 system; `sim/` holds the one in memory that can crash, tear writes and jump its clock.
@@ -6,9 +6,12 @@ system; `sim/` holds the one in memory that can crash, tear writes and jump its 
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Buffer, DirectoryLock, Disk, File, FileRange, OpenMode
+from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
 from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
+from ottla.env.world import Randomness, World
 
 __all__ = [
+    "AddressRefused",
     "Buffer",
     "Clock",
     "DirectoryLock",
@@ -19,7 +22,15 @@ __all__ = [
     "HelperWorld",
     "Helpers",
     "InlineWorkers",
+    "Listener",
+    "Network",
     "OpenMode",
     "Progress",
+    "Randomness",
+    "Sendable",
+    "SocketOptions",
+    "Stream",
+    "StreamOwner",
     "Workers",
+    "World",
 ]

@@ -1,0 +1,1 @@
+"""Where the pure machines (quorum, controller) meet the log, the clock and the loop."""

@@ -1,0 +1,26 @@
+"""The cluster as this broker knows it: the newest committed image, swapped whole when more is committed."""
+
+from __future__ import annotations
+
+from ottla.ids import Uuid
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import PartitionState, Topic
+
+
+class MetadataCache:
+    """Handlers read `image`; only the metadata publisher sets it, after the partitions and settings follow it."""
+
+    __slots__ = ("image",)
+
+    def __init__(self) -> None:
+        self.image = MetadataImage()
+
+    def topic(self, name: str) -> Topic | None:
+        return self.image.topics.by_name.get(name)
+
+    def topic_by_id(self, topic_id: Uuid) -> Topic | None:
+        return self.image.topics.by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> PartitionState | None:
+        topic = self.image.topics.by_name.get(name)
+        return None if topic is None else topic.partitions.get(index)

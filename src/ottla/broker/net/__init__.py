@@ -1,0 +1,1 @@
+"""Connections: frames in, replies out in order, limits."""

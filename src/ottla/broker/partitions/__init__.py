@@ -1,0 +1,1 @@
+"""The partitions this node holds: appending, reading, waiting."""

@@ -1,0 +1,126 @@
+"""One request on its way through the broker: what a handler is handed, and what it may answer.
+
+A handler is a plain function `handle(context, request)`. It returns the response; or a `Pending`, which is completed later on
+the same loop; or None where the protocol wants no reply (acks=0). It may raise `KafkaError`: its module's `refuse` then turns
+the error into a response of its API. Each connection keeps its replies in the order of its requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from ottla.wire.base import Message
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+
+class CloseConnection(Exception):
+    """The peer broke the protocol, or asked without wanting a reply and failed: end its connection. The text says why."""
+
+
+class ConnectionInfo:
+    """What is known of the other side; the same for all requests of a connection."""
+
+    __slots__ = ("client_software_name", "client_software_version", "id", "is_controller_listener", "listener", "peer")
+
+    def __init__(self, id: int, listener: str, peer: tuple[str, int], is_controller_listener: bool = False) -> None:
+        self.id = id
+        self.listener = listener
+        self.peer = peer
+        self.is_controller_listener = is_controller_listener
+        self.client_software_name = ""
+        self.client_software_version = ""
+
+
+class RequestContext:
+    """One request: its header, where it came from, and the node's services."""
+
+    __slots__ = ("api_key", "client_id", "connection", "correlation_id", "received_s", "services", "version")
+
+    def __init__(
+        self,
+        services: Services,
+        connection: ConnectionInfo,
+        api_key: int,
+        version: int,
+        correlation_id: int,
+        client_id: str | None,
+        received_s: float,
+    ) -> None:
+        self.services = services
+        self.connection = connection
+        self.api_key = api_key
+        self.version = version
+        self.correlation_id = correlation_id
+        self.client_id = client_id
+        self.received_s = received_s
+
+
+class Pending:
+    """A reply that is not there yet. Whoever parks it completes it once; dispatch says where it goes then.
+
+    `abandon` is called when the connection has gone: a subclass drops what it registered, and nothing is replied.
+    """
+
+    __slots__ = ("_deliver", "_failure", "_is_done", "_response")
+
+    def __init__(self) -> None:
+        self._deliver: Callable[[Message | None, BaseException | None], None] | None = None
+        self._response: Message | None = None
+        self._failure: BaseException | None = None
+        self._is_done = False
+
+    @property
+    def is_done(self) -> bool:
+        return self._is_done
+
+    def complete(self, response: Message | None) -> None:
+        """Answer with `response` (None: no reply is wanted). A second completion is ignored."""
+        self._finish(response, None)
+
+    def fail(self, failure: BaseException) -> None:
+        """Answer as if the handler had raised `failure`."""
+        self._finish(None, failure)
+
+    def _finish(self, response: Message | None, failure: BaseException | None) -> None:
+        if self._is_done:
+            return
+        self._is_done, self._response, self._failure = True, response, failure
+        if self._deliver is not None:
+            self._deliver(response, failure)
+
+    def deliver_to(self, deliver: Callable[[Message | None, BaseException | None], None]) -> None:
+        """Called by dispatch, once: where the answer goes, at once if it is there already."""
+        self._deliver = deliver
+        if self._is_done:
+            deliver(self._response, self._failure)
+
+    def abandon(self) -> None:
+        """Nobody waits any more."""
+        self._is_done = True
+
+
+class PendingTask(Pending):
+    """A reply that a coroutine makes: for requests that wait for the controller or the disk. Not for the hot path."""
+
+    __slots__ = ("_task",)
+
+    def __init__(self, work: Coroutine[Any, Any, Message | None]) -> None:
+        super().__init__()
+        self._task = asyncio.get_running_loop().create_task(work)
+        self._task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[Message | None]) -> None:
+        if task.cancelled():
+            self.fail(asyncio.CancelledError())
+        elif (failure := task.exception()) is not None:
+            self.fail(failure)
+        else:
+            self.complete(task.result())
+
+
+Handled = Message | Pending | None
+"""What a handler returns."""

@@ -1,0 +1,1 @@
+"""One outbound connection to a node: handshake, version choice, requests in flight."""

@@ -1,0 +1,1 @@
+"""The cluster's metadata as immutable values: one image per subject, and a delta that replays records onto it."""

@@ -1,0 +1,60 @@
+"""Who is in the cluster: brokers and controllers as they registered. Immutable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from ottla.ids import Uuid
+
+
+@dataclass(frozen=True, slots=True)
+class Endpoint:
+    """Where a node can be reached under the name of one of its listeners."""
+
+    name: str
+    host: str
+    port: int
+    security_protocol: int
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerRegistration:
+    """One broker. `epoch` is the offset of the record that registered it."""
+
+    id: int
+    epoch: int
+    incarnation_id: Uuid
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, tuple[int, int]]
+    """Feature → the lowest and the highest level that the broker supports."""
+    rack: str | None
+    fenced: bool
+    in_controlled_shutdown: bool
+    directories: tuple[Uuid, ...]
+    """Its log directories that are online, sorted."""
+    cordoned_directories: tuple[Uuid, ...] | None = None
+
+    @property
+    def is_active(self) -> bool:
+        """Whether it may lead partitions and be given new ones."""
+        return not self.fenced and not self.in_controlled_shutdown
+
+
+@dataclass(frozen=True, slots=True)
+class ControllerRegistration:
+    """One controller."""
+
+    id: int
+    incarnation_id: Uuid
+    zk_migration_ready: bool
+    endpoints: Mapping[str, Endpoint]
+    features: Mapping[str, tuple[int, int]]
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterImage:
+    """All of them, by id."""
+
+    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
+    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)

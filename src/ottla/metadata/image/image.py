@@ -1,0 +1,54 @@
+"""The whole of the cluster's metadata at one offset of its log. Immutable; swapped whole.
+
+Of what Ottla does not serve yet (access control lists, quotas, credentials, tokens) the records themselves are kept, by what
+identifies them: a directory that Apache Kafka filled must not lose them when Ottla writes a snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ottla.metadata.image.cluster import ClusterImage
+from ottla.metadata.image.topics import TopicsImage
+from ottla.wire.base import Message
+
+
+class ResourceType(IntEnum):
+    """What a setting can belong to, as numbered in records and requests."""
+
+    TOPIC = 2
+    BROKER = 4
+    BROKER_LOGGER = 8
+    CLIENT_METRICS = 16
+    GROUP = 32
+
+
+ConfigResource = tuple[int, str]
+"""(resource type, name). A broker's name is its id; the empty name stands for all brokers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provenance:
+    """Up to where the log has been taken in: the last record's offset and epoch, and its batch's time."""
+
+    offset: int = -1
+    epoch: int = -1
+    timestamp_ms: int = -1
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataImage:
+    """Everything the metadata log says, up to `provenance`."""
+
+    provenance: Provenance = field(default_factory=Provenance)
+    features: Mapping[str, int] = field(default_factory=dict)
+    """Finalised levels by name, metadata.version among them; a feature at level 0 is not there."""
+    cluster: ClusterImage = field(default_factory=ClusterImage)
+    topics: TopicsImage = field(default_factory=TopicsImage)
+    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    """What was set at run time, by resource."""
+    next_producer_id: int = 0
+    other: Mapping[tuple[object, ...], Message] = field(default_factory=dict)
+    """Records of subjects that are only kept, by (record type, key …)."""
