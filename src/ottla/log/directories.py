@@ -50,8 +50,48 @@ class DirectoryLoss:
     """Why the node has to stop; None if it can go on."""
 
 
+@dataclass(slots=True)
+class LockedDirectories:
+    """Directories that are this node's, held but not yet loaded: the metadata log is read first, since it has the settings."""
+
+    world: LogWorld
+    config: BrokerLogConfig
+    directories: list[LogDirectory]
+
+    async def load(
+        self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
+    ) -> LogDirectories:
+        """Open all logs; see `LogDirectories.open`. The locks are given back if that fails."""
+        options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms)
+        at_once = self.config.num_recovery_threads_per_data_dir
+        online = [directory for directory in self.directories if directory.is_online]
+        try:
+            await asyncio.gather(*(load_directory(self.world, each, topic_configs, options, at_once) for each in online))
+        except BaseException:
+            self.release()
+            raise
+        opened = LogDirectories(self.world, self.config, options, self.directories, compactor)
+        if (reason := opened.reason_to_stop()) is not None:
+            self.release()
+            raise MustStop(reason)
+        return opened
+
+    def release(self) -> None:
+        """Give the locks back."""
+        for directory in self.directories:
+            directory.release()
+
+
+async def lock_directories(
+    world: LogWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
+) -> LockedDirectories:
+    """Lock and check all directories of a node. `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if it must not start."""
+    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    return LockedDirectories(world, config, await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id))
+
+
 class LogDirectories:
-    """The log directories of one node. Made by `open`."""
+    """The log directories of one node. Made by `open`, or by `lock_directories` and `load`."""
 
     def __init__(
         self,
@@ -91,24 +131,8 @@ class LogDirectories:
 
         `DirectoryInUse`, `WrongDirectory` or `CorruptFile` before anything is changed; `MustStop` if too much has failed.
         """
-        options = options or LogOptions(producer_expiration_ms=config.producer_id_expiration_ms)
-        paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
-        directories = await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id)
-        at_once = config.num_recovery_threads_per_data_dir
-        try:
-            await asyncio.gather(
-                *(load_directory(world, each, topic_configs, options, at_once) for each in directories if each.is_online)
-            )
-        except BaseException:
-            for directory in directories:
-                directory.release()
-            raise
-        opened = cls(world, config, options, directories, compactor)
-        if (reason := opened.reason_to_stop()) is not None:
-            for directory in directories:
-                directory.release()
-            raise MustStop(reason)
-        return opened
+        locked = await lock_directories(world, config, node_id=node_id, cluster_id=cluster_id)
+        return await locked.load(topic_configs, options=options, compactor=compactor)
 
     # Looking
 
