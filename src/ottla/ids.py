@@ -49,3 +49,23 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+"""Topics that brokers keep for themselves: shown as internal, and not written by clients."""
+
+TOPIC_NAME_LENGTH_MAX = 249
+_TOPIC_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
+
+
+def topic_name_fault(name: str) -> str | None:
+    """What is wrong with `name` as the name of a topic, as a whole sentence; None if it may be one."""
+    if not name:
+        return "A topic's name must not be empty"
+    if name in (".", ".."):
+        return f"A topic cannot be called {name!r}: its partitions' folders could not be told from parent folders"
+    if len(name) > TOPIC_NAME_LENGTH_MAX:
+        return f"A topic's name can have {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}: {name[:40]}…"
+    if not _TOPIC_NAME_CHARACTERS.issuperset(name):
+        return f"The topic name {name!r} has characters other than letters, digits, '.', '_' and '-'"
+    return None

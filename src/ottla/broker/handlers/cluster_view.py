@@ -1,0 +1,64 @@
+"""What several handlers tell of the cluster: topics and partitions for Metadata and DescribeTopicPartitions, and whole numbers
+that stand for "everything is allowed" while there is no authorizer."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.errors.codes import ErrorCode
+from ottla.ids import topic_name_fault
+from ottla.metadata.image.cluster import Endpoint
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import NO_LEADER, PartitionState
+
+_READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = (1 << bit for bit in (3, 4, 5, 6, 7, 8))
+_CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = (1 << bit for bit in (9, 10, 11, 12))
+
+TOPIC_OPERATIONS = _READ | _WRITE | _CREATE | _DELETE | _ALTER | _DESCRIBE | _DESCRIBE_CONFIGS | _ALTER_CONFIGS
+CLUSTER_OPERATIONS = _CREATE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONFIGS | _IDEMPOTENT_WRITE | _ALTER | _DESCRIBE
+
+
+class PartitionView(NamedTuple):
+    """One partition as clients are told of it."""
+
+    error_code: int
+    leader: int
+    offline_replicas: list[int]
+
+
+def alive_broker_id(image: MetadataImage) -> int:
+    """A broker that takes requests for the controller: what clients are told to be the controller; -1 if there is none."""
+    return next((broker.id for broker in image.cluster.brokers.values() if not broker.fenced), -1)
+
+
+def alive_endpoint(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:
+    """Where the broker can be reached, if it is alive and has that listener."""
+    broker = image.cluster.brokers.get(broker_id)
+    return None if broker is None or broker.fenced else broker.endpoints.get(listener)
+
+
+def view_partition(image: MetadataImage, state: PartitionState, listener: str) -> PartitionView:
+    """What to say of a partition to a client on `listener`."""
+    offline = [
+        replica
+        for replica, directory in zip(state.replicas, state.directories, strict=False)
+        if not _is_online(image, replica, directory)
+    ]
+    if state.leader == NO_LEADER or (leader := image.cluster.brokers.get(state.leader)) is None or leader.fenced:
+        return PartitionView(ErrorCode.LEADER_NOT_AVAILABLE, NO_LEADER, offline)
+    if listener not in leader.endpoints:
+        return PartitionView(ErrorCode.LISTENER_NOT_FOUND, NO_LEADER, offline)
+    return PartitionView(ErrorCode.NONE, state.leader, offline)
+
+
+def _is_online(image: MetadataImage, replica: int, directory: bytes) -> bool:
+    broker = image.cluster.brokers.get(replica)
+    if broker is None or broker.fenced:
+        return False
+    # Ids below 100 stand for "not known yet" and the like. A directory that the broker does not list has failed.
+    return int.from_bytes(directory, "big") < 100 or directory in broker.directories
+
+
+def unknown_topic_code(name: str) -> int:
+    """Why there is no such topic: its name could not be one, or nobody has made it."""
+    return ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_fault(name) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
