@@ -14,13 +14,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from struct import Struct
 
-import crc32c
-
 from ottla.env import Disk, OpenMode
 from ottla.errors import CorruptFile
 from ottla.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name
 from ottla.log.producer_entry import BatchMetadata, ProducerEntry
 from ottla.log.producer_state import ProducerState
+from ottla.records.checksum import crc32c
 
 VERSION = 1
 _HEADER = Struct(">hIi")
@@ -48,7 +47,7 @@ def encode_snapshot(entries: Iterable[ProducerEntry]) -> bytes:
         )
         count += 1
     _HEADER.pack_into(data, 0, VERSION, 0, count)
-    crc = crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:])
+    crc = crc32c(memoryview(data)[_CRC_COVERS_FROM:])
     _HEADER.pack_into(data, 0, VERSION, crc, count)
     return bytes(data)
 
@@ -60,7 +59,7 @@ def decode_snapshot(path: str, data: bytes) -> list[ProducerEntry]:
     version, crc, count = _HEADER.unpack_from(data)
     if version != VERSION:
         raise CorruptFile(path, 0, f"snapshot version {version} is unknown; this release reads version {VERSION}", _REMEDY)
-    actual = crc32c.crc32c(memoryview(data)[_CRC_COVERS_FROM:])
+    actual = crc32c(memoryview(data)[_CRC_COVERS_FROM:])
     if crc != actual:
         raise CorruptFile(path, 2, f"the checksum is {actual:#010x}, the file says {crc:#010x}", _REMEDY)
     if count < 0 or len(data) != _HEADER.size + count * _ENTRY.size:

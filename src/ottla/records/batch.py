@@ -17,9 +17,8 @@ needs `HEADER_SIZE` bytes to be there: `check()` is what says that the batch is 
 from collections.abc import Iterator
 from struct import Struct
 
-import crc32c
-
 from ottla.errors import CorruptRecords
+from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
 
 Buffer = bytes | bytearray | memoryview
@@ -208,7 +207,7 @@ class BatchView:
         """The CRC-32C that the bytes really have."""
         position = self.position
         covered = memoryview(self.buffer)[position + CRC_START : position + LOG_OVERHEAD + self.batch_length]
-        return crc32c.crc32c(covered)
+        return crc32c(covered)
 
     def check(self) -> None:
         """`CorruptRecords` unless the batch is whole, of magic 2, and has the CRC it says it has."""

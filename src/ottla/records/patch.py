@@ -6,9 +6,8 @@ fields are set and the CRC is computed anew. Views made before keep the old numb
 
 from struct import Struct
 
-import crc32c
-
 from ottla.records.batch import APPEND_TIME, CONTROL, CRC_START, DELETE_HORIZON, LOG_OVERHEAD, TRANSACTIONAL, BatchView
+from ottla.records.checksum import crc32c
 
 WritableBuffer = bytearray | memoryview
 
@@ -63,5 +62,5 @@ def set_shape(buffer: WritableBuffer, position: int, size: int, attributes: int)
 def set_crc(buffer: WritableBuffer, position: int, size: int) -> None:
     """Write the CRC that the `size` bytes of the batch at `position` really have."""
     with memoryview(buffer) as whole, whole[position + CRC_START : position + size] as covered:
-        crc = crc32c.crc32c(covered)
+        crc = crc32c(covered)
     _UINT32.pack_into(buffer, position + _CRC_AT, crc)

@@ -24,8 +24,6 @@ Damage inside that makes Apache Kafka stumble (UNKNOWN_SERVER_ERROR) is INVALID_
 
 from typing import NamedTuple
 
-from crc32c import crc32c
-
 from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError
 from ottla.errors.codes import ErrorCode
@@ -43,6 +41,7 @@ from ottla.records.batch import (
     TRANSACTIONAL,
     BatchView,
 )
+from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.kernels import RecordIterator, walk_records
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
