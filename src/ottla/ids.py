@@ -19,6 +19,10 @@ METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 """The topic id of `__cluster_metadata`."""
 
 
+DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST = (Uuid(bytes(15) + bytes([last])) for last in range(3))
+"""In the place of a log directory's id: not told by an old broker, not chosen yet, failed."""
+
+
 class InvalidUuid(OttlaError):
     """A text that should name a UUID does not."""
 

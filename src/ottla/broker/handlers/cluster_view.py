@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.errors.codes import ErrorCode
-from ottla.ids import topic_name_fault
+from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, topic_name_fault
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
@@ -55,8 +55,9 @@ def _is_online(image: MetadataImage, replica: int, directory: bytes) -> bool:
     broker = image.cluster.brokers.get(replica)
     if broker is None or broker.fenced:
         return False
-    # Ids below 100 stand for "not known yet" and the like. A directory that the broker does not list has failed.
-    return int.from_bytes(directory, "big") < 100 or directory in broker.directories
+    if directory == DIRECTORY_LOST:
+        return False
+    return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not broker.directories or directory in broker.directories
 
 
 def unknown_topic_code(name: str) -> int:

@@ -1,0 +1,38 @@
+"""Topics made because somebody asked about them (auto.create.topics.enable), with the cluster's defaults.
+
+Apache's broker answers "unknown" at once and makes the topic meanwhile; the client asks again. Here the answer waits until the
+topic is there, which saves the client a round and a log line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.errors.codes import ErrorCode
+from ottla.ids import INTERNAL_TOPICS, topic_name_fault
+from ottla.metadata.controller.topics import create_topics
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+_DEFAULT = -1
+
+
+async def create_missing(services: Services, names: Sequence[str]) -> dict[str, int]:
+    """Make the topics `names`; returns the error code of each that could not be made."""
+    codes = {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if topic_name_fault(name) is not None}
+    # Internal topics have settings of their own; their coordinators make them.
+    wanted = [name for name in dict.fromkeys(names) if name not in codes and name not in INTERNAL_TOPICS]
+    if not wanted:
+        return dict(codes)
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT) for name in wanted]
+    )
+    response = await services.controller.write(lambda state, now_ms: create_topics(state, request, now_ms))
+    failed: dict[str, int] = dict(codes)
+    for result in response.topics:
+        if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
+            failed[result.name] = result.error_code
+    return failed
