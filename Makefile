@@ -45,8 +45,9 @@ test-long-rest: $(STAMP)
 bench: $(STAMP)  ## the micro-benchmarks beside kafka-python and aiokafka; puts the figures into the README
 	$(BIN)/python -m bench.report
 
-generate: $(STAMP)  ## write the message classes anew from the schema table
+generate: $(STAMP)  ## write anew what is made from tables: message classes, docs
 	$(BIN)/python tools/generate_messages.py
+	$(BIN)/python tools/generate_api_table.py
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,17 @@
+"""What is generated and checked in is what its generator writes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.mark.parametrize("generator", ["generate_api_table.py"])
+def test_it_is_fresh(generator: str) -> None:
+    ran = subprocess.run(
+        [sys.executable, ROOT / "tools" / generator, "--check"], capture_output=True, text=True, cwd=ROOT, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
