@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from ottla.ids import Uuid
+from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +34,20 @@ class BrokerRegistration:
     directories: tuple[Uuid, ...]
     """Its log directories that are online, sorted."""
     cordoned_directories: tuple[Uuid, ...] | None = None
+    """Those of its directories that get no new partitions; None if it was never told."""
+    is_migrating_zk_broker: bool = False
+    """Only in logs of the years in which clusters left ZooKeeper."""
 
     @property
     def is_active(self) -> bool:
         """Whether it may lead partitions and be given new ones."""
         return not self.fenced and not self.in_controlled_shutdown
+
+    def has_online_directory(self, directory: Uuid) -> bool:
+        """Whether a replica in `directory` can be used, as far as the broker has told which are online."""
+        if directory == DIRECTORY_LOST:
+            return False
+        return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not self.directories or directory in self.directories
 
 
 @dataclass(frozen=True, slots=True)

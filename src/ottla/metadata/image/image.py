@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MIN
 from ottla.metadata.image.cluster import ClusterImage
 from ottla.metadata.image.topics import TopicsImage
 from ottla.wire.base import Message
@@ -52,3 +53,10 @@ class MetadataImage:
     next_producer_id: int = 0
     other: Mapping[tuple[object, ...], Message] = field(default_factory=dict)
     """Records of subjects that are only kept, by (record type, key …)."""
+    open_transaction: tuple[Message, ...] | None = None
+    """Records between the begin of a metadata transaction and its end: they count once it ends. None: there is none."""
+
+    @property
+    def metadata_version(self) -> int:
+        """The finalised level of metadata.version; that of the oldest cluster while none is written."""
+        return self.features.get(METADATA_VERSION, METADATA_VERSION_MIN)

@@ -1,0 +1,162 @@
+"""MetadataDelta: records of the metadata log replayed onto an image, and what they changed.
+
+The image it starts from is never touched; the one it ends in shares everything that did not change. Not for two users at once.
+A record that contradicts what came before it is a broken invariant: the log cannot be trusted.
+
+Records between the begin and the end of a metadata transaction are held back, in the image if need be, and count when it ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from ottla.errors import BrokenInvariant
+from ottla.ids import Uuid
+from ottla.metadata.image.cluster_delta import ClusterDelta
+from ottla.metadata.image.draft import Draft
+from ottla.metadata.image.image import ConfigResource, MetadataImage, Provenance, ResourceType
+from ottla.metadata.image.kept import KEPT, REMOVALS
+from ottla.metadata.image.topics import Topic
+from ottla.metadata.image.topics_delta import TopicsDelta
+from ottla.wire.base import Message
+from ottla.wire.messages import metadata_records as records
+
+
+class MetadataDelta:
+    """What becomes of `base` when records are replayed onto it."""
+
+    def __init__(self, base: MetadataImage) -> None:
+        self.base = base
+        self.features_changed = False
+        self.changed_configs: set[ConfigResource] = set()
+        """Resources with a setting set or removed; those of deleted topics among them, if they had any."""
+        self._features: Draft[str, int] = Draft(base.features)
+        self._cluster = ClusterDelta(base.cluster)
+        self._topics = TopicsDelta(base.topics)
+        self._configs: Draft[ConfigResource, Mapping[str, str]] = Draft(base.configs)
+        self._next_producer_id = base.next_producer_id
+        self._other: Draft[tuple[object, ...], Message] = Draft(base.other)
+        self._open_transaction = None if base.open_transaction is None else list(base.open_transaction)
+
+    @property
+    def changed_topics(self) -> set[Uuid]:
+        """Topics that are new, or have a partition that is new or changed."""
+        return self._topics.changed
+
+    @property
+    def deleted_topics(self) -> Mapping[Uuid, Topic]:
+        """Topics of `base` that are gone, as they were there."""
+        return self._topics.deleted
+
+    @property
+    def changed_brokers(self) -> set[int]:
+        """Brokers that registered, changed or went."""
+        return self._cluster.changed_brokers
+
+    def replay(self, record: Message) -> None:
+        """Take in one record."""
+        if isinstance(record, records.BeginTransactionRecord):
+            if self._open_transaction is not None:
+                raise BrokenInvariant("the metadata log begins a transaction within a transaction")
+            self._open_transaction = []
+        elif isinstance(record, records.EndTransactionRecord | records.AbortTransactionRecord):
+            held, self._open_transaction = self._open_transaction, None
+            if held is None:
+                raise BrokenInvariant("the metadata log ends a transaction that it has not begun")
+            if isinstance(record, records.EndTransactionRecord):
+                self.replay_all(held)
+        elif self._open_transaction is not None:
+            self._open_transaction.append(record)
+        else:
+            replay = _REPLAYS.get(type(record))
+            if replay is None:
+                raise BrokenInvariant(f"{type(record).__name__} is no record of the metadata log that can be replayed")
+            replay(self, record)
+
+    def replay_all(self, batch: Iterable[Message]) -> None:
+        """Take in records, in order."""
+        for record in batch:
+            self.replay(record)
+
+    def finish(self, provenance: Provenance) -> MetadataImage:
+        """The new image; `provenance` says up to where the log is in it."""
+        held = self._open_transaction
+        return MetadataImage(
+            provenance=provenance,
+            features=self._features.now,
+            cluster=self._cluster.finish(),
+            topics=self._topics.finish(),
+            configs=self._configs.now,
+            next_producer_id=self._next_producer_id,
+            other=self._other.now,
+            open_transaction=None if held is None else tuple(held),
+        )
+
+    def _replay_feature(self, record: records.FeatureLevelRecord) -> None:
+        self.features_changed = True
+        if record.feature_level == 0:
+            self._features.edit().pop(record.name, None)
+        else:
+            self._features.edit()[record.name] = record.feature_level
+
+    def _replay_topic_removal(self, record: records.RemoveTopicRecord) -> None:
+        resource = (int(ResourceType.TOPIC), self._topics.replay_removal(record))
+        if resource in self._configs.now:
+            del self._configs.edit()[resource]
+            self.changed_configs.add(resource)
+
+    def _replay_config(self, record: records.ConfigRecord) -> None:
+        resource = (record.resource_type, record.resource_name)
+        settings = dict(self._configs.now.get(resource, {}))
+        if record.value is None:
+            settings.pop(record.name, None)
+        else:
+            settings[record.name] = record.value
+        if settings:
+            self._configs.edit()[resource] = settings
+        else:
+            self._configs.edit().pop(resource, None)
+        self.changed_configs.add(resource)
+
+    def _replay_producer_ids(self, record: records.ProducerIdsRecord) -> None:
+        self._next_producer_id = record.next_producer_id
+
+    def _replay_kept(self, record: Message) -> None:
+        self._other.edit()[KEPT[type(record)](record)] = record
+
+    def _replay_quota(self, record: records.ClientQuotaRecord) -> None:
+        if record.remove:
+            self._other.edit().pop(KEPT[records.ClientQuotaRecord](record), None)
+        else:
+            self._replay_kept(record)
+
+    def _replay_kept_removal(self, record: Message) -> None:
+        self._other.edit().pop(REMOVALS[type(record)](record), None)
+
+
+def _ignore(delta: MetadataDelta, record: Message) -> None:
+    """A record that changes nothing: a heartbeat of the log, or the state of a migration that is long over."""
+
+
+_REPLAYS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {
+    records.RegisterBrokerRecord: lambda delta, record: delta._cluster.replay_broker(record),
+    records.UnregisterBrokerRecord: lambda delta, record: delta._cluster.replay_unregistration(record),
+    records.FenceBrokerRecord: lambda delta, record: delta._cluster.replay_fencing(record),
+    records.UnfenceBrokerRecord: lambda delta, record: delta._cluster.replay_fencing(record),
+    records.BrokerRegistrationChangeRecord: lambda delta, record: delta._cluster.replay_broker_change(record),
+    records.RegisterControllerRecord: lambda delta, record: delta._cluster.replay_controller(record),
+    records.TopicRecord: lambda delta, record: delta._topics.replay_topic(record),
+    records.PartitionRecord: lambda delta, record: delta._topics.replay_partition(record),
+    records.PartitionChangeRecord: lambda delta, record: delta._topics.replay_partition_change(record),
+    records.ClearElrRecord: lambda delta, record: delta._topics.replay_clear_elr(record),
+    records.RemoveTopicRecord: MetadataDelta._replay_topic_removal,
+    records.ConfigRecord: MetadataDelta._replay_config,
+    records.FeatureLevelRecord: MetadataDelta._replay_feature,
+    records.ProducerIdsRecord: MetadataDelta._replay_producer_ids,
+    records.ClientQuotaRecord: MetadataDelta._replay_quota,
+    records.NoOpRecord: _ignore,
+    records.ZkMigrationStateRecord: _ignore,
+    **{cls: MetadataDelta._replay_kept for cls in KEPT if cls is not records.ClientQuotaRecord},
+    **dict.fromkeys(REMOVALS, MetadataDelta._replay_kept_removal),
+}
