@@ -17,7 +17,14 @@ from pathlib import Path
 
 from tests.support.dump_log import Dump, parse_dump
 from tests.support.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
-from tests.support.kafka_server import QUICK_JVM_FLAGS, KafkaServer, default_properties, free_ports, properties_text
+from tests.support.kafka_server import (
+    LOG_LEVELS,
+    QUICK_JVM_FLAGS,
+    KafkaServer,
+    default_properties,
+    free_ports,
+    properties_text,
+)
 
 __all__ = ["KAFKA_VERSION", "ApacheKafka", "KafkaServer", "KafkaUnavailable", "ToolFailed", "ToolResult"]
 
@@ -108,9 +115,10 @@ class ApacheKafka:
         Use as a context manager, or call `stop`. Without `data_dir` the data goes when the server does. A port taken by
         someone else in between is answered with another try on other ports.
         """
+        command = [self.java, *jvm_flags, *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
         attempts = 3
         for attempt in range(1, attempts + 1):
-            server = KafkaServer(self.java, self.server_classpath, properties or {}, data_dir, jvm_flags)
+            server = KafkaServer(command, properties or {}, data_dir)
             try:
                 if not (server.data_dir / "meta.properties").exists():
                     self.format(server.data_dir, server.properties)

@@ -1,4 +1,4 @@
-"""One Apache Kafka server process: its settings, its start, its readiness and its end.
+"""One server process, Apache Kafka's or Ottla's: its settings, its start, its readiness and its end.
 
 The process is ended by its own pid in every case: by `stop`, by leaving the `with` block, or at interpreter exit. Ready means
 that the broker answers a Metadata request and counts itself among the brokers (a node that is only a controller: ApiVersions).
@@ -89,26 +89,37 @@ def properties_text(properties: Mapping[str, object]) -> str:
     return "".join(f"{key}={value}\n" for key, value in escaped.items())
 
 
+def ports_of(properties: Mapping[str, object]) -> dict[str, int]:
+    """The ports of the listeners in `properties`, by the listeners' names."""
+    listeners = (entry.strip().split("://") for entry in str(properties["listeners"]).split(","))
+    return {name: int(address.rpartition(":")[2]) for name, address in listeners}
+
+
 class KafkaServer:
-    """A server that runs until it is stopped. Made by `ApacheKafka.start_server`."""
+    """A server that runs until it is stopped. Made by `ApacheKafka.start_server` and `start_ottla`.
+
+    `command` is what the path of a properties file is appended to; `name` is what errors call the server.
+    """
 
     def __init__(
         self,
-        java: str,
-        classpath: str,
+        command: Sequence[str],
         properties: Mapping[str, object],
         data_dir: str | Path | None,
-        jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
+        name: str = "Apache Kafka",
     ) -> None:
+        self.name = name
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-kafka-"))
         self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"
         self._log_path = self._folder / "server.log"
-        broker_port, controller_port = free_ports(2)
-        self.properties = default_properties(self.data_dir, broker_port, controller_port) | dict(properties)
+        self.properties = default_properties(self.data_dir, *free_ports(2)) | dict(properties)
         self._roles = str(self.properties["process.roles"]).split(",")
-        self.port = broker_port if "broker" in self._roles else controller_port
+        ports = ports_of(self.properties)
+        self.controller_port = ports.pop(str(self.properties["controller.listener.names"]), 0)
+        self.port = next(iter(ports.values())) if "broker" in self._roles else self.controller_port
         self.bootstrap = f"127.0.0.1:{self.port}"
-        self._command = [java, *jvm_flags, *LOG_LEVELS, "-cp", classpath, "kafka.Kafka"]
+        self.controller_bootstrap = f"127.0.0.1:{self.controller_port}"
+        self._command = list(command)
         self._process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -132,9 +143,9 @@ class KafkaServer:
         deadline = time.monotonic() + ready_timeout_s
         while not self._answers():
             if self._process.poll() is not None:
-                raise ServerFailed(f"Apache Kafka ended with {self._process.returncode} while starting.\n{self.log_tail()}")
+                raise ServerFailed(f"{self.name} ended with {self._process.returncode} while starting.\n{self.log_tail()}")
             if time.monotonic() > deadline:
-                raise ServerFailed(f"Apache Kafka did not answer within {ready_timeout_s} s.\n{self.log_tail()}")
+                raise ServerFailed(f"{self.name} did not answer within {ready_timeout_s} s.\n{self.log_tail()}")
             time.sleep(READY_POLL_S)
 
     def stop(self, timeout_s: float = 60) -> None:
@@ -146,7 +157,7 @@ class KafkaServer:
             except subprocess.TimeoutExpired:
                 tail = self.log_tail()
                 self.kill()
-                raise ServerFailed(f"Apache Kafka was still running {timeout_s} s after SIGTERM.\n{tail}") from None
+                raise ServerFailed(f"{self.name} was still running {timeout_s} s after SIGTERM.\n{tail}") from None
         self._forget()
 
     def kill(self) -> None:
@@ -164,7 +175,7 @@ class KafkaServer:
             self.stop()
             return
         if isinstance(error, Exception):
-            error.add_note(f"Apache Kafka's log ends with:\n{self.log_tail()}")
+            error.add_note(f"The log of {self.name} ends with:\n{self.log_tail()}")
         self.kill()
 
     def _forget(self) -> None:
