@@ -1,0 +1,20 @@
+"""Resigned: led this epoch once, and will not again. It neither appends nor votes for another in it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ottla.raft.election import ElectionState
+from ottla.raft.voters import ReplicaKey
+
+
+@dataclass(frozen=True, slots=True)
+class Resigned:
+    """A leader that restarts begins so: records are told apart by offset and epoch, and it may have lost some unsynced."""
+
+    epoch: int
+    local: ReplicaKey
+
+    @property
+    def election(self) -> ElectionState:
+        return ElectionState(self.epoch, self.local.id)

@@ -1,0 +1,179 @@
+"""Who votes: the voter set of the metadata quorum, as set by the configuration or by records. Immutable; no IO.
+
+A static quorum (kraft.version 0) names its voters in `controller.quorum.voters`, by node id alone. A dynamic one (kraft.version
+1) keeps them in KRaftVoters control records, by node id and directory id: a controller that comes back with an empty disk is
+then another voter, and cannot vote twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from ottla.errors import OttlaError
+from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
+from ottla.wire.messages.control_records import Endpoint, KRaftVersionFeature, VotersRecord, VotersRecordVoter
+
+KRAFT_VERSIONS = (0, 1)
+"""The levels of kraft.version that are supported here, lowest and highest."""
+
+
+class InvalidVoters(OttlaError):
+    """A text that should name voters does not."""
+
+
+class ReplicaKey(NamedTuple):
+    """One replica of the metadata log. The directory id is zero where it is not known, as in static quorums."""
+
+    id: int
+    directory_id: Uuid = ZERO_UUID
+
+    def matches(self, replica: ReplicaKey) -> bool:
+        """Whether `replica` is meant: by id, and by directory where this key names one."""
+        return self.id == replica.id and self.directory_id in (ZERO_UUID, replica.directory_id)
+
+    def __str__(self) -> str:
+        return f"{self.id}" if self.directory_id == ZERO_UUID else f"{self.id} ({uuid_text(self.directory_id)})"
+
+
+Endpoints = Mapping[str, tuple[str, int]]
+"""Listener name → host and port."""
+
+
+@dataclass(frozen=True, slots=True)
+class Voter:
+    """One voter, and where it can be reached."""
+
+    key: ReplicaKey
+    endpoints: Endpoints
+    kraft_versions: tuple[int, int] = KRAFT_VERSIONS
+
+
+class VoterSet:
+    """The voters, by id. Two sets are equal if their voters are, endpoints and all."""
+
+    __slots__ = ("_voters",)
+
+    def __init__(self, voters: Iterable[Voter] = ()) -> None:
+        self._voters = {voter.key.id: voter for voter in sorted(voters, key=lambda voter: voter.key.id)}
+
+    def __len__(self) -> int:
+        return len(self._voters)
+
+    def __iter__(self) -> Iterator[Voter]:
+        return iter(self._voters.values())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, VoterSet) and self._voters == other._voters
+
+    def __hash__(self) -> int:
+        return hash(tuple(self._voters))
+
+    def __repr__(self) -> str:
+        return f"VoterSet({', '.join(str(voter.key) for voter in self)})"
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        return tuple(self._voters)
+
+    @property
+    def majority(self) -> int:
+        """How many votes win."""
+        return len(self._voters) // 2 + 1
+
+    def get(self, voter_id: int) -> Voter | None:
+        return self._voters.get(voter_id)
+
+    def is_voter(self, key: ReplicaKey) -> bool:
+        """Whether this very replica votes; in a static set the id alone tells."""
+        voter = self._voters.get(key.id)
+        return voter is not None and voter.key.matches(key)
+
+    def is_only_voter(self, key: ReplicaKey) -> bool:
+        return len(self._voters) == 1 and self.is_voter(key)
+
+    def with_voter(self, voter: Voter) -> VoterSet:
+        """The same set with `voter` in the place of the one with its id."""
+        return VoterSet([*(other for other in self if other.key.id != voter.key.id), voter])
+
+    def to_record(self) -> VotersRecord:
+        """The KRaftVoters control record that says so."""
+        record = VotersRecord()
+        for voter in self:
+            low, high = voter.kraft_versions
+            endpoints = [Endpoint(name=name, host=host, port=port) for name, (host, port) in voter.endpoints.items()]
+            record.voters.append(
+                VotersRecordVoter(
+                    voter_id=voter.key.id,
+                    voter_directory_id=voter.key.directory_id,
+                    endpoints=endpoints,
+                    kraft_version_feature=KRaftVersionFeature(min_supported_version=low, max_supported_version=high),
+                )
+            )
+        return record
+
+    @classmethod
+    def from_record(cls, record: VotersRecord) -> VoterSet:
+        return cls(
+            Voter(
+                ReplicaKey(voter.voter_id, voter.voter_directory_id),
+                {endpoint.name: (endpoint.host, endpoint.port) for endpoint in voter.endpoints},
+                (voter.kraft_version_feature.min_supported_version, voter.kraft_version_feature.max_supported_version),
+            )
+            for voter in record.voters
+        )
+
+
+def parse_static_voters(text: str, listener: str) -> VoterSet:
+    """The voters of `controller.quorum.voters`: `id@host:port,…`, all reached through the controllers' `listener`."""
+    voters = []
+    for entry in _entries(text):
+        voter_id, address = _split_id(entry, "controller.quorum.voters", "id@host:port")
+        host, port = _split_address(address, entry, "controller.quorum.voters", "id@host:port")
+        voters.append(Voter(ReplicaKey(voter_id), {listener: (host, port)}))
+    return _without_twins(voters, "controller.quorum.voters")
+
+
+def parse_initial_controllers(text: str, listener: str) -> VoterSet:
+    """The voters of `--initial-controllers`: `id@host:port:directory id,…`."""
+    voters = []
+    for entry in _entries(text):
+        voter_id, rest = _split_id(entry, "--initial-controllers", "id@host:port:directory-id")
+        address, _, directory = rest.rpartition(":")
+        host, port = _split_address(address, entry, "--initial-controllers", "id@host:port:directory-id")
+        try:
+            directory_id = uuid_parse(directory)
+        except InvalidUuid as invalid:
+            raise InvalidVoters(f"--initial-controllers: the directory id of {entry!r}: {invalid}") from None
+        voters.append(Voter(ReplicaKey(voter_id, directory_id), {listener: (host, port)}))
+    if not voters:
+        raise InvalidVoters("--initial-controllers names no controller: it must be id@host:port:directory-id,…")
+    return _without_twins(voters, "--initial-controllers")
+
+
+def _entries(text: str) -> list[str]:
+    return [entry.strip() for entry in text.split(",") if entry.strip()]
+
+
+def _split_id(entry: str, where: str, form: str) -> tuple[int, str]:
+    number, at, rest = entry.partition("@")
+    if not at or not number.isascii() or not number.isdigit() or int(number[:11]) >= 1 << 31:
+        raise InvalidVoters(f"{where}: {entry!r} does not name a voter, which is written {form}")
+    return int(number), rest
+
+
+def _split_address(address: str, entry: str, where: str, form: str) -> tuple[str, int]:
+    host, colon, port = address.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) <= 65535:
+        raise InvalidVoters(f"{where}: {entry!r} does not name a voter, which is written {form}")
+    return host, int(port)
+
+
+def _without_twins(voters: list[Voter], where: str) -> VoterSet:
+    ids = [voter.key.id for voter in voters]
+    for voter_id in ids:
+        if ids.count(voter_id) > 1:
+            raise InvalidVoters(f"{where} names voter {voter_id} twice: every voter has an id of its own")
+    return VoterSet(voters)
