@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ottla.config.broker_log_keys import BROKER_LOG_KEYS
+from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.topic import LogConfig
 from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
 from ottla.config.values import InvalidConfig, Value
@@ -44,12 +44,12 @@ class BrokerLogConfig:
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> BrokerLogConfig:
         """From setting name → text; names that are not the log's are passed over. `InvalidConfig` for a bad value."""
-        parsed = BROKER_LOG_KEYS.parse_known(settings)
+        parsed = BROKER_KEYS.parse_known(settings)
         log_dirs = _log_dirs(parsed)
         fields: dict[str, Any] = {
-            key.attribute: parsed[key.name]
-            for key in BROKER_LOG_KEYS.values()
-            if key.name in parsed and key.attribute in cls.__dataclass_fields__
+            attribute: value
+            for name, value in parsed.items()
+            if (attribute := name.replace(".", "_")) in cls.__dataclass_fields__
         }
         metadata_log_dir = posixpath.normpath(str(parsed.get("metadata.log.dir") or log_dirs[0]))
         fields |= {"log_dirs": log_dirs, "metadata_log_dir": metadata_log_dir, "topic_defaults": _topic_defaults(parsed)}
@@ -68,7 +68,7 @@ class BrokerLogConfig:
 
 def _log_dirs(parsed: Mapping[str, Value]) -> tuple[str, ...]:
     name = "log.dirs" if parsed.get("log.dirs") else "log.dir"
-    directories = parsed.get(name, BROKER_LOG_KEYS[name].default)
+    directories = parsed.get(name, BROKER_KEYS[name].default)
     if not isinstance(directories, tuple) or not directories or "" in directories:
         raise InvalidConfig(name, f"{name} must name at least one directory, and no empty one")
     directories = tuple(posixpath.normpath(directory) for directory in directories)
@@ -82,7 +82,7 @@ def _topic_defaults(parsed: Mapping[str, Value]) -> LogConfig:
     changes: dict[str, Any] = {}
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
         for name, factor in synonyms:
-            value = parsed.get(name, BROKER_LOG_KEYS[name].default)
+            value = parsed.get(name, BROKER_KEYS[name].default)
             if value is None:
                 continue
             if isinstance(value, int) and not isinstance(value, bool):

@@ -81,15 +81,15 @@ class ConfigTable(Mapping[str, ConfigKey]):
     def require_known(self, names: Iterable[str]) -> None:
         """`InvalidConfig` for the first name that this table does not have."""
         for name in names:
-            if name not in self._keys:
+            if name not in self:
                 hint = "; did you mean " + near[0] + "?" if (near := self._near(name)) else ""
                 raise InvalidConfig(name, f"unknown {self._subject} setting {name}{hint}")
 
     def parse_known(self, settings: Mapping[str, str]) -> dict[str, Value]:
         """The checked values of the settings that this table has; names of other tables are passed over."""
-        return {name: self._keys[name].parse(text) for name, text in settings.items() if name in self._keys}
+        return {name: self[name].parse(text) for name, text in settings.items() if name in self}
 
     def _near(self, name: str) -> list[str]:
         import difflib  # only when a person has mistyped: not worth start-up time
 
-        return difflib.get_close_matches(name, self._keys, n=1)
+        return difflib.get_close_matches(name, self, n=1)

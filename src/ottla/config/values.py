@@ -135,6 +135,25 @@ def one_of(*choices: str) -> Rule:
     return rule
 
 
+def one_of_ignoring_case(*choices: str) -> Rule:
+    """One of the words `choices`, in capitals or not."""
+
+    def rule(value: Value) -> str | None:
+        return None if str(value).upper() in choices else f"must be one of {', '.join(choices)}, in capitals or not"
+
+    return rule
+
+
+def filled_text(value: Value) -> str | None:
+    """Not the empty text; no value at all is fine."""
+    return None if value is None or value else "must not be empty"
+
+
+def filled_list(value: Value) -> str | None:
+    """A list with at least one entry, and no empty one."""
+    return None if isinstance(value, tuple) and value and "" not in value else "must be a comma-separated list, not empty"
+
+
 def words_from(*choices: str) -> Rule:
     """A list, perhaps empty, of the words `choices`."""
 

@@ -4,11 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from ottla.config.broker_log_keys import BROKER_LOG_KEYS
+from ottla.config.broker_docs import documentation
+from ottla.config.broker_keys import BROKER_KEYS, base_name
+from ottla.config.broker_table import BROKER_ROWS
 from ottla.config.keys import ConfigKey, ConfigTable
 from ottla.config.topic import LogConfig
 from ottla.config.topic_keys import HOUR_MS, MINUTE_MS, TOPIC_KEYS, TOPIC_SYNONYMS
-from ottla.config.values import Value, format_value
+from ottla.config.values import InvalidConfig, Value, format_value
 
 SECTIONS = (Path(__file__).parent / "data" / "kafka_configs.txt").read_text().split("== ")[1:]
 ROWS = {
@@ -19,7 +21,8 @@ ROWS = {
 def default_text(value: Value) -> str:
     if isinstance(value, tuple):
         return f"[{', '.join(value)}]"
-    return format_value(value) or "null"
+    text = format_value(value)
+    return "null" if text is None else text
 
 
 def facts_of(key: ConfigKey) -> tuple[str, str, str]:
@@ -30,13 +33,6 @@ def facts_of(key: ConfigKey) -> tuple[str, str, str]:
 def test_topic_setting_is_kafkas(row: list[str]) -> None:
     name, type_, default, _valid, importance = row
     assert facts_of(TOPIC_KEYS[name]) == (type_, default, importance)
-
-
-@pytest.mark.parametrize("row", ROWS["broker log"], ids=lambda row: row[0])
-def test_broker_setting_is_kafkas(row: list[str]) -> None:
-    name, type_, default, _valid, importance, mode = row
-    assert facts_of(BROKER_LOG_KEYS[name]) == (type_, default, importance)
-    assert BROKER_LOG_KEYS[name].update_mode.value == mode
 
 
 def test_topic_settings_are_all_of_kafkas_and_one_internal() -> None:
@@ -59,11 +55,14 @@ def bounds(valid: str) -> tuple[float | None, float | None]:
     return float(words[0]), float(words[2]) if len(words) == 3 else None
 
 
+BROKER_TABLE = [line.split(" | ") for line in BROKER_ROWS.splitlines()]
+
+
 @pytest.mark.parametrize(
     ("table", "row"),
     [
         (table, row)
-        for table, rows in ((TOPIC_KEYS, ROWS["topic"]), (BROKER_LOG_KEYS, ROWS["broker log"]))
+        for table, rows in ((TOPIC_KEYS, ROWS["topic"]), (BROKER_KEYS, BROKER_TABLE))
         for row in rows
         if "..." in row[3] and "or" not in row[3] and "Id" not in row[3]
     ],
@@ -81,17 +80,66 @@ def test_range_is_kafkas(table: ConfigTable, row: list[str]) -> None:
         assert key.rule(most + step) is not None
 
 
-def test_settings_without_a_range_have_no_rule() -> None:
-    for row in ROWS["topic"] + ROWS["broker log"]:
-        table = TOPIC_KEYS if len(row) == 5 else BROKER_LOG_KEYS
-        assert (table[row[0]].rule is None) == (row[3] == "-"), row[0]
+def test_settings_without_valid_values_have_no_rule() -> None:
+    for row in ROWS["topic"] + BROKER_TABLE:
+        table = TOPIC_KEYS if len(row) == 5 else BROKER_KEYS
+        assert (table[row[0]].rule is None) == (row[3] in ("-", "non-null string")), row[0]
 
 
-@pytest.mark.parametrize("table", [TOPIC_KEYS, BROKER_LOG_KEYS])
-def test_every_setting_has_words_of_ours(table: ConfigTable) -> None:
-    for key in table.values():
-        assert len(key.documentation) > 20, key.name
-        assert key.documentation.endswith("."), key.name
+@pytest.mark.parametrize("row", BROKER_TABLE, ids=lambda row: row[0])
+def test_a_broker_row_is_read_as_it_is_written(row: list[str]) -> None:
+    name, type_, default, _valid, importance, mode = row
+    key = BROKER_KEYS[name]
+    assert facts_of(key) == (type_, "null" if default == "REQUIRED" else default, importance)
+    assert key.update_mode.value == mode
+    if key.default is not None and name not in EMPTY_BY_DEFAULT:
+        key.check(key.default)
+
+
+EMPTY_BY_DEFAULT = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
+"""Must not be set to nothing, and are nothing while they are not set."""
+
+
+@pytest.mark.parametrize(
+    ("name", "good", "bad"),
+    [
+        ("compression.gzip.level", "-1", "0"),
+        ("group.consumer.migration.policy", "Upgrade", "sideways"),
+        ("security.inter.broker.protocol", "PLAINTEXT", "plaintext"),
+        ("process.roles", "broker", "broker,king"),
+        ("controller.quorum.voters", "1@a:1", ""),
+        ("remote.log.metadata.manager.class.name", "x", ""),
+        ("group.share.delivery.count.limit", "10", "11"),
+        ("log.cleaner.min.cleanable.ratio", "0.25", "1.25"),
+    ],
+)
+def test_rules_of_every_shape(name: str, good: str, bad: str) -> None:
+    BROKER_KEYS[name].parse(good)
+    with pytest.raises(InvalidConfig, match=f"^{name}=.*must"):
+        BROKER_KEYS[name].parse(bad)
+
+
+def test_a_listener_can_have_settings_of_its_own() -> None:
+    assert base_name("listener.name.internal.max.connections") == "max.connections"
+    assert base_name("listener.name.x.scram-sha-256.sasl.jaas.config") == "sasl.jaas.config"
+    assert base_name("max.connections") == "max.connections"
+    assert base_name("listener.name.x.nothing.such") not in BROKER_KEYS
+
+
+def test_every_topic_setting_has_words_of_ours() -> None:
+    for key in TOPIC_KEYS.values():
+        assert_is_a_sentence(key.name, key.documentation)
+
+
+def test_words_are_on_broker_settings_that_exist() -> None:
+    for name, words in documentation().items():
+        assert name in BROKER_KEYS
+        assert_is_a_sentence(name, words)
+
+
+def assert_is_a_sentence(name: str, words: str) -> None:
+    assert len(words) > 15, name
+    assert words.endswith("."), name
 
 
 def test_every_topic_setting_is_an_attribute_of_log_config() -> None:

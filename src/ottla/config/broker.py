@@ -1,0 +1,212 @@
+"""A node's settings as one immutable snapshot: what `server.properties` and run-time changes come to, checked and typed.
+
+`BrokerConfig.from_settings` is the one way from texts to it. Names it does not know are passed over (`notices` tells the
+operator about those); a value or a combination that cannot stand is an `InvalidConfig` with one sentence for a person.
+Attributes are the settings' names with `_` for `.`; what a text spells (listeners, voters, overrides) is there as values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ottla.config.broker_checks import check_combinations
+from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.broker_log import BrokerLogConfig
+from ottla.config.broker_network import network_values
+from ottla.config.listeners import Listener, Voter
+from ottla.config.values import Value
+
+
+class BrokerConfig:
+    """Everything a node goes by. Swapped whole when a setting changes; never changed in place."""
+
+    # Who this node is, and where it listens.
+    node_id: int
+    process_roles: tuple[str, ...]
+    broker_rack: str | None
+    listeners: tuple[Listener, ...]
+    """Where connections are taken, the controller's listeners among them."""
+    advertised_listeners: tuple[Listener, ...]
+    """Where clients are told to go, without the controller's listeners; port 0 stands for whatever port was bound."""
+    advertised_controller_listeners: tuple[Listener, ...]
+    listener_security_protocol_map: Mapping[str, str]
+    controller_listener_names: tuple[str, ...]
+    inter_broker_listener_name: str
+    controller_quorum_voters: tuple[Voter, ...]
+    controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
+
+    # Connections.
+    connections_max_idle_ms: int
+    max_connection_creation_rate: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: Mapping[str, int]
+    listener_max_connections: Mapping[str, int]
+    """Listener name → its own limit, where `listener.name.NAME.max.connections` sets one."""
+    queued_max_request_bytes: int
+    queued_max_requests: int
+    socket_listen_backlog_size: int
+    socket_receive_buffer_bytes: int
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+
+    # Topics, produce and fetch.
+    auto_create_topics_enable: bool
+    default_replication_factor: int
+    delete_topic_enable: bool
+    fetch_max_bytes: int
+    max_incremental_fetch_session_cache_slots: int
+    max_request_partition_size_limit: int
+    message_max_bytes: int
+    min_insync_replicas: int
+    num_partitions: int
+    request_timeout_ms: int
+    unclean_leader_election_enable: bool
+    auto_leader_rebalance_enable: bool
+    leader_imbalance_check_interval_seconds: int
+
+    # The metadata log and the quorum.
+    broker_heartbeat_interval_ms: int
+    broker_session_timeout_ms: int
+    controlled_shutdown_enable: bool
+    controller_quorum_append_linger_ms: int
+    controller_quorum_auto_join_enable: bool
+    controller_quorum_election_backoff_max_ms: int
+    controller_quorum_election_timeout_ms: int
+    controller_quorum_fetch_max_bytes: int
+    controller_quorum_fetch_snapshot_max_bytes: int
+    controller_quorum_fetch_timeout_ms: int
+    controller_quorum_request_timeout_ms: int
+    controller_quorum_retry_backoff_ms: int
+    initial_broker_registration_timeout_ms: int
+    metadata_log_max_record_bytes_between_snapshots: int
+    metadata_log_max_snapshot_interval_ms: int
+    metadata_log_segment_bytes: int
+    metadata_log_segment_ms: int
+    metadata_max_idle_interval_ms: int
+    metadata_max_retention_bytes: int
+    metadata_max_retention_ms: int
+
+    # Replication.
+    num_replica_fetchers: int
+    replica_fetch_backoff_ms: int
+    replica_fetch_max_bytes: int
+    replica_fetch_min_bytes: int
+    replica_fetch_response_max_bytes: int
+    replica_fetch_wait_max_ms: int
+    replica_high_watermark_checkpoint_interval_ms: int
+    replica_lag_time_max_ms: int
+    replica_socket_receive_buffer_bytes: int
+    replica_socket_timeout_ms: int
+
+    # Groups and their offsets.
+    group_consumer_assignment_interval_ms: int
+    group_consumer_assignors: tuple[str, ...]
+    group_consumer_heartbeat_interval_ms: int
+    group_consumer_max_assignment_interval_ms: int
+    group_consumer_max_heartbeat_interval_ms: int
+    group_consumer_max_session_timeout_ms: int
+    group_consumer_max_size: int
+    group_consumer_migration_policy: str
+    group_consumer_min_assignment_interval_ms: int
+    group_consumer_min_heartbeat_interval_ms: int
+    group_consumer_min_session_timeout_ms: int
+    group_consumer_session_timeout_ms: int
+    group_coordinator_append_linger_ms: int
+    group_coordinator_rebalance_protocols: tuple[str, ...]
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_load_buffer_size: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_compression_codec: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+
+    # Transactions. Those that the log goes by are in `log`.
+    add_partitions_to_txn_retry_backoff_max_ms: int
+    add_partitions_to_txn_retry_backoff_ms: int
+    transaction_abort_timed_out_transaction_cleanup_interval_ms: int
+    transaction_remove_expired_transaction_cleanup_interval_ms: int
+    transaction_state_log_load_buffer_size: int
+    transaction_state_log_min_isr: int
+    transaction_state_log_num_partitions: int
+    transaction_state_log_replication_factor: int
+    transaction_state_log_segment_bytes: int
+    transaction_two_phase_commit_enable: bool
+    transactional_id_expiration_ms: int
+
+    log: BrokerLogConfig
+    """What the log goes by, topic defaults included."""
+
+    __slots__ = tuple(__annotations__)
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        for attribute in self.__slots__:
+            object.__setattr__(self, attribute, values[attribute])
+
+    @classmethod
+    def from_settings(cls, settings: Mapping[str, str], *, hostname: str = "localhost") -> BrokerConfig:
+        """From setting name → text. `hostname` is what a listener without a host is advertised as.
+
+        `InvalidConfig` for the first value, or combination of values, that cannot stand.
+        """
+        parsed = BROKER_KEYS.parse_known(settings)
+
+        def value_of(name: str) -> Value:
+            return parsed[name] if name in parsed else BROKER_KEYS[name].default
+
+        values: dict[str, Any] = {}
+        for name in BROKER_KEYS:
+            attribute = name.replace(".", "_")
+            if attribute in _ATTRIBUTES:
+                values[attribute] = value_of(name)
+        values |= network_values(settings, value_of, hostname)
+        values["log"] = BrokerLogConfig.from_settings(settings)
+        config = cls(values)
+        check_combinations(config)
+        return config
+
+    @property
+    def is_broker(self) -> bool:
+        return "broker" in self.process_roles
+
+    @property
+    def is_controller(self) -> bool:
+        return "controller" in self.process_roles
+
+    @property
+    def broker_listeners(self) -> tuple[Listener, ...]:
+        """Where clients and other brokers connect to."""
+        return tuple(each for each in self.listeners if each.name not in self.controller_listener_names)
+
+    @property
+    def controller_listeners(self) -> tuple[Listener, ...]:
+        """Where other nodes reach this one's controller."""
+        return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
+
+    def max_connections_of(self, listener: str) -> int:
+        """The most connections that `listener` takes."""
+        return self.listener_max_connections.get(listener, self.max_connections)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise AttributeError(f"{name}: a snapshot of settings never changes; make a new one")
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, BrokerConfig):
+            return NotImplemented
+        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
+
+    __hash__ = None  # type: ignore[assignment] # compares by value, and holds mappings
+
+    def __repr__(self) -> str:
+        return f"BrokerConfig(node.id={self.node_id}, listeners={','.join(map(str, self.listeners))})"
+
+
+_ATTRIBUTES = frozenset(BrokerConfig.__slots__)

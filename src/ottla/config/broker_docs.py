@@ -1,0 +1,129 @@
+"""What each broker setting that Ottla goes by does, in our words. A setting without words here is accepted and has no effect.
+
+Settings that stand in for a topic's (`TOPIC_SYNONYMS`) are told by what they stand in for.
+"""
+
+from __future__ import annotations
+
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
+
+_WORDS: dict[str, str] = {
+    "advertised.listeners": (
+        "Where clients and other nodes are told to connect to, as NAME://host:port, if that differs from where the node "
+        "listens: behind a proxy, in a container. A listener without an entry advertises its own address."
+    ),
+    "auto.create.topics.enable": "Make a topic when somebody asks for one that does not exist.",
+    "broker.heartbeat.interval.ms": "How often a broker tells the controller that it lives.",
+    "broker.id": "The older name of node.id.",
+    "broker.rack": "Where the broker stands. Replicas of one partition are spread over racks.",
+    "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it takes leaderships from it.",
+    "connections.max.idle.ms": "Close a connection on which nothing has happened for this long.",
+    "controller.listener.names": "Which of the listeners are for the controller, and closed to clients.",
+    "controller.quorum.append.linger.ms": "How long the controller gathers changes before it writes them together.",
+    "controller.quorum.bootstrap.servers": "Where to find the controllers, as host:port.",
+    "controller.quorum.election.timeout.ms": "How long a candidate waits for votes before it stands again.",
+    "controller.quorum.fetch.timeout.ms": "How long a quorum member waits for word from the leader before it stands itself.",
+    "controller.quorum.voters": (
+        "The members of a quorum that is fixed for good, as id@host:port. Quorums that can change use "
+        "controller.quorum.bootstrap.servers."
+    ),
+    "default.replication.factor": "How many replicas a new topic's partitions have, if whoever makes it does not say.",
+    "delete.topic.enable": "Let topics be deleted.",
+    "fetch.max.bytes": "The most a fetch may return in bytes, whatever the client asks for. One batch is always returned.",
+    "inter.broker.listener.name": "The listener at which brokers reach each other.",
+    "listener.security.protocol.map": "Which security protocol each listener speaks, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
+    "listeners": (
+        "Where to take connections, as NAME://host:port. An empty host means all addresses of the machine, port 0 any free one."
+    ),
+    "log.cleaner.backoff.ms": "How long compaction rests when there is nothing to compact.",
+    "log.cleaner.dedupe.buffer.size": (
+        "The memory for the map of keys that compaction builds, shared by all that run. A larger map means fewer passes."
+    ),
+    "log.cleaner.enable": ("Compact logs in the background. Without it topics with the `compact` policy grow without bound."),
+    "log.cleaner.io.buffer.load.factor": (
+        "How full the map of keys may get, from 0 to 1. Fuller fits more keys and finds them more slowly."
+    ),
+    "log.cleaner.io.buffer.size": "The memory for reading and writing in compaction, shared by all that run.",
+    "log.cleaner.io.max.bytes.per.second": (
+        "The most that compaction reads and writes in a second, so that clients keep their share of the disk."
+    ),
+    "log.cleaner.threads": "How many logs are compacted at once.",
+    "log.dir": "Where partitions are kept, if log.dirs does not say.",
+    "log.dir.failure.timeout.ms": (
+        "How long a broker may fail to tell the controller that a log directory is lost before it stops itself."
+    ),
+    "log.dirs": (
+        "The directories in which partitions are kept, separated by commas, best one per disk. A new partition goes to the "
+        "directory with the fewest. Wins over log.dir."
+    ),
+    "log.flush.offset.checkpoint.interval.ms": (
+        "How often to write down how far each log is durable. What lies beyond is checked after a crash."
+    ),
+    "log.flush.start.offset.checkpoint.interval.ms": (
+        "How often to write down where each log begins, so that deleted records do not come back after a crash."
+    ),
+    "log.retention.check.interval.ms": "How often to look for segments that retention lets go.",
+    "max.connection.creation.rate": "The most new connections in a second. Those above it wait.",
+    "max.connections": (
+        "The most connections at a time. A listener can have a limit of its own: listener.name.NAME.max.connections."
+    ),
+    "max.connections.per.ip": "The most connections from one address at a time.",
+    "max.connections.per.ip.overrides": "Other limits for some addresses, as host:count.",
+    "max.incremental.fetch.session.cache.slots": (
+        "How many fetch sessions are remembered. A client with a session names only the partitions that changed."
+    ),
+    "max.request.partition.size.limit": "The most partitions that one answer about topics describes; clients ask for the rest.",
+    "metadata.log.dir": "Where the cluster's metadata log is kept; the first of log.dirs if not set.",
+    "metadata.log.max.record.bytes.between.snapshots": "How many bytes the metadata log grows before a snapshot of it is made.",
+    "metadata.log.max.snapshot.interval.ms": "How long the metadata log grows before a snapshot of it is made; 0 is for ever.",
+    "metadata.log.segment.bytes": "The size at which a segment of the metadata log is closed and the next begun.",
+    "metadata.log.segment.ms": "The age at which a segment of the metadata log is closed even if it is not full.",
+    "metadata.max.idle.interval.ms": (
+        "How often an idle controller writes an empty record, so that others see how far they are behind; 0 is never."
+    ),
+    "metadata.max.retention.bytes": "How large metadata log and snapshots may get before what a newer snapshot has is deleted.",
+    "metadata.max.retention.ms": "How long parts of the metadata log are kept that a newer snapshot has.",
+    "node.id": "This node's number in the cluster, different from all others.",
+    "num.partitions": "How many partitions a new topic has, if whoever makes it does not say.",
+    "num.recovery.threads.per.data.dir": (
+        "How many logs of each directory are opened at once at the start, and flushed at once at the end."
+    ),
+    "process.roles": "What this node does: `broker` keeps partitions and serves clients, `controller` runs the cluster.",
+    "producer.id.expiration.ms": (
+        "How long a partition remembers a silent producer. A retry after that is not recognised as one."
+    ),
+    "queued.max.request.bytes": "The most bytes of requests that wait to be served; -1 is no limit.",
+    "queued.max.requests": "How many requests may wait to be served before no more are read.",
+    "security.inter.broker.protocol": (
+        "The protocol that brokers speak to each other, where inter.broker.listener.name does not name a listener."
+    ),
+    "socket.listen.backlog.size": "How many connections may wait to be taken.",
+    "socket.receive.buffer.bytes": "The size of the kernel's buffer for what comes in; -1 is the kernel's choice.",
+    "socket.request.max.bytes": "The largest request that is taken. A larger one ends its connection.",
+    "socket.send.buffer.bytes": "The size of the kernel's buffer for what goes out; -1 is the kernel's choice.",
+    "transaction.max.timeout.ms": "The longest timeout a transaction may ask for.",
+    "transaction.partition.verification.enable": (
+        "Ask the transaction coordinator whether a transaction is really open before its first record is taken."
+    ),
+}
+
+_TIERED = ("log.local.retention.bytes", "log.local.retention.ms")
+"""Stand in for topic settings that need tiered storage, which is not there yet."""
+
+
+def _stand_in_words() -> dict[str, str]:
+    words = {}
+    for topic_name, synonyms in TOPIC_SYNONYMS.items():
+        for position, (name, factor) in enumerate(synonyms):
+            note = f"For topics without {topic_name} of their own. {TOPIC_KEYS[topic_name].documentation}"
+            if position:
+                unit = {1: "", 60_000: "In minutes. ", 3_600_000: "In hours. "}[factor]
+                note = f"{unit}Counts only where {' and '.join(other for other, _ in synonyms[:position])} are not set. {note}"
+            if name not in _TIERED:
+                words[name] = note
+    return words
+
+
+def documentation() -> dict[str, str]:
+    """Setting → what it does, for every one that Ottla goes by."""
+    return _WORDS | _stand_in_words()

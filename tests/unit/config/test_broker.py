@@ -1,0 +1,222 @@
+"""A node's settings: what Kafka's stock files come to, defaults, and what is refused with which sentence."""
+
+import pytest
+
+from ottla.config.broker import BrokerConfig
+from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.broker_log import BrokerLogConfig
+from ottla.config.keys import ConfigKey
+from ottla.config.listeners import Listener, Voter
+from ottla.config.values import ConfigType, InvalidConfig
+
+MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
+COMMON = {
+    "num.network.threads": "3",
+    "num.io.threads": "8",
+    "socket.send.buffer.bytes": "102400",
+    "socket.receive.buffer.bytes": "102400",
+    "socket.request.max.bytes": "104857600",
+    "num.partitions": "1",
+    "num.recovery.threads.per.data.dir": "2",
+    "offsets.topic.replication.factor": "1",
+    "share.coordinator.state.topic.replication.factor": "1",
+    "share.coordinator.state.topic.min.isr": "1",
+    "transaction.state.log.replication.factor": "1",
+    "transaction.state.log.min.isr": "1",
+    "log.retention.hours": "168",
+    "log.segment.bytes": "1073741824",
+    "log.retention.check.interval.ms": "300000",
+}
+# What Kafka 4.3's config/server.properties, broker.properties and controller.properties set.
+COMBINED = COMMON | {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://:9093",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": MAP,
+    "log.dirs": "/tmp/kraft-combined-logs",
+}
+BROKER = COMMON | {
+    "process.roles": "broker",
+    "node.id": "2",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://localhost:9092",
+    "inter.broker.listener.name": "PLAINTEXT",
+    "advertised.listeners": "PLAINTEXT://localhost:9092",
+    "controller.listener.names": "CONTROLLER",
+    "listener.security.protocol.map": MAP,
+    "log.dirs": "/tmp/kraft-broker-logs",
+}
+CONTROLLER = COMMON | {
+    "process.roles": "controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "CONTROLLER://:9093",
+    "advertised.listeners": "CONTROLLER://localhost:9093",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "/tmp/kraft-controller-logs",
+}
+SMALLEST = {
+    "process.roles": "broker,controller",
+    "node.id": "7",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+}
+
+
+def config(base: dict[str, str] = SMALLEST, /, **changes: str | None) -> BrokerConfig:
+    """`base` with `changes`, whose names have `_` for `.`; None takes a setting away."""
+    settings = base | {name.replace("_", "."): text for name, text in changes.items() if text is not None}
+    for name, text in changes.items():
+        if text is None:
+            del settings[name.replace("_", ".")]
+    return BrokerConfig.from_settings(settings, hostname="host.example")
+
+
+def test_stock_combined_file() -> None:
+    node = config(COMBINED)
+    assert (node.node_id, node.is_broker, node.is_controller) == (1, True, True)
+    assert node.broker_listeners == (Listener("PLAINTEXT", "", 9092, "PLAINTEXT"),)
+    assert node.controller_listeners == (Listener("CONTROLLER", "", 9093, "PLAINTEXT"),)
+    assert node.advertised_listeners == (Listener("PLAINTEXT", "localhost", 9092, "PLAINTEXT"),)
+    assert node.advertised_controller_listeners == (Listener("CONTROLLER", "localhost", 9093, "PLAINTEXT"),)
+    assert node.controller_quorum_bootstrap_servers == (("localhost", 9093),)
+    assert node.inter_broker_listener_name == "PLAINTEXT"
+    assert node.log.log_dirs == ("/tmp/kraft-combined-logs",)
+    assert node.offsets_topic_replication_factor == 1
+
+
+def test_stock_broker_file() -> None:
+    node = config(BROKER)
+    assert (node.is_broker, node.is_controller, node.controller_listeners) == (True, False, ())
+
+
+def test_stock_controller_file() -> None:
+    node = config(CONTROLLER)
+    assert (node.is_broker, node.is_controller) == (False, True)
+    assert (node.broker_listeners, node.advertised_listeners) == ((), ())
+    assert node.advertised_controller_listeners == (Listener("CONTROLLER", "localhost", 9093, "PLAINTEXT"),)
+
+
+def test_a_listener_advertises_itself_and_the_machine_for_an_empty_host() -> None:
+    node = config()
+    assert node.advertised_listeners == (Listener("PLAINTEXT", "host.example", 9092, "PLAINTEXT"),)
+    assert node.advertised_controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT"),)
+
+
+def test_the_older_name_of_the_node_id_will_do() -> None:
+    assert config(node_id=None, broker_id="4").node_id == 4
+    assert config(node_id="4", broker_id="4").node_id == 4
+
+
+def test_voters_and_addresses_with_brackets() -> None:
+    node = config(controller_quorum_voters="7@[::1]:9093, 8@b:1")
+    assert node.controller_quorum_voters == (Voter(7, "::1", 9093), Voter(8, "b", 1))
+
+
+def test_connection_limits_of_addresses_and_listeners() -> None:
+    limits = {"max.connections": "9", "max.connections.per.ip.overrides": "::1:5,a:6"}
+    node = BrokerConfig.from_settings(SMALLEST | limits | {"listener.name.plaintext.max.connections": "3"})
+    assert node.max_connections_per_ip_overrides == {"::1": 5, "a": 6}
+    assert (node.max_connections_of("PLAINTEXT"), node.max_connections_of("CONTROLLER")) == (3, 9)
+
+
+def test_one_port_for_two_families() -> None:
+    assert len(config(listeners="PLAINTEXT://127.0.0.1:9092,B://[::1]:9092,CONTROLLER://:9093",
+                      listener_security_protocol_map=MAP + ",B:PLAINTEXT").listeners) == 3  # fmt: skip
+
+
+REFUSED = [
+    ({"node_id": None}, "node.id is not set"),
+    ({"node_id": "-1"}, "node.id=-1: must be at least 0"),
+    ({"broker_id": "3"}, "broker.id=3 and node.id=7 differ"),
+    ({"process_roles": None}, "process.roles is not set"),
+    ({"process_roles": ""}, "process.roles is not set"),
+    ({"process_roles": "broker,king"}, "must be a comma-separated list of broker, controller"),
+    ({"process_roles": "broker,broker"}, "has a role twice"),
+    ({"controller_listener_names": None}, "controller.listener.names is not set"),
+    ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
+    ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),
+    ({"process_roles": "broker"}, "take it out of listeners"),
+    ({"process_roles": "controller"}, "listeners has PLAINTEXT, but with process.roles=controller"),
+    ({"listeners": "PLAINTEXT://:9092,CONTROLLER://:9092"}, "both want port 9092"),
+    ({"listeners": "PLAINTEXT://:9092,plaintext://:9094,CONTROLLER://:9093"}, "listener PLAINTEXT twice"),
+    ({"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093"}, "cannot connect to 0.0.0.0"),
+    ({"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot connect to 0.0.0.0"),
+    ({"advertised_listeners": "SASL_SSL://a:1"}, "has SASL_SSL, which listeners does not"),
+    ({"listeners": "SSL://:9092,CONTROLLER://:9093", "listener_security_protocol_map": MAP}, "which Ottla cannot serve yet"),
+    ({"listeners": "INSIDE://:9092,CONTROLLER://:9093"}, "INSIDE, which listener.security.protocol.map does not map"),
+    ({"listeners": "PLAINTEXT:9092,CONTROLLER://:9093"}, "write NAME://host:port"),
+    ({"listeners": "PLAINTEXT://:99999,CONTROLLER://:9093"}, "a port from 0 to 65535"),
+    ({"listeners": "PLAINTEXT://::1:9092,CONTROLLER://:9093"}, "goes into brackets"),
+    ({"listeners": ""}, "listeners is empty"),
+    ({"inter_broker_listener_name": "CONTROLLER"}, "brokers would reach each other at listener CONTROLLER"),
+    ({"controller_quorum_bootstrap_servers": None}, "neither controller.quorum.bootstrap.servers nor"),
+    ({"controller_quorum_voters": "1@a:1"}, "node 7 is a controller, but controller.quorum.voters names only 1"),
+    ({"controller_quorum_voters": "a:1"}, "write id@host:port"),
+    ({"controller_quorum_voters": "7@a:1,7@b:2"}, "has an id twice"),
+    ({"listener_security_protocol_map": "PLAINTEXT:PLAIN"}, "each entry must be LISTENER:PROTOCOL"),
+    ({"listener_security_protocol_map": "A:SSL,a:SSL"}, "maps listener A twice"),
+    ({"queued_max_request_bytes": "10"}, "has no room for one request"),
+    ({"max_connections_per_ip": "0"}, "would let nobody in"),
+    ({"max_connections_per_ip_overrides": "a"}, "write host:count"),
+    ({"replica_fetch_wait_max_ms": "40000"}, "is more than replica.socket.timeout.ms=30000"),
+    ({"group_consumer_session_timeout_ms": "70000"}, "is more than group.consumer.max.session.timeout.ms=60000"),
+    ({"broker_heartbeat_interval_ms": "5000"}, "more than half of broker.session.timeout.ms=9000"),
+    ({"num_partitions": "0"}, "num.partitions=0: must be at least 1"),
+    ({"log_retention_ms": "0"}, "would delete everything at once"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[sentence for _, sentence in REFUSED])
+def test_refuses_with_one_clear_sentence(changes: dict[str, str | None], sentence: str) -> None:
+    with pytest.raises(InvalidConfig) as refused:
+        config(**changes)
+    assert sentence in str(refused.value)
+    assert refused.value.name in BROKER_KEYS
+
+
+def test_a_broker_is_no_voter() -> None:
+    with pytest.raises(InvalidConfig, match=r"node 2 is only a broker, but controller.quorum.voters has it"):
+        config(BROKER, controller_quorum_voters="2@a:1")
+
+
+def test_a_snapshot_never_changes() -> None:
+    node = config()
+    with pytest.raises(AttributeError, match="never changes"):
+        node.node_id = 3
+    assert node == config()
+    assert node != config(num_partitions="2")
+    assert "node.id=7" in repr(node)
+
+
+PYTHON_TYPES: dict[ConfigType, type] = {
+    ConfigType.BOOLEAN: bool,
+    ConfigType.SHORT: int,
+    ConfigType.INT: int,
+    ConfigType.LONG: int,
+    ConfigType.STRING: str,
+    ConfigType.LIST: tuple,
+}
+SPELLED_OUT = {"listener_security_protocol_map", "max_connections_per_ip_overrides", "listener_max_connections"}
+
+
+def test_every_attribute_is_a_setting_of_the_declared_type() -> None:
+    keys: dict[str, ConfigKey] = {key.attribute: key for key in BROKER_KEYS.values()}
+    made = {"log", "advertised_controller_listeners", "listener_max_connections"}
+    node = config()
+    for attribute, declared in BrokerConfig.__annotations__.items():
+        if attribute in made | SPELLED_OUT:
+            continue
+        key = keys[attribute]
+        value = getattr(node, attribute)
+        assert value is None or isinstance(value, PYTHON_TYPES[key.type]), attribute
+        assert declared.partition("[")[0].partition(" |")[0] == PYTHON_TYPES[key.type].__name__, attribute
+        if attribute not in ("node_id", "process_roles", "listeners", "controller_listener_names", "advertised_listeners",
+                             "inter_broker_listener_name", "controller_quorum_bootstrap_servers"):  # fmt: skip
+            assert value == key.default, attribute
+    assert node.log == BrokerLogConfig()
