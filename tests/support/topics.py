@@ -7,7 +7,10 @@ from tests.support.raw_client import RawClient
 
 from ottla.ids import Uuid
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponseTopic
+
+LATEST = -1
 
 
 def make_topic(bootstrap: str, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Uuid:
@@ -32,11 +35,17 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
 
 
 def await_leaders(bootstrap: str, name: str, partitions: int) -> None:
-    """Return when the topic has that many partitions, all with a leader."""
+    """Return when the topic has that many partitions and their leader answers for them: it may learn of it last."""
 
     def all_led() -> bool:
         topic = describe_topic(bootstrap, name)
-        return topic.error_code == 0 and [part.error_code for part in topic.partitions] == [0] * partitions
+        if topic.error_code or [part.error_code for part in topic.partitions] != [0] * partitions:
+            return False
+        asked = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(partitions)]
+        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
+        with RawClient.to(bootstrap) as client:
+            (answer,) = client.request(request, 7).topics
+        return not any(part.error_code for part in answer.partitions)
 
     await_true(all_led, f"{name} to have {partitions} partitions with leaders")
 
