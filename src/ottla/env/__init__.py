@@ -5,7 +5,7 @@ system; `sim/` holds the one in memory that can crash, tear writes and jump its 
 """
 
 from ottla.env.clock import Clock
-from ottla.env.disk import Buffer, DirectoryLock, Disk, File, FileRange, OpenMode
+from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRange, OpenMode
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
 from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
 from ottla.env.world import Randomness, World
@@ -16,6 +16,7 @@ __all__ = [
     "Clock",
     "DirectoryLock",
     "Disk",
+    "DiskSpace",
     "File",
     "FileRange",
     "HelperDied",

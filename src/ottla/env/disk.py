@@ -17,7 +17,7 @@ Paths are plain absolute strings with `/`. Only floor 0–3 code that was handed
 """
 
 from enum import Enum
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 Buffer = bytes | bytearray | memoryview
 
@@ -91,6 +91,13 @@ class File(Protocol):
         ...
 
 
+class DiskSpace(NamedTuple):
+    """How large the file system of a folder is, and how much of it this process could still fill."""
+
+    total_bytes: int
+    usable_bytes: int
+
+
 class DirectoryLock(Protocol):
     """The exclusive hold of one process on one log directory."""
 
@@ -138,6 +145,13 @@ class Disk(Protocol):
         """Rename atomically, over `new` if it is there, and sync the folder."""
         ...
 
+    def rename_now(self, old: str, new: str) -> None:
+        """Rename at once, on the caller's thread: for the one step that must not be under way while other code runs.
+
+        A killed process keeps it. A power loss may undo it until `sync_directory` was awaited on the folder that holds it.
+        """
+        ...
+
     async def remove(self, path: str) -> None:
         """Remove a file; fine if it is gone."""
         ...
@@ -148,4 +162,8 @@ class Disk(Protocol):
 
     async def sync_directory(self, path: str) -> None:
         """Wait until the names in a folder would survive a power loss."""
+        ...
+
+    async def space(self, path: str) -> DiskSpace:
+        """How much room there is where the folder `path` lies."""
         ...

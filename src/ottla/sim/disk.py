@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from ottla.env import Buffer, Clock, OpenMode
+from ottla.env import Buffer, Clock, DiskSpace, OpenMode
 from ottla.errors import DirectoryInUse
 from ottla.sim.clock import ManualClock
 from ottla.sim.faults import DiskCrashed, Fault
@@ -26,6 +26,9 @@ from ottla.sim.inode import Inode
 from ottla.sim.names import Folder, Names
 
 Pause = Callable[[], Awaitable[None]]
+
+SPACE_BYTES = 1 << 40
+"""What `space` says the disk has in all. Nothing keeps a test from writing more."""
 
 
 class MemoryDisk:
@@ -174,12 +177,19 @@ class MemoryDisk:
         await self._begin("sync_directory", posixpath.dirname(path))
         self.names.sync(self.names.folder_of(path))
 
-    async def rename(self, old: str, new: str) -> None:
-        await self._begin("rename", old)
+    def rename_now(self, old: str, new: str) -> None:
+        self.check("rename", old)
+        self._rename(old, new)
+
+    def _rename(self, old: str, new: str) -> None:
         node, target = self._existing(old), self.names.find(new)
         if isinstance(target, Folder) and (target.entries or isinstance(node, Inode)):
             raise OSError(errno.ENOTEMPTY, "Directory not empty", new)
         self.names.set("rename", (old, None), (new, node))
+
+    async def rename(self, old: str, new: str) -> None:
+        await self._begin("rename", old)
+        self._rename(old, new)
         await self._begin("sync_directory", posixpath.dirname(new))
         self.names.sync(self.names.folder_of(new))
 
@@ -207,6 +217,13 @@ class MemoryDisk:
     async def sync_directory(self, path: str) -> None:
         await self._begin("sync_directory", path)
         self.names.sync(self._folder(path))
+
+    async def space(self, path: str) -> DiskSpace:
+        if self.pause is not None:
+            await self.pause()
+        self.check("space", path, changes=False)
+        self._folder(path)
+        return DiskSpace(SPACE_BYTES, SPACE_BYTES - sum(len(inode.data) for _, inode in self.names.files()))
 
     def _existing(self, path: str) -> Inode | Folder:
         node = self.names.find(path)

@@ -119,6 +119,27 @@ def test_handles_and_ranges_survive_rename(place: Place) -> None:
     assert file.path == f"{root}/a"
 
 
+def test_a_folder_is_renamed_at_once_under_open_files(place: Place) -> None:
+    disk, root = place
+    disk.make_directory(f"{root}/old")
+    file = disk.open(f"{root}/old/a", OpenMode.CREATE)
+    file.append(b"0123")
+    disk.rename_now(f"{root}/old", f"{root}/new")
+    file.append(b"45")
+    assert disk.list_directory(root) == ["new"]
+    assert disk.read_file(f"{root}/new/a") == b"012345"
+    with pytest.raises(FileNotFoundError):
+        disk.rename_now(f"{root}/old", f"{root}/new")
+
+
+def test_space_of_a_folder(place: Place) -> None:
+    disk, root = place
+    space = asyncio.run(disk.space(root))
+    assert 0 < space.usable_bytes <= space.total_bytes
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(disk.space(f"{root}/missing"))
+
+
 def test_a_range_of_a_file_cut_short_raises(place: Place) -> None:
     disk, root = place
     file = disk.open(f"{root}/a", OpenMode.CREATE)

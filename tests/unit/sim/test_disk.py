@@ -150,6 +150,20 @@ def test_synced_renamed_and_replaced_names_survive() -> None:
         assert after.read_file("/d/b") == b"a"
 
 
+def test_a_rename_at_once_is_sure_once_its_folder_is_synced() -> None:
+    undone = 0
+    for seed in range(40):
+        disk = made(Random(seed))
+        synced_file(disk, "/d/a", b"a")
+        disk.rename_now("/d/a", "/d/b")
+        if seed % 2:
+            asyncio.run(disk.sync_directory("/d"))
+        after = disk.crash(power_loss=True)
+        assert after.list_directory("/d") in (["b"], *([] if seed % 2 else [["a"]]))
+        undone += after.counts["rename_undone"]
+    assert 3 < undone < 17
+
+
 def test_faults_strike_by_operation_path_and_turn() -> None:
     disk = made()
     log, index = disk.open("/d/1.log", OpenMode.CREATE), disk.open("/d/1.index", OpenMode.CREATE)

@@ -11,7 +11,7 @@ import shutil
 import stat
 from collections.abc import Callable
 
-from ottla.env.disk import Buffer, DirectoryLock, OpenMode
+from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, OpenMode
 from ottla.env.real.file import RealFile, sync_descriptor, write_all
 from ottla.env.work import InlineWorkers, Workers
 from ottla.errors import DirectoryInUse
@@ -77,6 +77,9 @@ class RealDisk:
 
         await self._workers.run(call)
 
+    def rename_now(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
     async def remove(self, path: str) -> None:
         await self._workers.run(_unless_gone(lambda: os.remove(path)))
 
@@ -85,6 +88,10 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         await self._workers.run(lambda: _sync_folder(path))
+
+    async def space(self, path: str) -> DiskSpace:
+        found = await self._workers.run(lambda: os.statvfs(path))
+        return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
 
 
 def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
