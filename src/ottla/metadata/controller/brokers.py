@@ -1,0 +1,181 @@
+"""Brokers come, are heard, and go: registration, heartbeats, fencing, unregistration. Pure decisions.
+
+A broker registers fenced. Once it has read the metadata log up to its registration it is let in, and partitions without a
+leader may get it. A broker that is not heard for a session is fenced; one that wants to shut down first hands over what it
+leads. Every step changes the leaders and in-sync replicas of the partitions it touches, in the same write.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.broker_registration import register_broker
+from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.leadership import (
+    leadership_changes,
+    leads_any,
+    partitions_in_sync_on,
+    partitions_where,
+    without_leader,
+)
+from ottla.metadata.controller.sessions import NOT_SHUTTING_DOWN, BrokerSession
+from ottla.metadata.controller.state import ControllerState
+from ottla.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORIES_FROM
+from ottla.metadata.image.cluster import BrokerRegistration
+from ottla.wire.base import Message
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
+from ottla.wire.messages.metadata_records import BrokerRegistrationChangeRecord, UnregisterBrokerRecord
+from ottla.wire.messages.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+
+__all__ = ["FencingCheck", "broker_heartbeat", "fence_silent_brokers", "register_broker", "unregister_broker"]
+
+_FENCE, _UNFENCE = 1, -1
+_NEVER = 2**63 - 1
+
+
+class FencingCheck(NamedTuple):
+    """Brokers that are fenced by this decision, and when to look again."""
+
+    fenced: tuple[int, ...]
+    next_check_ms: int | None
+    """None: nobody has a session that could end."""
+
+
+def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int) -> BrokerRegistration:
+    """The broker, if it speaks under its newest registration; STALE_BROKER_EPOCH if not."""
+    broker = state.image.cluster.brokers.get(broker_id)
+    if broker is None:
+        raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered: it must register first")
+    if broker.epoch != broker_epoch:
+        raise KafkaError(
+            ErrorCode.STALE_BROKER_EPOCH,
+            f"broker {broker_id} is registered with epoch {broker.epoch}, not {broker_epoch}: it must register again",
+        )
+    return broker
+
+
+def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, now_ms: int) -> Decision[BrokerHeartbeatResponse]:
+    """A broker is heard: let it in, let it go, or leave things as they are."""
+    broker = check_broker_epoch(state, request.broker_id, request.broker_epoch)
+    session = state.sessions.touch(broker.id, broker.epoch, now_ms)
+    session.metadata_offset = request.current_metadata_offset
+    is_caught_up = request.current_metadata_offset >= state.registration_offset(broker.id)
+    response = BrokerHeartbeatResponse(is_caught_up=is_caught_up, is_fenced=broker.fenced)
+    records: list[Message] = []
+    if session.shutdown_offset != NOT_SHUTTING_DOWN:
+        if not leads_any(state, broker.id) and session.shutdown_offset <= _lowest_active_offset(state):
+            _shut_down_now(state, broker, session, response, records)
+    elif broker.fenced:
+        if request.want_shut_down:
+            response.should_shut_down = True
+        elif not request.want_fence and is_caught_up:
+            records += _unfence(state, broker)
+            response.is_fenced = False
+    elif request.want_fence:
+        if request.want_shut_down:
+            _shut_down_now(state, broker, session, response, records)
+        else:
+            records += fence(state, broker)
+            response.is_fenced = True
+    elif request.want_shut_down:
+        if leads_any(state, broker.id):
+            records += _begin_shutdown(state, broker)
+            session.shutdown_offset = state.next_offset + len(records) - 1
+        else:
+            _shut_down_now(state, broker, session, response, records)
+    records += _directory_changes(state, broker, request)
+    return Decision(response, records)
+
+
+def fence(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+    """Shut a broker out: it leaves every ISR, and others lead in its place."""
+    changes = leadership_changes(state, partitions_in_sync_on(state, broker.id), leaving=broker.id)
+    return [*changes, BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_FENCE)]
+
+
+def fence_silent_brokers(state: ControllerState, now_ms: int) -> Decision[FencingCheck]:
+    """Fence one broker whose session is over, and tell when to look again: at once if there may be more.
+
+    One at a time, so that the next is decided with the first one gone.
+    """
+    next_check_ms: int | None = None
+    for broker in state.image.cluster.brokers.values():
+        if broker.fenced:
+            continue
+        deadline_ms = state.sessions.deadline_ms(broker.id, broker.epoch, now_ms - 1)
+        if deadline_ms < now_ms:
+            return Decision(FencingCheck((broker.id,), now_ms), fence(state, broker))
+        next_check_ms = deadline_ms + 1 if next_check_ms is None else min(next_check_ms, deadline_ms + 1)
+    return Decision(FencingCheck((), next_check_ms))
+
+
+def unregister_broker(
+    state: ControllerState, request: UnregisterBrokerRequest, now_ms: int
+) -> Decision[UnregisterBrokerResponse]:
+    """Forget a broker for good. Partitions it has replicas of keep them; it leads none of them any more."""
+    broker = state.image.cluster.brokers.get(request.broker_id)
+    if broker is None:
+        raise KafkaError(
+            ErrorCode.BROKER_ID_NOT_REGISTERED, f"broker {request.broker_id} is not registered, so there is nothing to forget"
+        )
+    touched = partitions_where(state, lambda partition: broker.id in partition.isr or broker.id in partition.elr)
+    changes = leadership_changes(state, touched, leaving=broker.id)
+    record = UnregisterBrokerRecord(broker_id=broker.id, broker_epoch=broker.epoch)
+    return Decision(UnregisterBrokerResponse(error_message=None), [*changes, record])
+
+
+def _unfence(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+    record = BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_UNFENCE)
+    return [record, *leadership_changes(state, partitions_where(state, without_leader), joining=broker.id)]
+
+
+def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
+    records: list[Message] = []
+    if not broker.in_controlled_shutdown:
+        records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, in_controlled_shutdown=1))
+    return [*records, *leadership_changes(state, partitions_in_sync_on(state, broker.id), leaving=broker.id)]
+
+
+def _shut_down_now(
+    state: ControllerState,
+    broker: BrokerRegistration,
+    session: BrokerSession,
+    response: BrokerHeartbeatResponse,
+    records: list[Message],
+) -> None:
+    records += fence(state, broker)
+    session.shutdown_offset = NOT_SHUTTING_DOWN
+    response.is_fenced = response.should_shut_down = True
+
+
+def _lowest_active_offset(state: ControllerState) -> int:
+    """Up to where every broker that stays has read the metadata log: what they know of, a leaving broker need not wait for."""
+    offsets = []
+    for broker in state.image.cluster.brokers.values():
+        session = state.sessions.get(broker.id)
+        if not broker.fenced and (session is None or session.shutdown_offset == NOT_SHUTTING_DOWN):
+            offsets.append(-1 if session is None else session.metadata_offset)
+    return min(offsets, default=_NEVER)
+
+
+def _directory_changes(state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> list[Message]:
+    """Directories that the broker has lost since it last told, and those that are to get nothing new."""
+    records: list[Message] = []
+    version = state.image.metadata_version
+    lost = [directory for directory in broker.directories if directory in request.offline_log_dirs]
+    if lost and version >= DIRECTORIES_FROM:
+        touched = partitions_where(state, lambda partition: any(directory in lost for directory in partition.directories))
+        records += leadership_changes(state, touched, leaving=broker.id)
+        left = [directory for directory in broker.directories if directory not in lost]
+        if left:  # a broker that has lost its last directory stops, and is fenced by its silence
+            records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left))
+    cordoned = request.cordoned_log_dirs
+    if cordoned is None or version < CORDONED_DIRECTORIES_FROM:
+        return records
+    if sorted(cordoned) != list(broker.cordoned_directories or ()):
+        records.append(
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=sorted(cordoned))
+        )
+    return records

@@ -1,0 +1,112 @@
+"""Leaders and in-sync replicas of many partitions, when a broker or one of its directories comes or goes. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
+
+from ottla.ids import DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
+from ottla.metadata.controller.partition_change import Election, PartitionChange
+from ottla.metadata.controller.state import ControllerState
+from ottla.metadata.controller.topic_settings import effective_min_isr, unclean_election_allowed
+from ottla.metadata.features import DIRECTORIES_FROM
+from ottla.metadata.image.topics import NO_LEADER, PartitionState, Topic
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
+
+NOBODY = -1
+
+
+class PartitionOf(NamedTuple):
+    """A partition with its topic."""
+
+    topic: Topic
+    number: int
+    state: PartitionState
+
+
+def partitions_where(state: ControllerState, condition: Callable[[PartitionState], bool]) -> Iterator[PartitionOf]:
+    """All partitions that keep `condition`, in the order of the image."""
+    for topic in state.image.topics.by_id.values():
+        for index, partition in topic.partitions.items():
+            if condition(partition):
+                yield PartitionOf(topic, index, partition)
+
+
+def partitions_in_sync_on(state: ControllerState, broker_id: int) -> Iterator[PartitionOf]:
+    return partitions_where(state, lambda partition: broker_id in partition.isr)
+
+
+def leads_any(state: ControllerState, broker_id: int) -> bool:
+    return next(partitions_where(state, lambda partition: partition.leader == broker_id), None) is not None
+
+
+def is_active(state: ControllerState, broker_id: int) -> bool:
+    """Whether the broker is there and stays: neither fenced nor shutting down."""
+    broker = state.image.cluster.brokers.get(broker_id)
+    return broker is not None and broker.is_active
+
+
+def default_directory(state: ControllerState, broker_id: int) -> Uuid:
+    """What is written for a new replica on a broker: its only directory, or that it has yet to choose one."""
+    broker = state.image.cluster.brokers.get(broker_id)
+    if state.image.metadata_version < DIRECTORIES_FROM:
+        return DIRECTORY_MIGRATING
+    if broker is None:
+        return DIRECTORY_UNASSIGNED
+    if not broker.directories:
+        return DIRECTORY_MIGRATING
+    return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
+
+
+def change_of(state: ControllerState, which: PartitionOf, is_candidate: Callable[[int], bool] | None = None) -> PartitionChange:
+    """A change of one partition, to be filled in. `is_candidate`: which brokers count as active, if not those that are."""
+    partition = which.state
+    directories = dict(zip(partition.replicas, partition.directories, strict=True))
+
+    def is_acceptable_leader(broker_id: int) -> bool:
+        broker = state.image.cluster.brokers.get(broker_id)
+        if broker is None or not (is_active(state, broker_id) if is_candidate is None else is_candidate(broker_id)):
+            return False
+        return broker_id in directories and broker.has_online_directory(directories[broker_id])
+
+    return PartitionChange(
+        partition=partition,
+        is_acceptable_leader=is_acceptable_leader,
+        default_directory=lambda broker_id: default_directory(state, broker_id),
+        metadata_version=state.image.metadata_version,
+        min_isr=effective_min_isr(state, which.topic),
+        elr_enabled=state.elr_enabled,
+    )
+
+
+def leadership_changes(
+    state: ControllerState,
+    partitions: Iterable[PartitionOf],
+    *,
+    leaving: int = NOBODY,
+    joining: int = NOBODY,
+    unclean: int = NOBODY,
+) -> list[PartitionChangeRecord]:
+    """What becomes of `partitions` when a broker leaves, joins, or has come back without having shut down in good order.
+
+    The image does not show it yet: `joining` counts as active although it is fenced there, the others do not count.
+    """
+
+    def is_candidate(broker_id: int) -> bool:
+        return broker_id not in (leaving, unclean) and (broker_id == joining or is_active(state, broker_id))
+
+    changes: list[PartitionChangeRecord] = []
+    for which in partitions:
+        change = change_of(state, which, is_candidate)
+        if unclean_election_allowed(state, which.topic):
+            change.election = Election.UNCLEAN
+        if unclean != NOBODY:
+            change.unclean_shutdown_replicas = (unclean,)
+        change.isr = [replica for replica in which.state.isr if replica not in (leaving, unclean)]
+        if (record := change.build(which.topic.id, which.number)) is not None:
+            changes.append(record)
+    return changes
+
+
+def without_leader(partition: PartitionState) -> bool:
+    return partition.leader == NO_LEADER
