@@ -1,0 +1,192 @@
+"""A conversation with one node, without IO: bytes in, answers out; requests in, bytes out.
+
+It begins with ApiVersions, in our newest version. A node that does not know that version says so in a version 0 body, with
+the versions it has, and is asked once more in one of those. From then on requests are numbered one after the other, and
+answers are taken in the same order, which the protocol promises; anything else is a `PeerFault`, after which the
+conversation is of no use.
+
+    NEW ──greet──▶ GREETING ──versions──▶ OPEN ──fault──▶ OVER
+                    │  ▲ └───────fault──────────────────────▲
+                    └──┘ once: an older ApiVersions
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from typing import Any, Final, NamedTuple
+
+from ottla.errors import DecodeError
+from ottla.errors.codes import ErrorCode, error_meaning, error_name
+from ottla.link.errors import PeerFault
+from ottla.link.versions import PeerVersions, speakable
+from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.base import Message, Part
+from ottla.wire.codec import decode, decoder
+from ottla.wire.framing import FrameSplitter
+from ottla.wire.headers import encode_request, read_response_header
+from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+
+SOFTWARE_NAME: Final = "ottla"
+_CORRELATION_ID_MASK: Final = 0x7FFFFFFF
+_SIGNS_OF_OTHERS: Final = (
+    (b"HTTP", "It speaks HTTP: this is the port of a web server"),
+    (b"\x15\x03", "It speaks TLS, which is not supported here yet: use a PLAINTEXT listener"),
+    (b"SSH-", "It is an SSH server"),
+    (b"220 ", "It is a mail or file server"),
+)
+
+
+class State(Enum):
+    """See the picture above."""
+
+    NEW = "new"
+    GREETING = "greeting"
+    OPEN = "open"
+    OVER = "over"
+
+
+class Greeted(NamedTuple):
+    """The other side has told its versions: requests may follow."""
+
+    versions: PeerVersions
+
+
+class SendAlso(NamedTuple):
+    """The conversation itself needs these bytes sent."""
+
+    parts: Sequence[Part]
+
+
+class Answer(NamedTuple):
+    """The answer to the request of this number."""
+
+    correlation_id: int
+    message: Any
+
+
+Event = Greeted | SendAlso | Answer
+
+
+class _Expected(NamedTuple):
+    correlation_id: int
+    api_key: int
+    version: int
+
+
+class Conversation:
+    """One connection's worth of protocol. The owner moves the bytes and waits for the answers."""
+
+    __slots__ = ("_client_id", "_expected", "_next_id", "_software_version", "_splitter", "address", "state", "versions")
+
+    def __init__(self, address: str, client_id: str | None, software_version: str, answer_bytes_max: int) -> None:
+        self.address = address
+        self.state = State.NEW
+        self.versions: PeerVersions | None = None
+        self._client_id = client_id
+        self._software_version = software_version
+        self._splitter = FrameSplitter(answer_bytes_max)
+        self._expected: deque[_Expected] = deque()
+        self._next_id = 0
+
+    @property
+    def unanswered(self) -> int:
+        """How many requests wait for their answers."""
+        return len(self._expected)
+
+    def greet(self) -> list[Part]:
+        """The first bytes to send."""
+        self.state = State.GREETING
+        return self._greeting(speakable(ApiKey.API_VERSIONS)[1])
+
+    def ask(self, message: Message, version: int | None = None) -> tuple[int, list[Part]]:
+        """The number and the bytes of a request. What cannot be written in the version is refused, and changes nothing."""
+        chosen = self._version(message.KEY, version)
+        correlation_id = self._next_id
+        parts = encode_request(message, chosen, correlation_id, self._client_id)
+        self._expected.append(_Expected(correlation_id, message.KEY, chosen))
+        self._next_id = (correlation_id + 1) & _CORRELATION_ID_MASK
+        return correlation_id, parts
+
+    def tell(self, message: Message, version: int | None = None) -> list[Part]:
+        """The bytes of a request that is not answered: Produce with acks=0."""
+        parts = encode_request(message, self._version(message.KEY, version), self._next_id, self._client_id)
+        self._next_id = (self._next_id + 1) & _CORRELATION_ID_MASK
+        return parts
+
+    def buffer(self) -> memoryview:
+        """Where the next bytes from the other side go; never empty."""
+        return self._splitter.writable()
+
+    def received(self, count: int) -> list[Event]:
+        """What `count` bytes in the buffer have brought. `PeerFault` ends the conversation."""
+        first = bytes(self._splitter.writable()[: min(count, 8)]) if self.state is State.GREETING else b""
+        try:
+            return [self._take(frame) for frame in self._splitter.received(count)]
+        except PeerFault:
+            self.state = State.OVER
+            raise
+        except DecodeError as fault:
+            self.state = State.OVER
+            sign = next((says for sign, says in _SIGNS_OF_OTHERS if first.startswith(sign)), None)
+            raise PeerFault(self.address, f"{self.address} does not answer as a Kafka node does. {sign or fault}") from None
+
+    def end_text(self) -> str:
+        """What to say when the other side has closed the connection now."""
+        if self.state is State.GREETING:
+            return (
+                f"{self.address} closed the connection before it told its versions: check that it is a Kafka listener, and one "
+                "without encryption or login"
+            )
+        cut = "" if self._splitter.is_between_frames else " in the middle of an answer"
+        return f"{self.address} closed the connection{cut}; its log may say why"
+
+    def _version(self, api_key: int, version: int | None) -> int:
+        if self.versions is None or self.state is not State.OPEN:
+            raise RuntimeError(f"the conversation with {self.address} is {self.state.value}: it cannot be asked anything")
+        return self.versions.newest(api_key) if version is None else version
+
+    def _greeting(self, version: int) -> list[Part]:
+        message = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
+        correlation_id = self._next_id
+        self._expected.append(_Expected(correlation_id, ApiKey.API_VERSIONS, version))
+        self._next_id = correlation_id + 1
+        return encode_request(message, version, correlation_id, self._client_id)
+
+    def _take(self, frame: bytearray) -> Event:
+        if not self._expected:
+            raise PeerFault(self.address, f"{self.address} sent {len(frame)} bytes that nobody asked for")
+        expected = self._expected[0]
+        correlation_id, body = read_response_header(frame, expected.api_key, expected.version)
+        if correlation_id != expected.correlation_id:
+            raise PeerFault(
+                self.address,
+                f"{self.address} answered request {correlation_id} where {expected.correlation_id} "
+                f"({APIS[expected.api_key].name}) was next: answers must come in order",
+            )
+        self._expected.popleft()
+        if self.state is State.GREETING:
+            return self._greeted(frame, body, expected.version)
+        message, _ = decoder(APIS[expected.api_key].response_class, expected.version)(frame, body)
+        return Answer(correlation_id, message)
+
+    def _greeted(self, frame: bytearray, body: int, version: int) -> Event:
+        refused = int.from_bytes(frame[body : body + 2], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
+        response, _ = decode(ApiVersionsResponse, 0 if refused else version, frame, body)
+        if refused and version > 0:
+            return SendAlso(self._greeting(self._older_greeting(response, version)))
+        if response.error_code:
+            raise PeerFault(
+                self.address,
+                f"{self.address} refused to tell its versions: {error_name(response.error_code)}. "
+                f"{error_meaning(response.error_code)}",
+            )
+        self.versions = PeerVersions(self.address, response.api_keys)
+        self.state = State.OPEN
+        return Greeted(self.versions)
+
+    def _older_greeting(self, response: ApiVersionsResponse, refused: int) -> int:
+        """The version to greet in instead: the newest the other side tells of, else 0, which all have."""
+        served = next((each for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS), None)
+        return max(0, min(served.max_version, refused - 1)) if served is not None else 0

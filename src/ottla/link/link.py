@@ -1,0 +1,242 @@
+"""The owner of one outbound connection: moves the conversation's bytes, keeps the window, waits for answers.
+
+Runs on one event loop; every call is plain or awaited there. Requests beyond the window wait in line; answers are handed out
+in order. A request that is not answered in time ends the link, since no answer can overtake it; so does everything else
+that goes wrong, and whoever waits is told. A link that has ended stays so: its user opens another.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ottla import __version__
+from ottla.env.net import DEFAULT_OPTIONS, Network, SocketOptions, Stream
+from ottla.link.conversation import Answer, Conversation, Greeted
+from ottla.link.errors import ConnectFailed, LinkEnded, LinkError, PeerFault, RequestTimedOut
+from ottla.link.versions import PeerVersions
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message, Part
+
+ANSWER_BYTES_MAX = 0x1000_0000
+"""The largest answer taken in. Below the size that a TLS or HTTP server's first bytes would announce."""
+
+
+@dataclass(frozen=True, slots=True)
+class LinkOptions:
+    """How a link behaves. Times in Kafka's defaults."""
+
+    client_id: str | None = "ottla"
+    connect_timeout_ms: int = 10_000
+    """For the connection and the handshake together."""
+    request_timeout_ms: int = 30_000
+    in_flight_max: int = 5
+    """Requests on the wire and not answered; further ones wait here."""
+    answer_bytes_max: int = ANSWER_BYTES_MAX
+    socket: SocketOptions = DEFAULT_OPTIONS
+
+
+DEFAULT_LINK_OPTIONS = LinkOptions()
+
+
+class _Waiting:
+    """Somebody who waits for an answer."""
+
+    __slots__ = ("future", "timer")
+
+    def __init__(self, future: asyncio.Future[Any], timer: asyncio.TimerHandle) -> None:
+        self.future = future
+        self.timer = timer
+
+
+class Link:
+    """A connection to one node, open for requests once `connect` has returned it."""
+
+    def __init__(self, host: str, port: int, options: LinkOptions) -> None:
+        self.host = host
+        self.port = port
+        self.options = options
+        self._loop = asyncio.get_running_loop()
+        self._conversation = Conversation(self.address, options.client_id, __version__, options.answer_bytes_max)
+        self._stream: Stream | None = None
+        self._greeted: asyncio.Future[PeerVersions] = self._loop.create_future()
+        self._waiting: dict[int, _Waiting] = {}
+        self._line: deque[tuple[Sequence[Part], bool]] = deque()
+        """Requests that found the window full, and whether an answer to them takes a place in it."""
+        self._on_wire = 0
+        self._failure: LinkError | None = None
+
+    @classmethod
+    async def connect(cls, network: Network, host: str, port: int, options: LinkOptions = DEFAULT_LINK_OPTIONS) -> Link:
+        """A link that has shaken hands; `ConnectFailed` or `PeerFault` if that cannot be."""
+        link = cls(host, port, options)
+        try:
+            async with asyncio.timeout(options.connect_timeout_ms / 1000):
+                await link._open(network)
+        except TimeoutError:
+            doing = "accept a connection" if link._stream is None else "tell its versions"
+            failure = ConnectFailed(
+                link.address,
+                f"{link.address} did not {doing} within {options.connect_timeout_ms} ms: check host, port and firewalls",
+            )
+            link._end(failure)
+            raise failure from None
+        except OSError as error:
+            raise ConnectFailed(link.address, _connect_text(link.address, error)) from None
+        except BaseException:
+            link.close()
+            raise
+        return link
+
+    async def _open(self, network: Network) -> None:
+        self._stream = await network.connect(self.host, self.port, self, self.options.socket)
+        self._stream.resume()
+        self._stream.send(self._conversation.greet())
+        await self._greeted
+
+    # What a user of the link asks
+
+    @property
+    def address(self) -> str:
+        """host:port, as in error texts."""
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+    @property
+    def versions(self) -> PeerVersions:
+        """What the other side serves."""
+        versions = self._conversation.versions
+        assert versions is not None, "a link is handed out after the handshake"
+        return versions
+
+    @property
+    def is_over(self) -> bool:
+        """Whether it has ended, for whatever reason."""
+        return self._failure is not None
+
+    async def request(self, message: Message, timeout_ms: int | None = None, version: int | None = None) -> Any:
+        """The answer to `message`, in the newest version both sides know unless told otherwise."""
+        return await self.send(message, timeout_ms, version)
+
+    def send(self, message: Message, timeout_ms: int | None = None, version: int | None = None) -> asyncio.Future[Any]:
+        """The same without waiting: further requests may follow at once. Cancelling the future forgets the answer.
+
+        The time limit counts from now, including the wait for a place in the window.
+        """
+        if self._failure is not None:
+            raise self._failure
+        correlation_id, parts = self._conversation.ask(message, version)
+        limit_ms = self.options.request_timeout_ms if timeout_ms is None else timeout_ms
+        future: asyncio.Future[Any] = self._loop.create_future()
+        timer = self._loop.call_later(limit_ms / 1000, self._time_is_up, correlation_id, message.KEY, limit_ms)
+        self._waiting[correlation_id] = _Waiting(future, timer)
+        self._line.append((parts, True))
+        self._send_line()
+        return future
+
+    def send_unanswered(self, message: Message, version: int | None = None) -> None:
+        """Send a request that the other side does not answer: Produce with acks=0."""
+        if self._failure is not None:
+            raise self._failure
+        self._line.append((self._conversation.tell(message, version), False))
+        self._send_line()
+
+    @property
+    def unsent_bytes(self) -> int:
+        """What the kernel has not taken yet, and what waits for a place in the window."""
+        queued = sum(len(part) for parts, _ in self._line for part in parts)
+        return queued + (self._stream.unsent_bytes if self._stream is not None else 0)
+
+    def close(self) -> None:
+        """End it now. Whoever still waits is told so."""
+        self._end(LinkEnded(self.address, f"the connection to {self.address} was closed on this side"))
+
+    # What the stream tells (env.StreamOwner)
+
+    def buffer(self) -> memoryview:
+        return self._conversation.buffer()
+
+    def received(self, count: int) -> None:
+        try:
+            events = self._conversation.received(count)
+        except PeerFault as fault:
+            self._end(fault)
+            return
+        for event in events:
+            if isinstance(event, Answer):
+                self._answered(event)
+            elif isinstance(event, Greeted):
+                if not self._greeted.done():
+                    self._greeted.set_result(event.versions)
+            elif self._stream is not None:
+                self._stream.send(event.parts)
+
+    def drained(self) -> None:
+        """Nothing waits for it: the window bounds what is queued."""
+
+    def ended(self, error: OSError | None) -> None:
+        text = self._conversation.end_text()
+        if error is not None:
+            text = f"the connection to {self.address} failed: {error.strerror or error}"
+        self._end(LinkEnded(self.address, text) if self._greeted.done() else ConnectFailed(self.address, text))
+
+    # Inside
+
+    def _send_line(self) -> None:
+        assert self._stream is not None
+        while self._line:
+            parts, is_answered = self._line[0]
+            if is_answered:
+                if self._on_wire >= self.options.in_flight_max:
+                    return
+                self._on_wire += 1
+            self._line.popleft()
+            self._stream.send(parts)
+
+    def _answered(self, answer: Answer) -> None:
+        self._on_wire -= 1
+        if self._line:
+            self._send_line()
+        waiting = self._waiting.pop(answer.correlation_id)
+        waiting.timer.cancel()
+        if not waiting.future.done():
+            waiting.future.set_result(answer.message)
+
+    def _time_is_up(self, correlation_id: int, api_key: int, limit_ms: int) -> None:
+        late = self._waiting.pop(correlation_id)
+        text = (
+            f"{self.address} did not answer {APIS[api_key].name} within {limit_ms} ms: it may be overloaded or unreachable. "
+            "Try again, or allow more time (request.timeout.ms)"
+        )
+        _fail(late.future, RequestTimedOut(self.address, text))
+        self._end(LinkEnded(self.address, f"the connection to {self.address} was given up: a request was not answered in time"))
+
+    def _end(self, failure: LinkError) -> None:
+        if self._failure is not None:
+            return
+        self._failure = failure
+        self._line.clear()
+        if self._stream is not None:
+            self._stream.close()
+        _fail(self._greeted, failure)
+        waiting, self._waiting = self._waiting, {}
+        for each in waiting.values():
+            each.timer.cancel()
+            _fail(each.future, failure)
+
+
+def _fail(future: asyncio.Future[Any], failure: LinkError) -> None:
+    if not future.done():
+        future.set_exception(failure)
+        future.exception()  # seen: a waiter who has gone must not make the loop complain
+
+
+def _connect_text(address: str, error: OSError) -> str:
+    if isinstance(error, ConnectionRefusedError):
+        return f"nobody listens at {address}: check the address, and that the node is up"
+    # Names that cannot be resolved come as a subclass of OSError with codes of its own, which only env/real may import.
+    if type(error).__name__ == "gaierror":
+        return f"the host of {address} is not known: {error.strerror or error}. Check the name"
+    return f"{address} cannot be reached: {error.strerror or error}"

@@ -1,0 +1,63 @@
+"""Which versions of each API the other side serves, and which of them to use. Owns the choice; no IO."""
+
+from collections.abc import Iterable
+
+from ottla.link.errors import NoCommonVersion
+from ottla.wire.apis import APIS
+from ottla.wire.messages.api_versions import ApiVersion
+
+
+def speakable(api_key: int) -> tuple[int, int]:
+    """The oldest and newest version that we can write and read; an unstable newest one is not spoken."""
+    api = APIS[api_key]
+    return api.oldest, api.advertised()[1]
+
+
+class PeerVersions:
+    """What a node told in its ApiVersions response."""
+
+    __slots__ = ("_chosen", "_ranges", "address")
+
+    def __init__(self, address: str, served: Iterable[ApiVersion]) -> None:
+        self.address = address
+        self._ranges = {each.api_key: (each.min_version, each.max_version) for each in served}
+        self._chosen: dict[int, int] = {}
+
+    def __repr__(self) -> str:
+        return f"PeerVersions({self.address}, {self._ranges})"
+
+    def served(self, api_key: int) -> tuple[int, int] | None:
+        """The oldest and newest version the other side serves, None where it does not serve the API."""
+        return self._ranges.get(api_key)
+
+    def has(self, api_key: int, version: int = 0) -> bool:
+        """Whether both sides know the API in `version` or a newer one."""
+        found = self._ranges.get(api_key)
+        return found is not None and version <= min(found[1], speakable(api_key)[1]) and found[0] <= speakable(api_key)[1]
+
+    def newest(self, api_key: int) -> int:
+        """The newest version both sides know; `NoCommonVersion` if there is none."""
+        version = self._chosen.get(api_key)
+        if version is None:
+            version = self._chosen[api_key] = self._choose(api_key)
+        return version
+
+    def _choose(self, api_key: int) -> int:
+        ours_oldest, ours_newest = speakable(api_key)
+        name = APIS[api_key].name
+        found = self._ranges.get(api_key)
+        if found is None:
+            raise NoCommonVersion(
+                self.address,
+                f"{self.address} does not serve the API {name}, which Ottla speaks in versions {ours_oldest} to {ours_newest}: "
+                "ask another node, or upgrade that one",
+            )
+        newest = min(ours_newest, found[1])
+        if newest < max(ours_oldest, found[0]):
+            older = "that node" if found[1] < ours_oldest else "Ottla"
+            raise NoCommonVersion(
+                self.address,
+                f"{self.address} serves the API {name} in versions {found[0]} to {found[1]}, Ottla speaks {ours_oldest} to "
+                f"{ours_newest}: they have none in common. Upgrade {older}",
+            )
+        return newest
