@@ -17,8 +17,8 @@ from tests.support.ottla_server import start_ottla
 
 StartServer = Callable[..., KafkaServer]
 
-SETTINGS: dict[str, Any] = {"num.partitions": 3, "log.segment.delete.delay.ms": 100, "auto.create.topics.enable": "true"}
-"""What the shared servers run with, beside the defaults of the harness."""
+SETTINGS: dict[str, Any] = {"num.partitions": 3, "log.segment.delete.delay.ms": 100, "log.initial.task.delay.ms": 500}
+"""What the shared servers run with, beside the defaults of the harness. Deleted topics are really removed soon."""
 
 _numbers = count(1)
 
