@@ -20,7 +20,7 @@ from ottla.metadata.controller.leadership import (
     partitions_where,
     without_leader,
 )
-from ottla.metadata.controller.sessions import NOT_SHUTTING_DOWN, BrokerSession
+from ottla.metadata.controller.sessions import NOT_SHUTTING_DOWN
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.features import CORDONED_DIRECTORIES_FROM, DIRECTORIES_FROM
 from ottla.metadata.image.cluster import BrokerRegistration
@@ -66,16 +66,17 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
     records: list[Message] = []
     if session.shutdown_offset != NOT_SHUTTING_DOWN:
         if not leads_any(state, broker.id) and session.shutdown_offset <= _lowest_active_offset(state):
-            _shut_down_now(state, broker, session, response, records)
+            _shut_down_now(state, broker, response, records)
     elif broker.fenced:
         if request.want_shut_down:
             response.should_shut_down = True
+            state.sessions.forget(broker.id)
         elif not request.want_fence and is_caught_up:
             records += _unfence(state, broker)
             response.is_fenced = False
     elif request.want_fence:
         if request.want_shut_down:
-            _shut_down_now(state, broker, session, response, records)
+            _shut_down_now(state, broker, response, records)
         else:
             records += fence(state, broker)
             response.is_fenced = True
@@ -84,7 +85,7 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
             records += _begin_shutdown(state, broker)
             session.shutdown_offset = state.next_offset + len(records) - 1
         else:
-            _shut_down_now(state, broker, session, response, records)
+            _shut_down_now(state, broker, response, records)
     records += _directory_changes(state, broker, request)
     return Decision(response, records)
 
@@ -139,14 +140,10 @@ def _begin_shutdown(state: ControllerState, broker: BrokerRegistration) -> list[
 
 
 def _shut_down_now(
-    state: ControllerState,
-    broker: BrokerRegistration,
-    session: BrokerSession,
-    response: BrokerHeartbeatResponse,
-    records: list[Message],
+    state: ControllerState, broker: BrokerRegistration, response: BrokerHeartbeatResponse, records: list[Message]
 ) -> None:
     records += fence(state, broker)
-    session.shutdown_offset = NOT_SHUTTING_DOWN
+    state.sessions.forget(broker.id)  # it goes: its next run need not wait for its session to end
     response.is_fenced = response.should_shut_down = True
 
 

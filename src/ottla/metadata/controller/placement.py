@@ -84,9 +84,8 @@ class _Racks:
         self._round = 0
 
     def place(self, replication_factor: int) -> list[int]:
-        if self._round == self._live and self._live > 1:
+        if self._live > 1 and self._round and self._round % self._live == 0:
             self._shuffle()
-            self._round = 0
         count = len(self._racks)
         self._start %= count
         leader_rack = self._start
