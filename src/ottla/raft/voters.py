@@ -125,55 +125,37 @@ class VoterSet:
         )
 
 
-def parse_static_voters(text: str, listener: str) -> VoterSet:
-    """The voters of `controller.quorum.voters`: `id@host:port,…`, all reached through the controllers' `listener`."""
-    voters = []
-    for entry in _entries(text):
-        voter_id, address = _split_id(entry, "controller.quorum.voters", "id@host:port")
-        host, port = _split_address(address, entry, "controller.quorum.voters", "id@host:port")
-        voters.append(Voter(ReplicaKey(voter_id), {listener: (host, port)}))
-    return _without_twins(voters, "controller.quorum.voters")
+def static_voters(entries: Iterable[tuple[int, str, int]], listener: str) -> VoterSet:
+    """The voters of `controller.quorum.voters`, each (id, host, port), all reached through the controllers' `listener`."""
+    return VoterSet(Voter(ReplicaKey(voter_id), {listener: (host, port)}) for voter_id, host, port in entries)
 
 
 def parse_initial_controllers(text: str, listener: str) -> VoterSet:
-    """The voters of `--initial-controllers`: `id@host:port:directory id,…`."""
-    voters = []
-    for entry in _entries(text):
-        voter_id, rest = _split_id(entry, "--initial-controllers", "id@host:port:directory-id")
-        address, _, directory = rest.rpartition(":")
-        host, port = _split_address(address, entry, "--initial-controllers", "id@host:port:directory-id")
+    """The voters of `--initial-controllers`: `id@host:port:directory-id,…`."""
+    voters: dict[int, Voter] = {}
+    for entry in filter(None, (part.strip() for part in text.split(","))):
+        voter_id, host, port, directory = _split_entry(entry)
         try:
             directory_id = uuid_parse(directory)
         except InvalidUuid as invalid:
             raise InvalidVoters(f"--initial-controllers: the directory id of {entry!r}: {invalid}") from None
-        voters.append(Voter(ReplicaKey(voter_id, directory_id), {listener: (host, port)}))
+        if voter_id in voters:
+            raise InvalidVoters(f"--initial-controllers names controller {voter_id} twice: every one has an id of its own")
+        voters[voter_id] = Voter(ReplicaKey(voter_id, directory_id), {listener: (host, port)})
     if not voters:
-        raise InvalidVoters("--initial-controllers names no controller: it must be id@host:port:directory-id,…")
-    return _without_twins(voters, "--initial-controllers")
+        raise InvalidVoters("--initial-controllers names no controller: write id@host:port:directory-id,…")
+    return VoterSet(voters.values())
 
 
-def _entries(text: str) -> list[str]:
-    return [entry.strip() for entry in text.split(",") if entry.strip()]
-
-
-def _split_id(entry: str, where: str, form: str) -> tuple[int, str]:
+def _split_entry(entry: str) -> tuple[int, str, int, str]:
     number, at, rest = entry.partition("@")
-    if not at or not number.isascii() or not number.isdigit() or int(number[:11]) >= 1 << 31:
-        raise InvalidVoters(f"{where}: {entry!r} does not name a voter, which is written {form}")
-    return int(number), rest
-
-
-def _split_address(address: str, entry: str, where: str, form: str) -> tuple[str, int]:
-    host, colon, port = address.rpartition(":")
+    address, _, directory = rest.rpartition(":")
+    host, _, port = address.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
-    if not colon or not host or not port.isascii() or not port.isdigit() or not 0 < int(port[:6]) <= 65535:
-        raise InvalidVoters(f"{where}: {entry!r} does not name a voter, which is written {form}")
-    return host, int(port)
+    if not at or not host or not _is_number(number, (1 << 31) - 1) or not _is_number(port, 65535):
+        raise InvalidVoters(f"--initial-controllers: {entry!r} is not of the form id@host:port:directory-id")
+    return int(number), host, int(port), directory
 
 
-def _without_twins(voters: list[Voter], where: str) -> VoterSet:
-    ids = [voter.key.id for voter in voters]
-    for voter_id in ids:
-        if ids.count(voter_id) > 1:
-            raise InvalidVoters(f"{where} names voter {voter_id} twice: every voter has an id of its own")
-    return VoterSet(voters)
+def _is_number(text: str, largest: int) -> bool:
+    return text.isascii() and text.isdigit() and len(text) < 12 and int(text) <= largest

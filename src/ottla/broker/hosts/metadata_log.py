@@ -1,0 +1,254 @@
+"""The metadata log on disk: `__cluster_metadata-0` in metadata.log.dir, a partition log like any other, and its snapshots.
+
+Owns that folder. Records go in as changes: all of a change reach the log together or not at all, in one batch if they fit and
+else between the begin and the end of a metadata transaction. What is appended is in the page cache; it is safe from a power
+loss, and may be told to others, when `flush` has returned.
+
+A snapshot covers the log below its offset, so a start checks the log's bytes from the newest snapshot on, and no others: they
+were flushed before the snapshot was made.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.hosts.snapshots import SnapshotStore
+from ottla.config.topic import LogConfig
+from ottla.errors import CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
+from ottla.ids import METADATA_TOPIC_ID, TopicPartition
+from ottla.log.loading import load_log
+from ottla.log.names import CLUSTER_METADATA_TOPIC, folder_name
+from ottla.log.origin import AppendOrigin
+from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.partition_metadata import read_partition_metadata, write_partition_metadata
+from ottla.log.retention import apply_retention
+from ottla.metadata.features import TRANSACTIONS_FROM, record_version
+from ottla.raft.snapshots import BATCH_BYTES_MAX, SnapshotId
+from ottla.records.batch import LOG_OVERHEAD, BatchView
+from ottla.records.builder import build_batch
+from ottla.records.control import ControlRecord, build_control_batch, parse_control
+from ottla.records.kernels import Record
+from ottla.records.reader import read_records
+from ottla.wire.base import Message
+from ottla.wire.log_records import decode_metadata_record, encode_metadata_record
+from ottla.wire.messages.metadata_records import BeginTransactionRecord, EndTransactionRecord
+
+if TYPE_CHECKING:
+    from ottla.config.broker import BrokerConfig
+    from ottla.env import Clock, Disk, World
+
+PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
+CHANGE_RECORDS_MAX = 10_000
+"""A change of more records than this goes into several batches, within a transaction."""
+_BATCH_VALUES_BYTES_MAX = BATCH_BYTES_MAX - (256 << 10)
+"""What the values of a batch may have together; the rest is for what surrounds them."""
+_READ_BYTES = 4 << 20
+_REMEDY = "Restore the folder from a copy, or from another controller of the quorum"
+
+
+class MetadataBatch(NamedTuple):
+    """One batch of the log: metadata records, or control records of the quorum."""
+
+    base_offset: int
+    last_offset: int
+    epoch: int
+    timestamp_ms: int
+    size_bytes: int
+    records: Sequence[Message] = ()
+    controls: Sequence[ControlRecord] = ()
+
+
+def log_config(config: BrokerConfig) -> LogConfig:
+    """How the metadata log is kept: no retention of its own, since snapshots decide what may go."""
+    return LogConfig(
+        segment_bytes=config.metadata_log_segment_bytes,
+        segment_ms=config.metadata_log_segment_ms,
+        max_message_bytes=BATCH_BYTES_MAX,
+        retention_ms=-1,
+        retention_bytes=-1,
+    )
+
+
+class MetadataLog:
+    """The log and its snapshots, open. `open` makes one."""
+
+    def __init__(self, disk: Disk, clock: Clock, log: PartitionLog, snapshots: SnapshotStore) -> None:
+        self._disk = disk
+        self._clock = clock
+        self.log = log
+        self.snapshots = snapshots
+
+    @classmethod
+    async def open(cls, world: World, directory: str, config: LogConfig) -> MetadataLog:
+        """Open the log in `directory`, recovered; `LogDirectoryFailed` if the disk fails, `CorruptFile` for lost records."""
+        disk, clock = world.disk, world.clock
+        folder = f"{directory}/{folder_name(PARTITION)}"
+        try:
+            disk.make_directory(folder)
+            snapshots = SnapshotStore(disk, folder)
+            has_id = _has_topic_id(disk, folder)
+            latest = snapshots.latest
+            log, _ = await load_log(
+                disk, clock, folder, config, LogOptions(), recovery_point=0 if latest is None else latest.offset
+            )
+            if latest is not None and (latest.offset > log.log_end_offset or latest.epoch > (log.latest_epoch or 0)):
+                # A replica that was killed between fetching a snapshot and letting go of the log before it.
+                await log.truncate_fully_and_start_at(latest.offset)
+            await snapshots.tidy(log.log_start_offset)
+            if not has_id:
+                await write_partition_metadata(disk, folder, METADATA_TOPIC_ID)
+        except OSError as error:
+            raise LogDirectoryFailed(directory, error) from error
+        found = cls(disk, clock, log, snapshots)
+        found._check_start()
+        return found
+
+    def _check_start(self) -> None:
+        """The records before the log's start must be in a snapshot."""
+        start, latest = self.log.log_start_offset, self.snapshots.latest
+        if start > 0 and (latest is None or latest.offset < start):
+            raise CorruptFile(
+                self.log.folder,
+                0,
+                f"the metadata log starts at offset {start}, and no snapshot has what lies before it",
+                _REMEDY,
+            )
+
+    # -- what it holds
+
+    @property
+    def folder(self) -> str:
+        return self.log.folder
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.log_end_offset
+
+    @property
+    def last_epoch(self) -> int:
+        """The epoch of the newest record, in the log or in a snapshot."""
+        latest = self.snapshots.latest
+        return max(self.log.latest_epoch or 0, 0 if latest is None else latest.epoch)
+
+    def batches(self, offset: int) -> Iterator[MetadataBatch]:
+        """Every batch from the one with `offset` on, to the log's end; `CorruptFile` for a damaged one."""
+        while offset < self.log.log_end_offset:
+            found = self.log.read(offset, _READ_BYTES)
+            if found.records is None:
+                return
+            data = found.records.read()
+            position = 0
+            while len(data) - position >= LOG_OVERHEAD:
+                view = BatchView(data, position)
+                if view.size > len(data) - position:
+                    break  # cut: the next read begins with it
+                if view.next_offset > offset:
+                    yield self._read_batch(view, offset)
+                    offset = view.next_offset
+                position += view.size
+
+    def _read_batch(self, view: BatchView, offset: int) -> MetadataBatch:
+        try:
+            view.check()
+            batch = read_batch(view)
+        except (CorruptRecords, DecodeError) as damage:
+            raise CorruptFile(self.folder, 0, f"the batch with offset {offset}: {damage}", _REMEDY) from damage
+        if batch.base_offset >= offset:
+            return batch
+        # A snapshot ends within the batch: what it has is not read again.
+        passed = offset - batch.base_offset
+        return batch._replace(base_offset=offset, records=batch.records[passed:], controls=batch.controls[passed:])
+
+    # -- appending
+
+    def append_controls(self, controls: Sequence[ControlRecord], epoch: int) -> MetadataBatch:
+        """Append control records of the leader of `epoch`."""
+        base_offset, now_ms = self.end_offset, self._clock.now_ms()
+        data = build_control_batch(list(controls), base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=epoch)
+        self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
+        return MetadataBatch(base_offset, base_offset + len(controls) - 1, epoch, now_ms, len(data), controls=tuple(controls))
+
+    def append_change(self, records: Sequence[Message], metadata_version: int, epoch: int) -> list[MetadataBatch]:
+        """Append one change whole; `KafkaError` if it is too large to be one. Returns the batches it became."""
+        values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
+        parts = list(_parts(records, values))
+        if len(parts) > 1:
+            if metadata_version < TRANSACTIONS_FROM:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_SERVER_ERROR,
+                    f"a change of {len(records)} records needs a metadata transaction, which metadata.version "
+                    f"{metadata_version} does not have: make the change in smaller parts, or raise metadata.version",
+                )
+            begin, end = BeginTransactionRecord(), EndTransactionRecord()
+            parts = [
+                ([begin], [encode_metadata_record(begin, 0)]),
+                *parts,
+                ([end], [encode_metadata_record(end, 0)]),
+            ]
+        return self._append_parts(parts, epoch)
+
+    def _append_parts(self, parts: Sequence[tuple[Sequence[Message], Sequence[bytes]]], epoch: int) -> list[MetadataBatch]:
+        offset, now_ms = self.end_offset, self._clock.now_ms()
+        batches: list[MetadataBatch] = []
+        data = bytearray()
+        for records, values in parts:
+            rows = [Record(offset + index, now_ms, None, value) for index, value in enumerate(values)]
+            batch = build_batch(rows, leader_epoch=epoch)
+            batches.append(MetadataBatch(offset, offset + len(rows) - 1, epoch, now_ms, len(batch), records))
+            data += batch
+            offset += len(rows)
+        self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
+        return batches
+
+    async def flush(self) -> int:
+        """Make everything appended so far safe from a power loss; returns up to which offset that is."""
+        return await self.log.flush()
+
+    def committed(self, high_watermark: int) -> None:
+        """Everything below is committed."""
+        self.log.increment_high_watermark(high_watermark)
+
+    # -- upkeep
+
+    async def delete_before(self, snapshot_id: SnapshotId) -> None:
+        """Let the log begin at a snapshot: older segments and snapshots go."""
+        self.log.delete_records(snapshot_id.offset)
+        await apply_retention(self.log, self._clock.now_ms())
+        try:
+            await self.snapshots.delete_before(snapshot_id)
+        except OSError as error:
+            raise self.log.fail(error) from error
+
+    async def close(self) -> None:
+        """Flush and close; nothing works afterwards."""
+        await self.log.close()
+
+
+def read_batch(view: BatchView) -> MetadataBatch:
+    """A batch of the log taken apart; its CRC was checked."""
+    place = (view.base_offset, view.last_offset, view.leader_epoch, view.max_timestamp, view.size)
+    if view.is_control:
+        return MetadataBatch(*place, controls=[parse_control(record) for record in read_records(view)])
+    return MetadataBatch(*place, records=[decode_metadata_record(record.value or b"").message for record in read_records(view)])
+
+
+def _parts(records: Sequence[Message], values: Sequence[bytes]) -> Iterator[tuple[Sequence[Message], Sequence[bytes]]]:
+    """The change cut into what a batch takes."""
+    start, size_bytes = 0, 0
+    for index, value in enumerate(values):
+        if index - start == CHANGE_RECORDS_MAX or (index > start and size_bytes + len(value) > _BATCH_VALUES_BYTES_MAX):
+            yield records[start:index], values[start:index]
+            start, size_bytes = index, 0
+        size_bytes += len(value) + 24  # at most so much surrounds a value
+    yield records[start:], values[start:]
+
+
+def _has_topic_id(disk: Disk, folder: str) -> bool:
+    found = read_partition_metadata(disk, folder)
+    if found is not None and found != METADATA_TOPIC_ID:
+        raise CorruptFile(
+            f"{folder}/partition.metadata", 0, "the topic id is not that of the metadata log", "Restore the folder from a copy"
+        )
+    return found is not None

@@ -1,0 +1,262 @@
+"""The quorum on this node: the metadata log opened, a leader elected, what is appended committed and told.
+
+Owns the metadata log, the voters as its records say, and the election on disk. The pure machine (`ottla.raft`) decides; this
+does: it writes the election down before anything follows from it, appends what a leader appends first, and moves the high
+watermark when the log is flushed. Until there are other voters to ask, only a quorum of one can be led.
+
+Loop rule: appends are plain calls. One task flushes: what was appended while a flush was under way shares the next one. When
+that flush is done the batches are committed, and the listener is told of them in the order of the log, one call at a time.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, log_config
+from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.raft import quorum as raft
+from ottla.raft.quorum_state import read_quorum_state, write_quorum_state
+from ottla.raft.voter_history import VoterHistory
+from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet, static_voters
+from ottla.wire.base import Message
+
+if TYPE_CHECKING:
+    from ottla.config.broker import BrokerConfig
+    from ottla.env import World
+
+logger = logging.getLogger("ottla.quorum")
+
+CommitListener = Callable[[Sequence[MetadataBatch]], Awaitable[None]]
+
+
+class NotAQuorumOfOne(OttlaError):
+    """This node cannot lead alone, and leading with others is not built yet."""
+
+
+class ReplicaFacts(NamedTuple):
+    """How one replica of the metadata log stands."""
+
+    replica_id: int
+    directory_id: Uuid
+    log_end_offset: int
+    last_fetch_ms: int
+    last_caught_up_ms: int
+
+
+class QuorumFacts(NamedTuple):
+    """What DescribeQuorum tells."""
+
+    leader_id: int
+    leader_epoch: int
+    high_watermark: int
+    voters: Sequence[ReplicaFacts]
+    observers: Sequence[ReplicaFacts]
+    endpoints: Mapping[int, Endpoints]
+    """Voter → listener name → host and port."""
+
+
+class QuorumHost:
+    """This node's replica of the metadata log. `open`, `load`, `elect`, `start`; then `append`."""
+
+    def __init__(self, world: World, metadata_log: MetadataLog, local: ReplicaKey, history: VoterHistory) -> None:
+        self._world = world
+        self._history = history
+        self._local = local
+        self._uncommitted: deque[MetadataBatch] = deque()
+        self._appended = asyncio.Event()
+        self._committer: asyncio.Task[None] | None = None
+        self.log = metadata_log
+        self.quorum = raft.start(local, history.voters, None, metadata_log.last_epoch)
+        self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
+        """Done when nothing can be committed any more, with the reason: the node must stop."""
+
+    @classmethod
+    async def open(cls, world: World, config: BrokerConfig, directory_id: Uuid) -> QuorumHost:
+        """Open the metadata log of a formatted directory, whose lock the caller holds.
+
+        `LogDirectoryFailed` if the disk fails, `CorruptFile` if what it has cannot be trusted.
+        """
+        metadata_log = await MetadataLog.open(world, config.log.metadata_log_dir, log_config(config))
+        listener = config.controller_listener_names[0]
+        history = VoterHistory(static_voters(config.controller_quorum_voters, listener))
+        return cls(world, metadata_log, ReplicaKey(config.node_id, directory_id), history)
+
+    # -- what it knows
+
+    @property
+    def node_id(self) -> int:
+        return self._local.id
+
+    @property
+    def epoch(self) -> int:
+        return self.quorum.epoch
+
+    @property
+    def is_leader(self) -> bool:
+        return self.quorum.is_leader
+
+    @property
+    def voters(self) -> VoterSet:
+        return self._history.voters
+
+    @property
+    def kraft_version(self) -> int:
+        return self._history.kraft_version
+
+    @property
+    def end_offset(self) -> int:
+        return self.log.end_offset
+
+    def voters_before(self, offset: int) -> tuple[int, VoterSet]:
+        """kraft.version and voters, for a snapshot that covers everything below `offset`."""
+        return self._history.kraft_version_before(offset), self._history.voters_before(offset)
+
+    def facts(self) -> QuorumFacts:
+        """How the quorum stands now."""
+        now_ms = self._world.clock.now_ms()
+        voters = [
+            ReplicaFacts(voter.key.id, voter.key.directory_id, self.end_offset, now_ms, now_ms)
+            for voter in self.voters
+            if voter.key.matches(self._local)
+        ]
+        high_watermark = self.quorum.high_watermark
+        return QuorumFacts(
+            self.quorum.leader_id,
+            self.epoch,
+            -1 if high_watermark is None else high_watermark,
+            voters,
+            (),
+            {voter.key.id: voter.endpoints for voter in self.voters},
+        )
+
+    # -- from the disk to the lead
+
+    def load(self) -> Iterator[MetadataBatch]:
+        """Everything that the newest snapshot and the log after it say, in order. To be read to its end before `elect`.
+
+        What is in the log without having been committed before is committed with the next leader's first record.
+        """
+        offset = 0
+        latest = self.log.snapshots.latest
+        if latest is not None:
+            content = self.log.snapshots.read(latest)
+            for control in content.controls:
+                self._history.note(latest.offset - 1, control)
+            offset = latest.offset
+            if content.records:
+                yield MetadataBatch(0, offset - 1, latest.epoch, content.timestamp_ms, 0, content.records)
+        for batch in self.log.batches(max(offset, self.log.log.log_start_offset)):
+            for at, control in enumerate(batch.controls, start=batch.base_offset):
+                self._history.note(at, control)
+            if batch.records:
+                yield batch
+
+    async def elect(self, endpoints: Endpoints | None = None) -> None:
+        """Lead the quorum of one, in a new epoch; `NotAQuorumOfOne` if there are others to ask.
+
+        `endpoints` are where the controller listens now, if that is known; voters that the quorum knows elsewhere are told.
+        """
+        disk, folder = self._world.disk, self.log.folder
+        self.quorum = raft.start(self._local, self.voters, read_quorum_state(disk, folder), self.log.last_epoch)
+        self._check_alone()
+        step = raft.election_due(self.quorum, self._history, self.end_offset, endpoints)
+        if step.persist is not None:
+            try:
+                await write_quorum_state(disk, folder, step.persist, self.kraft_version, self.voters)
+            except OSError as error:
+                raise self.log.log.fail(error) from error
+        self.quorum = step.quorum
+        self._take(self.log.append_controls(step.controls, self.epoch))
+        logger.info("leading the metadata quorum in epoch %d from offset %d on", self.epoch, self.end_offset)
+
+    def _check_alone(self) -> None:
+        if self.quorum.is_only_voter:
+            return
+        if not len(self.voters):
+            raise NotAQuorumOfOne(
+                f"{self.log.folder} knows no voters: format the directory with --standalone, or set controller.quorum.voters"
+            )
+        if len(self.voters) == 1:
+            known = next(iter(self.voters)).key
+            raise NotAQuorumOfOne(
+                f"the only voter of this quorum is node {known}, and this is node {self._local}: correct node.id, or "
+                "start with the directory that the quorum was formatted with"
+            )
+        raise NotAQuorumOfOne(
+            f"this quorum has {len(self.voters)} voters ({', '.join(map(str, self.voters.ids))}), and Ottla leads a quorum of "
+            "one only: set controller.quorum.voters to this node alone, or format with --standalone"
+        )
+
+    def start(self, listener: CommitListener) -> None:
+        """Begin to commit what is appended, and to tell `listener` of it."""
+        self._committer = asyncio.get_running_loop().create_task(self._commit_forever(listener))
+
+    # -- appending
+
+    def append(self, records: Sequence[Message], metadata_version: int) -> list[MetadataBatch]:
+        """Append one change, to be committed with all that waits; returns the batches it became.
+
+        `KafkaError` NOT_CONTROLLER unless this node leads.
+        """
+        if not self.is_leader or self.failure.done():
+            raise KafkaError(
+                ErrorCode.NOT_CONTROLLER, f"node {self.node_id} does not lead the metadata quorum: ask the controller that does"
+            )
+        batches = self.log.append_change(records, metadata_version, self.epoch)
+        for batch in batches:
+            self._take(batch)
+        return batches
+
+    def _take(self, batch: MetadataBatch) -> None:
+        for at, control in enumerate(batch.controls, start=batch.base_offset):
+            self._history.note(at, control)
+        self._uncommitted.append(batch)
+        self._appended.set()
+
+    async def _commit_forever(self, listener: CommitListener) -> None:
+        try:
+            while True:
+                await self._appended.wait()
+                self._appended.clear()
+                await self._commit(listener)
+        except asyncio.CancelledError:
+            raise
+        except BaseException as failure:
+            self.fail(failure)
+
+    async def _commit(self, listener: CommitListener) -> None:
+        synced_offset = await self.log.flush()
+        self.quorum = raft.synced(self.quorum, self._local, synced_offset)
+        high_watermark = self.quorum.high_watermark
+        if high_watermark is None:
+            return
+        self.log.committed(high_watermark)
+        committed: list[MetadataBatch] = []
+        while self._uncommitted and self._uncommitted[0].last_offset < high_watermark:
+            committed.append(self._uncommitted.popleft())
+        if committed:
+            await listener(committed)
+
+    def fail(self, failure: BaseException) -> None:
+        """Nothing is committed from now on; the node must stop."""
+        if not self.failure.done():
+            text = "the metadata log has failed" if isinstance(failure, LogDirectoryFailed) else "the controller has failed"
+            logger.error("%s, so this node stops: %s", text, failure, exc_info=not isinstance(failure, OttlaError))
+            self.failure.set_result(failure)
+
+    # -- the end
+
+    async def close(self) -> None:
+        """Stop leading and close the log; what was appended is flushed, nobody is told of it any more."""
+        if self._committer is not None:
+            self._committer.cancel()
+            await asyncio.gather(self._committer, return_exceptions=True)
+        self.quorum = raft.resign(self.quorum)
+        if not self.failure.done():
+            await self.log.close()

@@ -1,0 +1,120 @@
+"""When a snapshot of the metadata is taken, and what may go once it is.
+
+A snapshot is due when metadata.log.max.record.bytes.between.snapshots were committed since the last one, or when
+metadata.log.max.snapshot.interval.ms have passed and something was committed. It is written beside everything else, one at a
+time, from an image that nobody changes. Afterwards old snapshots go by metadata.max.retention.*, and the log below them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ottla.metadata.features import record_version
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.to_records import image_records
+from ottla.raft.snapshots import SnapshotId
+from ottla.wire.log_records import encode_metadata_record
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.quorum import QuorumHost
+    from ottla.config.broker import BrokerConfig
+    from ottla.env import Clock
+
+logger = logging.getLogger("ottla.controller")
+
+ROLL_BYTES = 1 << 20
+"""A segment of this size or more ends where a snapshot does, so that a start has less to check."""
+
+
+class SnapshotWriter:
+    """Counts what is committed, and takes snapshots in a task of its own."""
+
+    def __init__(self, clock: Clock, config: BrokerConfig, quorum: QuorumHost) -> None:
+        self._clock = clock
+        self._config = config
+        self._quorum = quorum
+        self._bytes_since = 0
+        self._last_s = clock.monotonic_s()
+        self._task: asyncio.Task[None] | None = None
+
+    def loaded(self, size_bytes: int) -> None:
+        """So many bytes of the log lie after the newest snapshot."""
+        self._bytes_since = size_bytes
+
+    def committed(self, image: MetadataImage, size_bytes: int) -> None:
+        """`image` is published, `size_bytes` more than before: take a snapshot of it if one is due."""
+        self._bytes_since += size_bytes
+        interval_ms = self._config.metadata_log_max_snapshot_interval_ms
+        is_large = self._bytes_since >= self._config.metadata_log_max_record_bytes_between_snapshots
+        is_old = interval_ms > 0 and (self._clock.monotonic_s() - self._last_s) * 1000 >= interval_ms
+        if (is_large or is_old) and self._task is None and image.open_transaction is None:
+            self._task = asyncio.get_running_loop().create_task(self._take(image))
+
+    async def _take(self, image: MetadataImage) -> None:
+        try:
+            self._bytes_since = 0
+            self._last_s = self._clock.monotonic_s()
+            await self.write(image)
+            await self._clean()
+        except asyncio.CancelledError:
+            raise
+        except BaseException as failure:
+            self._quorum.fail(failure)
+        finally:
+            self._task = None
+
+    async def write(self, image: MetadataImage) -> None:
+        """Write a snapshot of `image`, unless it is there."""
+        metadata_log = self._quorum.log
+        snapshot_id = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
+        latest = metadata_log.snapshots.latest
+        if latest is not None and latest.offset >= snapshot_id.offset:
+            return
+        kraft_version, voters = self._quorum.voters_before(snapshot_id.offset)
+        try:
+            size_bytes = await metadata_log.snapshots.write(
+                snapshot_id,
+                image.provenance.timestamp_ms,
+                kraft_version,
+                voters if kraft_version else None,
+                _values(image),
+                self._clock.now_ms(),
+            )
+        except OSError as error:
+            raise metadata_log.log.fail(error) from error
+        logger.info("snapshot %s written, %d bytes", snapshot_id, size_bytes)
+
+    async def _clean(self) -> None:
+        """Let the oldest snapshots and the log below go, as far as retention wants."""
+        metadata_log, config = self._quorum.log, self._config
+        if metadata_log.log.segments.active.size >= ROLL_BYTES:
+            metadata_log.log.roll()
+        while True:
+            try:
+                keep = metadata_log.snapshots.next_to_keep(
+                    metadata_log.log.size_bytes,
+                    config.metadata_max_retention_bytes,
+                    config.metadata_max_retention_ms,
+                    self._clock.now_ms(),
+                )
+            except OSError as error:
+                raise metadata_log.log.fail(error) from error
+            if keep is None:
+                break
+            await metadata_log.delete_before(keep)
+        await metadata_log.log.delete_due_files()
+
+    async def close(self) -> None:
+        """Wait for no snapshot: one that is half written is removed at the next start."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+
+def _values(image: MetadataImage) -> Iterator[bytes]:
+    metadata_version = image.metadata_version
+    for record in image_records(image):
+        yield encode_metadata_record(record, record_version(record, metadata_version))

@@ -1,0 +1,128 @@
+"""The snapshots beside the metadata log: found, read, written and removed.
+
+Owns the `.checkpoint` files of the log's folder. One is written under another name first, synced, then renamed: a file with a
+snapshot's name is always whole. Writing yields to the loop between batches, so that a large image does not hold up requests.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Iterable
+
+from ottla.env import Disk, OpenMode
+from ottla.raft.snapshots import (
+    CHECKPOINT_SUFFIX,
+    PART_SUFFIX,
+    SnapshotContent,
+    SnapshotId,
+    first_batch,
+    last_batch,
+    parse_snapshot_name,
+    read_snapshot,
+    record_batches,
+    snapshot_name,
+    snapshot_timestamp_ms,
+)
+from ottla.raft.voters import VoterSet
+from ottla.records.batch import BatchView
+
+logger = logging.getLogger("ottla.quorum")
+
+_HEAD_BYTES = 64 << 10
+"""Enough for the first batch of any snapshot: a header and the voters."""
+
+
+class SnapshotStore:
+    """The snapshots of one metadata log, by what they cover."""
+
+    def __init__(self, disk: Disk, folder: str) -> None:
+        self._disk = disk
+        self._folder = folder
+        names = [(name, parse_snapshot_name(name)) for name in disk.list_directory(folder)]
+        self.ids = sorted(parsed.id for _, parsed in names if parsed is not None and parsed.suffix == CHECKPOINT_SUFFIX)
+        self._leftovers = [name for name, parsed in names if parsed is not None and parsed.suffix != CHECKPOINT_SUFFIX]
+
+    @property
+    def latest(self) -> SnapshotId | None:
+        return self.ids[-1] if self.ids else None
+
+    def path(self, snapshot_id: SnapshotId, suffix: str = CHECKPOINT_SUFFIX) -> str:
+        return f"{self._folder}/{snapshot_name(snapshot_id, suffix)}"
+
+    async def tidy(self, log_start_offset: int) -> None:
+        """Remove what a killed process left half written or half deleted, and what the log's start has passed."""
+        for name in self._leftovers:
+            await self._disk.remove(f"{self._folder}/{name}")
+        self._leftovers = []
+        await self._remove([old for old in self.ids if old.offset < log_start_offset])
+
+    async def delete_before(self, snapshot_id: SnapshotId) -> None:
+        """Remove the snapshots that are older than this one."""
+        await self._remove([old for old in self.ids if old < snapshot_id])
+
+    async def _remove(self, doomed: list[SnapshotId]) -> None:
+        for old in doomed:
+            self.ids.remove(old)
+            logger.info("removing snapshot %s: a later one covers it", old)
+            await self._disk.remove(self.path(old))
+
+    def read(self, snapshot_id: SnapshotId) -> SnapshotContent:
+        """What a snapshot says; `CorruptFile` if it is damaged."""
+        path = self.path(snapshot_id)
+        return read_snapshot(path, self._disk.read_file(path))
+
+    def size_bytes(self, snapshot_id: SnapshotId) -> int:
+        file = self._disk.open(self.path(snapshot_id), OpenMode.READ)
+        file.close()
+        return file.size
+
+    def timestamp_ms(self, snapshot_id: SnapshotId) -> int:
+        """The time of the newest record that a snapshot covers."""
+        path = self.path(snapshot_id)
+        file = self._disk.open(path, OpenMode.READ)
+        try:
+            return snapshot_timestamp_ms(path, file.read(0, _HEAD_BYTES))
+        finally:
+            file.close()
+
+    async def write(
+        self,
+        snapshot_id: SnapshotId,
+        header_ms: int,
+        kraft_version: int,
+        voters: VoterSet | None,
+        values: Iterable[bytes],
+        now_ms: int,
+    ) -> int:
+        """Write a snapshot of encoded records, durably; returns its size in bytes."""
+        part = self.path(snapshot_id, PART_SUFFIX)
+        await self._disk.remove(part)
+        file = self._disk.open(part, OpenMode.CREATE)
+        try:
+            first = first_batch(snapshot_id.epoch, header_ms, kraft_version, voters, now_ms)
+            file.append(first)
+            next_offset = BatchView(first).next_offset
+            for batch in record_batches(values, next_offset, snapshot_id.epoch, now_ms):
+                file.append(batch)
+                next_offset = BatchView(batch).next_offset
+                await asyncio.sleep(0)
+            file.append(last_batch(next_offset, snapshot_id.epoch, now_ms))
+            await file.sync()
+            size_bytes = file.size
+        finally:
+            file.close()
+        await self._disk.rename(part, self.path(snapshot_id))
+        self.ids = sorted({*self.ids, snapshot_id})
+        return size_bytes
+
+    def next_to_keep(self, log_bytes: int, retention_bytes: int, retention_ms: int, now_ms: int) -> SnapshotId | None:
+        """The snapshot that the log may begin with if the oldest goes, by metadata.max.retention.*; None if it stays.
+
+        It goes when log and snapshots together are too large or it is too old, and a later one is there.
+        """
+        if len(self.ids) < 2:
+            return None
+        too_large = retention_bytes >= 0 and log_bytes + sum(map(self.size_bytes, self.ids)) > retention_bytes
+        too_old = retention_ms >= 0 and now_ms - self.timestamp_ms(self.ids[0]) > retention_ms
+        return self.ids[1] if too_large or too_old else None
