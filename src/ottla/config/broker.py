@@ -37,6 +37,7 @@ class BrokerConfig:
     controller_quorum_bootstrap_servers: tuple[tuple[str, int], ...]
 
     # Connections.
+    connection_failed_authentication_delay_ms: int
     connections_max_idle_ms: int
     max_connection_creation_rate: int
     max_connections: int
@@ -53,6 +54,7 @@ class BrokerConfig:
 
     # Topics, produce and fetch.
     auto_create_topics_enable: bool
+    cordoned_log_dirs: tuple[str, ...]
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
@@ -65,6 +67,9 @@ class BrokerConfig:
     unclean_leader_election_enable: bool
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
+
+    # Log directories. The rest of what the log goes by is in `log`.
+    num_replica_alter_log_dirs_threads: int | None
 
     # The metadata log and the quorum.
     broker_heartbeat_interval_ms: int

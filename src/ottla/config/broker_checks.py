@@ -27,23 +27,45 @@ def check_combinations(config: BrokerConfig) -> None:
     _not_above(
         config, "replica.fetch.wait.max.ms", "replica.lag.time.max.ms", "replicas would fall out of sync while they wait"
     )
-    _not_above(config, "group.min.session.timeout.ms", "group.max.session.timeout.ms", "no timeout would be allowed")
-    for what in ("heartbeat.interval", "session.timeout"):
+    if 0 <= config.connections_max_idle_ms <= config.connection_failed_authentication_delay_ms:
+        raise InvalidConfig(
+            "connections.max.idle.ms",
+            f"connections.max.idle.ms={config.connections_max_idle_ms} must be more than "
+            f"connection.failed.authentication.delay.ms={config.connection_failed_authentication_delay_ms}: who fails to log "
+            "in would never be told",
+        )
+    if config.controller_quorum_auto_join_enable and not config.is_controller:
+        raise InvalidConfig(
+            "controller.quorum.auto.join.enable",
+            "controller.quorum.auto.join.enable is for controllers; this node is only a broker",
+        )
+    for directory in config.cordoned_log_dirs:
+        if directory not in config.log.log_dirs:
+            raise InvalidConfig(
+                "cordoned.log.dirs",
+                f"cordoned.log.dirs has {directory}, which log.dirs does not: only directories of this node count",
+            )
+    _check_groups(config)
+    topics = config.log.topic_defaults
+    if topics.min_compaction_lag_ms > topics.max_compaction_lag_ms:
+        raise InvalidConfig(
+            "log.cleaner.min.compaction.lag.ms",
+            f"log.cleaner.min.compaction.lag.ms={topics.min_compaction_lag_ms} is more than log.cleaner.max.compaction.lag.ms="
+            f"{topics.max_compaction_lag_ms}: lower the first or raise the second",
+        )
+
+
+def _check_groups(config: BrokerConfig) -> None:
+    for what in ("heartbeat.interval", "session.timeout", "assignment.interval"):
         least, given, most = (f"group.consumer.{bound}{what}.ms" for bound in ("min.", "", "max."))
         _not_above(config, least, most, "no value would be allowed")
         _not_above(config, least, given, "the default would be refused")
         _not_above(config, given, most, "the default would be refused")
-    _not_above(
-        config,
-        "group.consumer.heartbeat.interval.ms",
-        "group.consumer.session.timeout.ms",
-        "members would expire between heartbeats",
-    )
-    if config.is_broker and config.broker_heartbeat_interval_ms * 2 > config.broker_session_timeout_ms:
+    if config.group_consumer_heartbeat_interval_ms >= config.group_consumer_session_timeout_ms:
         raise InvalidConfig(
-            "broker.heartbeat.interval.ms",
-            f"broker.heartbeat.interval.ms={config.broker_heartbeat_interval_ms} is more than half of "
-            f"broker.session.timeout.ms={config.broker_session_timeout_ms}: one late heartbeat would fence the broker",
+            "group.consumer.heartbeat.interval.ms",
+            f"group.consumer.heartbeat.interval.ms={config.group_consumer_heartbeat_interval_ms} must be less than "
+            f"group.consumer.session.timeout.ms={config.group_consumer_session_timeout_ms}: members would expire",
         )
 
 

@@ -27,6 +27,7 @@ _WORDS: dict[str, str] = {
         "The members of a quorum that is fixed for good, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."
     ),
+    "cordoned.log.dirs": "Log directories that no new partition is put in or moved to; `*` stands for all of them.",
     "default.replication.factor": "How many replicas a new topic's partitions have, if whoever makes it does not say.",
     "delete.topic.enable": "Let topics be deleted.",
     "fetch.max.bytes": "The most a fetch may return in bytes, whatever the client asks for. One batch is always returned.",
@@ -87,6 +88,9 @@ _WORDS: dict[str, str] = {
     "num.partitions": "How many partitions a new topic has, if whoever makes it does not say.",
     "num.recovery.threads.per.data.dir": (
         "How many logs of each directory are opened at once at the start, and flushed at once at the end."
+    ),
+    "num.replica.alter.log.dirs.threads": (
+        "How many partitions are moved to other log directories at once; as many as there are directories if not set."
     ),
     "process.roles": "What this node does: `broker` keeps partitions and serves clients, `controller` runs the cluster.",
     "producer.id.expiration.ms": (

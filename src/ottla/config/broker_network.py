@@ -55,7 +55,7 @@ def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value]
         "advertised_controller_listeners": for_controllers,
         "listener_security_protocol_map": protocols,
         "controller_listener_names": controller_names,
-        "inter_broker_listener_name": _inter_broker_name(value_of, roles, for_brokers),
+        "inter_broker_listener_name": _inter_broker_name(settings, value_of, roles, for_brokers),
         "controller_quorum_voters": voters,
         "controller_quorum_bootstrap_servers": bootstrap,
         "max_connections_per_ip_overrides": _overrides(str(value_of("max.connections.per.ip.overrides") or "")),
@@ -84,8 +84,6 @@ def _roles(value_of: Callable[[str], Value]) -> tuple[str, ...]:
         raise InvalidConfig(
             "process.roles", "process.roles is not set: a node that does it all has process.roles=broker,controller"
         )
-    if len(set(roles)) != len(roles):
-        raise InvalidConfig("process.roles", f"process.roles={','.join(roles)} has a role twice: each may come once")
     return roles
 
 
@@ -103,8 +101,6 @@ def _protocols(
 
 
 def _check_listeners(listeners: tuple[Listener, ...]) -> None:
-    if not listeners:
-        raise InvalidConfig("listeners", "listeners is empty: name at least one, such as PLAINTEXT://localhost:9092")
     for listener in listeners:
         if listener.security_protocol != PLAINTEXT:
             raise InvalidConfig(
@@ -229,8 +225,17 @@ def _check_quorum(
         )
 
 
-def _inter_broker_name(value_of: Callable[[str], Value], roles: tuple[str, ...], for_brokers: tuple[Listener, ...]) -> str:
+def _inter_broker_name(
+    settings: Mapping[str, str],
+    value_of: Callable[[str], Value],
+    roles: tuple[str, ...],
+    for_brokers: tuple[Listener, ...],
+) -> str:
     explicit = value_of("inter.broker.listener.name")
+    if explicit is not None and "security.inter.broker.protocol" in settings:
+        raise InvalidConfig(
+            "inter.broker.listener.name", "set only one of inter.broker.listener.name and security.inter.broker.protocol"
+        )
     name = str(explicit or value_of("security.inter.broker.protocol")).strip().upper()
     if "broker" in roles and name not in (listener.name for listener in for_brokers):
         raise InvalidConfig(

@@ -1,15 +1,15 @@
 """The broker settings of Kafka 4.3: one row each, as text, so that importing all of them costs next to nothing.
 
 name | type | default | valid values | importance | update mode. The rows are Kafka's facts; a test holds them to Apache Kafka's
-own table. `[1,...]` is at least 1, `[1,...,9]` from 1 to 9, `[a, b]` one of the words (a list: any of them). REQUIRED has no
-default. Read through `broker_keys`.
+own table. The form is told in `row_table`, `broker_keys` reads it. Last come settings that are shown only where they are set:
+Kafka's internal ones, and the quotas that can only be set at run time.
 """
 # ruff: noqa: E501 - a row is a line
 
 BROKER_ROWS = """\
 add.partitions.to.txn.retry.backoff.max.ms | INT | 100 | [0,...] | HIGH | read-only
 add.partitions.to.txn.retry.backoff.ms | INT | 20 | [1,...] | HIGH | read-only
-advertised.listeners | LIST | null | - | HIGH | read-only
+advertised.listeners | LIST | null | filled distinct list | HIGH | read-only
 alter.config.policy.class.name | CLASS | null | - | LOW | read-only
 alter.log.dirs.replication.quota.window.num | INT | 11 | [1,...] | LOW | read-only
 alter.log.dirs.replication.quota.window.size.seconds | INT | 1 | [1,...] | LOW | read-only
@@ -26,15 +26,15 @@ compression.gzip.level | INT | -1 | [1,...,9] or -1 | MEDIUM | cluster-wide
 compression.lz4.level | INT | 9 | [1,...,17] | MEDIUM | cluster-wide
 compression.type | STRING | producer | [uncompressed, zstd, lz4, snappy, gzip, producer] | HIGH | cluster-wide
 compression.zstd.level | INT | 3 | [-131072,...,22] | MEDIUM | cluster-wide
-config.providers | LIST | [] | - | LOW | cluster-wide
+config.providers | LIST | [] | distinct list | LOW | cluster-wide
 connection.failed.authentication.delay.ms | INT | 100 | [0,...] | LOW | read-only
 connections.max.idle.ms | LONG | 600000 | - | MEDIUM | read-only
 connections.max.reauth.ms | LONG | 0 | - | MEDIUM | read-only
 controlled.shutdown.enable | BOOLEAN | true | - | MEDIUM | read-only
-controller.listener.names | LIST | REQUIRED | - | HIGH | read-only
+controller.listener.names | LIST | REQUIRED | filled distinct list | HIGH | read-only
 controller.quorum.append.linger.ms | INT | 25 | [0,...] | MEDIUM | read-only
 controller.quorum.auto.join.enable | BOOLEAN | false | - | LOW | read-only
-controller.quorum.bootstrap.servers | LIST | [] | non-empty list | HIGH | read-only
+controller.quorum.bootstrap.servers | LIST | [] | - | HIGH | read-only
 controller.quorum.election.backoff.max.ms | INT | 1000 | [0,...] | HIGH | read-only
 controller.quorum.election.timeout.ms | INT | 1000 | [0,...] | HIGH | read-only
 controller.quorum.fetch.max.bytes | INT | 1048576 | [1,...] | LOW | read-only
@@ -42,11 +42,11 @@ controller.quorum.fetch.snapshot.max.bytes | INT | 1048576 | [1,...] | LOW | rea
 controller.quorum.fetch.timeout.ms | INT | 2000 | [0,...] | HIGH | read-only
 controller.quorum.request.timeout.ms | INT | 2000 | [0,...] | MEDIUM | read-only
 controller.quorum.retry.backoff.ms | INT | 20 | [0,...] | LOW | read-only
-controller.quorum.voters | LIST | [] | non-empty list | HIGH | read-only
+controller.quorum.voters | LIST | [] | - | HIGH | read-only
 controller.quota.window.num | INT | 11 | [1,...] | LOW | read-only
 controller.quota.window.size.seconds | INT | 1 | [1,...] | LOW | read-only
 controller.socket.timeout.ms | INT | 30000 | - | MEDIUM | read-only
-cordoned.log.dirs | LIST | [] | - | MEDIUM | per-broker
+cordoned.log.dirs | LIST | [] | distinct list | MEDIUM | per-broker
 create.topic.policy.class.name | CLASS | null | - | LOW | read-only
 default.replication.factor | INT | 1 | - | MEDIUM | read-only
 delegation.token.expiry.check.interval.ms | LONG | 3600000 | [1,...] | LOW | read-only
@@ -55,12 +55,12 @@ delegation.token.max.lifetime.ms | LONG | 604800000 | [1,...] | MEDIUM | read-on
 delegation.token.secret.key | PASSWORD | null | - | MEDIUM | read-only
 delete.records.purgatory.purge.interval.requests | INT | 1 | - | MEDIUM | read-only
 delete.topic.enable | BOOLEAN | true | - | HIGH | read-only
-early.start.listeners | LIST | null | - | HIGH | read-only
+early.start.listeners | LIST | null | distinct list | HIGH | read-only
 fetch.max.bytes | INT | 57671680 | [1024,...] | MEDIUM | read-only
 fetch.purgatory.purge.interval.requests | INT | 1000 | - | MEDIUM | read-only
 follower.fetch.last.tiered.offset.enable | BOOLEAN | false | - | MEDIUM | cluster-wide
 group.consumer.assignment.interval.ms | INT | 1000 | [0,...] | MEDIUM | cluster-wide
-group.consumer.assignors | LIST | [uniform, range] | - | MEDIUM | read-only
+group.consumer.assignors | LIST | [uniform, range] | filled distinct list | MEDIUM | read-only
 group.consumer.heartbeat.interval.ms | INT | 5000 | [1,...] | MEDIUM | read-only
 group.consumer.max.assignment.interval.ms | INT | 15000 | [0,...] | MEDIUM | read-only
 group.consumer.max.heartbeat.interval.ms | INT | 15000 | [1,...] | MEDIUM | read-only
@@ -74,14 +74,14 @@ group.consumer.session.timeout.ms | INT | 45000 | [1,...] | MEDIUM | read-only
 group.coordinator.append.linger.ms | INT | -1 | [-1,...] | MEDIUM | read-only
 group.coordinator.background.threads | INT | 2 | [1,...] | HIGH | read-only
 group.coordinator.cached.buffer.max.bytes | INT | 1048588 | [524288,...] | MEDIUM | cluster-wide
-group.coordinator.rebalance.protocols | LIST | [classic, consumer, streams] | [consumer, classic, share, streams] | MEDIUM | read-only
+group.coordinator.rebalance.protocols | LIST | [classic, consumer, streams] | filled [consumer, classic, share, streams] | MEDIUM | read-only
 group.coordinator.threads | INT | 4 | [1,...] | HIGH | read-only
 group.initial.rebalance.delay.ms | INT | 3000 | - | MEDIUM | read-only
 group.max.session.timeout.ms | INT | 1800000 | - | MEDIUM | read-only
 group.max.size | INT | 2147483647 | [1,...] | MEDIUM | read-only
 group.min.session.timeout.ms | INT | 6000 | - | MEDIUM | read-only
 group.share.assignment.interval.ms | INT | 1000 | [0,...] | MEDIUM | cluster-wide
-group.share.assignors | LIST | [simple] | - | MEDIUM | read-only
+group.share.assignors | LIST | [simple] | filled distinct list | MEDIUM | read-only
 group.share.delivery.count.limit | INT | 5 | [2,...,10] | MEDIUM | read-only
 group.share.heartbeat.interval.ms | INT | 5000 | [1,...] | MEDIUM | read-only
 group.share.max.assignment.interval.ms | INT | 15000 | [0,...] | MEDIUM | read-only
@@ -117,10 +117,10 @@ group.streams.session.timeout.ms | INT | 45000 | [1,...] | MEDIUM | read-only
 initial.broker.registration.timeout.ms | INT | 60000 | - | MEDIUM | read-only
 inter.broker.listener.name | STRING | null | - | MEDIUM | read-only
 kafka.metrics.polling.interval.secs | INT | 10 | [1,...] | LOW | read-only
-kafka.metrics.reporters | LIST | [] | - | LOW | read-only
+kafka.metrics.reporters | LIST | [] | distinct list | LOW | read-only
 leader.imbalance.check.interval.seconds | LONG | 300 | [1,...] | HIGH | read-only
 listener.security.protocol.map | STRING | SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT | - | LOW | per-broker
-listeners | LIST | [PLAINTEXT://:9092] | - | HIGH | per-broker
+listeners | LIST | [PLAINTEXT://:9092] | filled distinct list | HIGH | per-broker
 log.cleaner.backoff.ms | LONG | 15000 | [0,...] | MEDIUM | cluster-wide
 log.cleaner.dedupe.buffer.size | LONG | 134217728 | - | MEDIUM | cluster-wide
 log.cleaner.delete.retention.ms | LONG | 86400000 | [0,...] | MEDIUM | cluster-wide
@@ -133,9 +133,9 @@ log.cleaner.min.cleanable.ratio | DOUBLE | 0.5 | [0,...,1] | MEDIUM | cluster-wi
 log.cleaner.min.compaction.lag.ms | LONG | 0 | [0,...] | MEDIUM | cluster-wide
 log.cleaner.threads | INT | 1 | [0,...] | MEDIUM | cluster-wide
 log.cleanup.policy | LIST | [delete] | [compact, delete] | MEDIUM | cluster-wide
-log.dir | LIST | [/tmp/kafka-logs] | - | HIGH | read-only
+log.dir | LIST | [/tmp/kafka-logs] | filled distinct list | HIGH | read-only
 log.dir.failure.timeout.ms | LONG | 30000 | [1,...] | LOW | read-only
-log.dirs | LIST | null | - | HIGH | read-only
+log.dirs | LIST | null | filled distinct list | HIGH | read-only
 log.flush.interval.messages | LONG | 9223372036854775807 | [1,...] | HIGH | cluster-wide
 log.flush.interval.ms | LONG | null | - | HIGH | cluster-wide
 log.flush.offset.checkpoint.interval.ms | INT | 60000 | [0,...] | HIGH | read-only
@@ -175,7 +175,7 @@ metadata.log.segment.ms | LONG | 604800000 | - | HIGH | read-only
 metadata.max.idle.interval.ms | INT | 500 | [0,...] | LOW | read-only
 metadata.max.retention.bytes | LONG | 104857600 | - | HIGH | read-only
 metadata.max.retention.ms | LONG | 604800000 | - | HIGH | read-only
-metric.reporters | LIST | [org.apache.kafka.common.metrics.JmxReporter] | - | LOW | cluster-wide
+metric.reporters | LIST | [org.apache.kafka.common.metrics.JmxReporter] | distinct list | LOW | cluster-wide
 metrics.num.samples | INT | 2 | [1,...] | LOW | read-only
 metrics.recording.level | STRING | INFO | - | LOW | read-only
 metrics.sample.window.ms | LONG | 30000 | [1,...] | LOW | read-only
@@ -197,7 +197,7 @@ offsets.topic.num.partitions | INT | 50 | [1,...] | HIGH | read-only
 offsets.topic.replication.factor | SHORT | 3 | [1,...] | HIGH | read-only
 offsets.topic.segment.bytes | INT | 104857600 | [1,...] | HIGH | read-only
 principal.builder.class | CLASS | org.apache.kafka.common.security.authenticator.DefaultKafkaPrincipalBuilder | - | MEDIUM | per-broker
-process.roles | LIST | REQUIRED | [broker, controller] | HIGH | read-only
+process.roles | LIST | REQUIRED | filled [broker, controller] | HIGH | read-only
 producer.id.expiration.ms | INT | 86400000 | [1,...] | LOW | cluster-wide
 producer.purgatory.purge.interval.requests | INT | 1000 | - | MEDIUM | read-only
 queued.max.request.bytes | LONG | -1 | - | MEDIUM | read-only
@@ -243,11 +243,11 @@ replication.quota.window.num | INT | 11 | [1,...] | LOW | read-only
 replication.quota.window.size.seconds | INT | 1 | [1,...] | LOW | read-only
 request.timeout.ms | INT | 30000 | - | HIGH | read-only
 sasl.client.callback.handler.class | CLASS | null | - | MEDIUM | read-only
-sasl.enabled.mechanisms | LIST | [GSSAPI] | - | MEDIUM | per-broker
+sasl.enabled.mechanisms | LIST | [GSSAPI] | distinct list | MEDIUM | per-broker
 sasl.jaas.config | PASSWORD | null | - | MEDIUM | per-broker
 sasl.kerberos.kinit.cmd | STRING | /usr/bin/kinit | - | MEDIUM | per-broker
 sasl.kerberos.min.time.before.relogin | LONG | 60000 | - | MEDIUM | per-broker
-sasl.kerberos.principal.to.local.rules | LIST | [DEFAULT] | - | MEDIUM | per-broker
+sasl.kerberos.principal.to.local.rules | LIST | [DEFAULT] | distinct list | MEDIUM | per-broker
 sasl.kerberos.service.name | STRING | null | - | MEDIUM | per-broker
 sasl.kerberos.ticket.renew.jitter | DOUBLE | 0.05 | - | MEDIUM | per-broker
 sasl.kerberos.ticket.renew.window.factor | DOUBLE | 0.8 | - | MEDIUM | per-broker
@@ -277,7 +277,7 @@ sasl.oauthbearer.assertion.template.file | STRING | null | - | MEDIUM | read-onl
 sasl.oauthbearer.client.credentials.client.id | STRING | null | - | MEDIUM | read-only
 sasl.oauthbearer.client.credentials.client.secret | PASSWORD | null | - | MEDIUM | read-only
 sasl.oauthbearer.clock.skew.seconds | INT | 30 | - | LOW | read-only
-sasl.oauthbearer.expected.audience | LIST | [] | - | LOW | read-only
+sasl.oauthbearer.expected.audience | LIST | [] | distinct list | LOW | read-only
 sasl.oauthbearer.expected.issuer | STRING | null | - | LOW | read-only
 sasl.oauthbearer.jwks.endpoint.refresh.ms | LONG | 3600000 | - | LOW | read-only
 sasl.oauthbearer.jwks.endpoint.retry.backoff.max.ms | LONG | 10000 | - | LOW | read-only
@@ -313,9 +313,9 @@ socket.request.max.bytes | INT | 104857600 | [1,...] | HIGH | read-only
 socket.send.buffer.bytes | INT | 102400 | - | HIGH | read-only
 ssl.allow.dn.changes | BOOLEAN | false | - | LOW | read-only
 ssl.allow.san.changes | BOOLEAN | false | - | LOW | read-only
-ssl.cipher.suites | LIST | [] | - | MEDIUM | per-broker
+ssl.cipher.suites | LIST | [] | distinct list | MEDIUM | per-broker
 ssl.client.auth | STRING | none | [required, requested, none] | MEDIUM | per-broker
-ssl.enabled.protocols | LIST | [TLSv1.2, TLSv1.3] | - | MEDIUM | per-broker
+ssl.enabled.protocols | LIST | [TLSv1.2, TLSv1.3] | distinct list | MEDIUM | per-broker
 ssl.endpoint.identification.algorithm | STRING | https | - | LOW | per-broker
 ssl.engine.factory.class | CLASS | null | - | LOW | per-broker
 ssl.key.password | PASSWORD | null | - | MEDIUM | per-broker
@@ -347,4 +347,27 @@ transaction.state.log.segment.bytes | INT | 104857600 | [1,...] | HIGH | read-on
 transaction.two.phase.commit.enable | BOOLEAN | false | - | LOW | read-only
 transactional.id.expiration.ms | INT | 604800000 | [1,...] | HIGH | read-only
 unclean.leader.election.enable | BOOLEAN | false | - | HIGH | cluster-wide
+controller.performance.always.log.threshold.ms | LONG | 2000 | [0,...] | MEDIUM | read-only | internal
+controller.performance.sample.period.ms | LONG | 60000 | [100,...] | MEDIUM | read-only | internal
+group.consumer.regex.refresh.interval.ms | INT | 600000 | [10000,...] | MEDIUM | read-only | internal
+group.share.initialize.retry.interval.ms | INT | 30000 | [1,...] | LOW | read-only | internal
+group.share.persister.class.name | STRING | org.apache.kafka.server.share.persister.DefaultStatePersister | - | MEDIUM | read-only | internal
+internal.metadata.delete.delay.millis | LONG | 60000 | - | LOW | read-only | internal
+internal.metadata.log.segment.bytes | INT | null | - | LOW | read-only | internal
+internal.metadata.max.batch.size.in.bytes | INT | 8388608 | - | LOW | read-only | internal
+log.initial.task.delay.ms | LONG | 30000 | [0,...] | LOW | read-only | internal
+producer.id.expiration.check.interval.ms | INT | 600000 | [1,...] | LOW | read-only | internal
+remote.log.index.file.cache.ttl.ms | LONG | 900000 | [-1,...] | LOW | read-only | internal
+remote.log.manager.task.retry.backoff.max.ms | LONG | 30000 | [1,...] | LOW | read-only | internal
+remote.log.manager.task.retry.backoff.ms | LONG | 500 | [1,...] | LOW | read-only | internal
+remote.log.manager.task.retry.jitter | DOUBLE | 0.2 | [0,...,0.5] | LOW | read-only | internal
+server.max.startup.time.ms | LONG | 9223372036854775807 | [0,...] | MEDIUM | read-only | internal
+share.coordinator.cold.partition.snapshot.interval.ms | INT | 300000 | [1,...] | LOW | read-only | internal
+share.coordinator.state.topic.prune.interval.ms | INT | 300000 | [1,...] | LOW | read-only | internal
+unclean.leader.election.interval.ms | LONG | 300000 | [1,...] | MEDIUM | read-only | internal
+unstable.api.versions.enable | BOOLEAN | false | - | HIGH | read-only | internal
+unstable.feature.versions.enable | BOOLEAN | false | - | HIGH | read-only | internal
+follower.replication.throttled.rate | LONG | 9223372036854775807 | [0,...] | MEDIUM | cluster-wide | internal
+leader.replication.throttled.rate | LONG | 9223372036854775807 | [0,...] | MEDIUM | cluster-wide | internal
+replica.alter.log.dirs.io.max.bytes.per.second | LONG | 9223372036854775807 | [0,...] | MEDIUM | cluster-wide | internal
 """

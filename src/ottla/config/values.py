@@ -22,6 +22,7 @@ Rule = Callable[[Value], str | None]
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 _WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
+_DURATION = re.compile(r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{0,9})?S)?)?", re.IGNORECASE)
 _DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
@@ -70,8 +71,6 @@ def parse_value(name: str, type_: ConfigType, text: str) -> Value:
         return float(trimmed)
     if type_ is ConfigType.LIST:
         return tuple(part.strip() for part in trimmed.split(",")) if trimmed else ()
-    if type_ is ConfigType.PASSWORD:
-        return text
     return trimmed
 
 
@@ -149,25 +148,41 @@ def filled_text(value: Value) -> str | None:
     return None if value is None or value else "must not be empty"
 
 
-def filled_list(value: Value) -> str | None:
-    """A list with at least one entry, and no empty one."""
-    return None if isinstance(value, tuple) and value and "" not in value else "must be a comma-separated list, not empty"
+def distinct(value: Value) -> str | None:
+    """A list, perhaps empty, without empty entries, none of them twice."""
+    allowed = isinstance(value, tuple) and "" not in value and len(set(value)) == len(value)
+    return None if allowed else "must be a comma-separated list in which no entry is empty or comes twice"
 
 
-def words_from(*choices: str) -> Rule:
-    """A list, perhaps empty, of the words `choices`."""
+def filled(rule_of_entries: Rule) -> Rule:
+    """A list that keeps `rule_of_entries`, and has at least one entry."""
 
     def rule(value: Value) -> str | None:
-        allowed = isinstance(value, tuple) and all(word in choices for word in value)
-        return None if allowed else f"must be a comma-separated list of {', '.join(choices)}"
+        return rule_of_entries(value) if value else "must not be empty"
 
     return rule
 
 
+def words_from(*choices: str) -> Rule:
+    """A list, perhaps empty, of the words `choices`, each at most once."""
+
+    def rule(value: Value) -> str | None:
+        allowed = isinstance(value, tuple) and all(word in choices for word in value) and len(set(value)) == len(value)
+        return None if allowed else f"must be a comma-separated list of {', '.join(choices)}, each at most once"
+
+    return rule
+
+
+def offset_reset(value: Value) -> str | None:
+    """Where a group begins without an offset: at an end of the log, or as long ago as an ISO 8601 duration says."""
+    text = str(value)
+    if text in ("earliest", "latest") or (text.startswith("by_duration:") and _DURATION.fullmatch(text[12:])):
+        return None
+    return "must be earliest, latest or by_duration: and a duration such as PT1H"
+
+
 def throttled_replicas(value: Value) -> str | None:
-    """`*`, or a list of partition:broker pairs."""
-    if isinstance(value, tuple):
-        pairs = value[:-1] if value and value[-1] == "" else value
-        if value == ("*",) or all(re.fullmatch(r"[0-9]+:[0-9]+", pair) for pair in pairs):
-            return None
+    """`*`, or a list of partition:broker pairs. Empty entries are passed over."""
+    if isinstance(value, tuple) and ("".join(value) == "*" or all(re.fullmatch(r"([0-9]+:[0-9]+)?", pair) for pair in value)):
+        return None
     return "must be * or a comma-separated list of partition:broker pairs, such as 0:1,1:2"

@@ -135,9 +135,9 @@ REFUSED = [
     ({"node_id": "-1"}, "node.id=-1: must be at least 0"),
     ({"broker_id": "3"}, "broker.id=3 and node.id=7 differ"),
     ({"process_roles": None}, "process.roles is not set"),
-    ({"process_roles": ""}, "process.roles is not set"),
+    ({"process_roles": ""}, "process.roles=: must not be empty"),
     ({"process_roles": "broker,king"}, "must be a comma-separated list of broker, controller"),
-    ({"process_roles": "broker,broker"}, "has a role twice"),
+    ({"process_roles": "broker,broker"}, "each at most once"),
     ({"controller_listener_names": None}, "controller.listener.names is not set"),
     ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
     ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),
@@ -153,7 +153,7 @@ REFUSED = [
     ({"listeners": "PLAINTEXT:9092,CONTROLLER://:9093"}, "write NAME://host:port"),
     ({"listeners": "PLAINTEXT://:99999,CONTROLLER://:9093"}, "a port from 0 to 65535"),
     ({"listeners": "PLAINTEXT://::1:9092,CONTROLLER://:9093"}, "goes into brackets"),
-    ({"listeners": ""}, "listeners is empty"),
+    ({"listeners": ""}, "listeners=: must not be empty"),
     ({"inter_broker_listener_name": "CONTROLLER"}, "brokers would reach each other at listener CONTROLLER"),
     ({"controller_quorum_bootstrap_servers": None}, "neither controller.quorum.bootstrap.servers nor"),
     ({"controller_quorum_voters": "1@a:1"}, "node 7 is a controller, but controller.quorum.voters names only 1"),
@@ -166,7 +166,12 @@ REFUSED = [
     ({"max_connections_per_ip_overrides": "a"}, "write host:count"),
     ({"replica_fetch_wait_max_ms": "40000"}, "is more than replica.socket.timeout.ms=30000"),
     ({"group_consumer_session_timeout_ms": "70000"}, "is more than group.consumer.max.session.timeout.ms=60000"),
-    ({"broker_heartbeat_interval_ms": "5000"}, "more than half of broker.session.timeout.ms=9000"),
+    ({"group_consumer_min_session_timeout_ms": "1", "group_consumer_session_timeout_ms": "5000"}, "must be less than"),
+    ({"group_consumer_min_assignment_interval_ms": "2000"}, "more than group.consumer.assignment.interval.ms=1000"),
+    ({"log_cleaner_min_compaction_lag_ms": "9", "log_cleaner_max_compaction_lag_ms": "8"}, "more than log.cleaner.max"),
+    ({"connections_max_idle_ms": "50"}, "connection.failed.authentication.delay.ms=100"),
+    ({"inter_broker_listener_name": "PLAINTEXT", "security_inter_broker_protocol": "PLAINTEXT"}, "set only one of"),
+    ({"cordoned_log_dirs": "/elsewhere"}, "cordoned.log.dirs has /elsewhere, which log.dirs does not"),
     ({"num_partitions": "0"}, "num.partitions=0: must be at least 1"),
     ({"log_retention_ms": "0"}, "would delete everything at once"),
 ]  # fmt: skip
@@ -183,6 +188,11 @@ def test_refuses_with_one_clear_sentence(changes: dict[str, str | None], sentenc
 def test_a_broker_is_no_voter() -> None:
     with pytest.raises(InvalidConfig, match=r"node 2 is only a broker, but controller.quorum.voters has it"):
         config(BROKER, controller_quorum_voters="2@a:1")
+
+
+def test_only_controllers_join_by_themselves() -> None:
+    with pytest.raises(InvalidConfig, match=r"controller\.quorum\.auto\.join\.enable"):
+        config(BROKER, controller_quorum_auto_join_enable="true")
 
 
 def test_a_snapshot_never_changes() -> None:

@@ -88,16 +88,13 @@ def test_settings_without_valid_values_have_no_rule() -> None:
 
 @pytest.mark.parametrize("row", BROKER_TABLE, ids=lambda row: row[0])
 def test_a_broker_row_is_read_as_it_is_written(row: list[str]) -> None:
-    name, type_, default, _valid, importance, mode = row
+    name, type_, default, _valid, importance, mode, *internal = row
     key = BROKER_KEYS[name]
     assert facts_of(key) == (type_, "null" if default == "REQUIRED" else default, importance)
     assert key.update_mode.value == mode
-    if key.default is not None and name not in EMPTY_BY_DEFAULT:
+    assert key.internal == bool(internal)
+    if key.default is not None:
         key.check(key.default)
-
-
-EMPTY_BY_DEFAULT = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
-"""Must not be set to nothing, and are nothing while they are not set."""
 
 
 @pytest.mark.parametrize(
@@ -107,7 +104,8 @@ EMPTY_BY_DEFAULT = ("controller.quorum.bootstrap.servers", "controller.quorum.vo
         ("group.consumer.migration.policy", "Upgrade", "sideways"),
         ("security.inter.broker.protocol", "PLAINTEXT", "plaintext"),
         ("process.roles", "broker", "broker,king"),
-        ("controller.quorum.voters", "1@a:1", ""),
+        ("listeners", "A://:1", ""),
+        ("ssl.cipher.suites", "", "a,a"),
         ("remote.log.metadata.manager.class.name", "x", ""),
         ("group.share.delivery.count.limit", "10", "11"),
         ("log.cleaner.min.cleanable.ratio", "0.25", "1.25"),

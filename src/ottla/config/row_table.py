@@ -1,0 +1,111 @@
+"""Tables of settings that are kept as rows of text, parsed when they are asked for: cheap to import, however long.
+
+name | type | default | valid values | importance [| update mode [| internal]]. In valid values, `[1,...]` is at least 1,
+`[1,...,9]` from 1 to 9, `[a, b]` one of the words; of a list, any of them, each once, and of a `filled` list at least one.
+REQUIRED has no default. An internal setting is shown only where it is set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.config.keys import ConfigKey, ConfigTable, Importance, UpdateMode
+from ottla.config.values import (
+    ConfigType,
+    Rule,
+    Value,
+    at_least,
+    between,
+    between_or,
+    distinct,
+    filled,
+    filled_text,
+    offset_reset,
+    one_of,
+    one_of_ignoring_case,
+    parse_value,
+    words_from,
+)
+
+
+class RowTable(ConfigTable):
+    """A table whose keys are made of rows of text, each when it is first wanted."""
+
+    def __init__(self, subject: str, rows: str) -> None:
+        super().__init__(subject, ())
+        self._rows = {line[: line.index(" ")]: line for line in rows.splitlines()}
+
+    def __getitem__(self, name: str) -> ConfigKey:
+        key = self._keys.get(name)
+        if key is None:
+            key = self._keys[name] = key_of_row(self._rows[name])
+        return key
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+
+def key_of_row(row: str) -> ConfigKey:
+    """The setting that a row tells of."""
+    name, type_text, default, valid, importance, *rest = row.split(" | ")
+    type_ = ConfigType(type_text)
+    return ConfigKey(
+        name,
+        type_,
+        _default(name, type_, default),
+        _rule(type_, valid),
+        Importance(importance),
+        "",
+        UpdateMode(rest[0]) if rest else UpdateMode.CLUSTER_WIDE,
+        internal=len(rest) > 1,
+    )
+
+
+def _default(name: str, type_: ConfigType, text: str) -> Value:
+    if text in ("null", "REQUIRED"):
+        return None
+    if type_ is ConfigType.LIST:
+        text = text.strip("[]")
+    return parse_value(name, type_, text)
+
+
+def _rule(type_: ConfigType, valid: str) -> Rule | None:
+    if valid in _NAMED_RULES:
+        return _NAMED_RULES[valid]
+    if valid.startswith("filled "):
+        return filled(words_from(*_words(valid.removeprefix("filled "))))
+    if valid.startswith("(case insensitive) "):
+        return one_of_ignoring_case(*_words(valid.removeprefix("(case insensitive) ")))
+    if "..." not in valid:
+        return (words_from if type_ is ConfigType.LIST else one_of)(*_words(valid))
+    bounds, _, other = valid.partition(" or ")
+    least, _, most = bounds.strip("[]").partition(",...")
+    if not most:
+        return at_least(_number(least))
+    if other:
+        return between_or(_number(least), _number(most[1:]), _number(other))
+    return between(_number(least), _number(most[1:]))
+
+
+_NAMED_RULES: dict[str, Rule | None] = {
+    "-": None,
+    "non-null string": None,
+    "non-empty string": filled_text,
+    "distinct list": distinct,
+    "filled distinct list": filled(distinct),
+    "offset reset": offset_reset,
+}
+
+
+def _words(text: str) -> list[str]:
+    return text.strip("[]").split(", ")
+
+
+def _number(text: str) -> float:
+    return float(text) if "." in text else int(text)

@@ -1,0 +1,67 @@
+import java.io.BufferedReader;
+import java.io.InputStreamReader;
+import java.nio.charset.StandardCharsets;
+import java.util.LinkedHashMap;
+import java.util.Map;
+import java.util.TreeMap;
+
+import org.apache.kafka.common.config.ConfigDef;
+import org.apache.kafka.coordinator.group.GroupConfig;
+import org.apache.kafka.server.config.AbstractKafkaConfig;
+import org.apache.kafka.server.config.DynamicBrokerConfig;
+import org.apache.kafka.server.config.DynamicConfig;
+import org.apache.kafka.server.metrics.ClientMetricsConfigs;
+import org.apache.kafka.storage.internals.log.LogConfig;
+
+/**
+ * What Apache Kafka's own tables of settings say.
+ *
+ * "tables": one line per setting: table, name, type, default, valid values, importance, update mode, internal.
+ * "values": for each line table \t name \t value of standard input, "ok \t value as text" or "no \t why".
+ */
+public class ConfigOracle {
+    public static void main(String[] arguments) throws Exception {
+        Map<String, Map<String, ConfigDef.ConfigKey>> tables = new LinkedHashMap<>();
+        tables.put("broker", AbstractKafkaConfig.CONFIG_DEF.configKeys());
+        Map<String, ConfigDef.ConfigKey> dynamicOnly = new TreeMap<>(DynamicConfig.Broker.configKeys());
+        dynamicOnly.keySet().removeAll(AbstractKafkaConfig.CONFIG_DEF.names());
+        tables.put("broker dynamic", dynamicOnly);
+        tables.put("topic", LogConfig.configDefCopy().configKeys());
+        tables.put("group", GroupConfig.CONFIG_DEF.configKeys());
+        tables.put("client metrics", ClientMetricsConfigs.configDef().configKeys());
+        if (arguments[0].equals("tables")) {
+            printTables(tables);
+        } else {
+            judgeValues(tables);
+        }
+    }
+
+    private static void printTables(Map<String, Map<String, ConfigDef.ConfigKey>> tables) {
+        Map<String, String> modes = DynamicBrokerConfig.dynamicConfigUpdateModes();
+        tables.forEach((table, keys) -> new TreeMap<>(keys).forEach((name, key) -> {
+            String value = !key.hasDefault() ? "REQUIRED" : ConfigDef.convertToString(key.defaultValue, key.type);
+            String valid = key.validator == null ? "-" : key.validator.toString();
+            System.out.println(String.join("\t", table, name, key.type.name(), value == null ? "null" : value, valid,
+                key.importance.name(), modes.getOrDefault(name, "read-only"), String.valueOf(key.internalConfig)));
+        }));
+    }
+
+    private static void judgeValues(Map<String, Map<String, ConfigDef.ConfigKey>> tables) throws Exception {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        StringBuilder verdicts = new StringBuilder();
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            String[] parts = line.split("\t", -1);
+            ConfigDef.ConfigKey key = tables.get(parts[0]).get(parts[1]);
+            try {
+                Object value = ConfigDef.parseType(key.name, parts[2], key.type);
+                if (key.validator != null) {
+                    key.validator.ensureValid(key.name, value);
+                }
+                verdicts.append("ok\t").append(ConfigDef.convertToString(value, key.type)).append('\n');
+            } catch (Exception refused) {
+                verdicts.append("no\t").append(String.valueOf(refused.getMessage()).replace('\n', ' ')).append('\n');
+            }
+        }
+        System.out.print(verdicts);
+    }
+}
