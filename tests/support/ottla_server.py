@@ -10,11 +10,14 @@ properties file as it is written for Kafka. `ottla up` has tests of its own.
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.apache_kafka import CLUSTER_ID
 from tests.support.kafka_server import KafkaServer, ServerFailed, properties_text
+
+StartServer = Callable[..., KafkaServer]
+"""`start_ottla` or `ApacheKafka.start_server`."""
 
 OTTLA = (sys.executable, "-m", "ottla.cli.main")
 

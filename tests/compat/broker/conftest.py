@@ -4,7 +4,7 @@ A test that asks for `cluster` (or `start_server`) is written once and run twice
 Against Apache Kafka it proves that the test itself is right; that run is marked `slow`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -13,9 +13,7 @@ import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_server import KafkaServer
 from tests.support.kafka_tools import KafkaTools
-from tests.support.ottla_server import start_ottla
-
-StartServer = Callable[..., KafkaServer]
+from tests.support.ottla_server import StartServer, start_ottla
 
 SETTINGS: dict[str, Any] = {"num.partitions": 3, "log.segment.delete.delay.ms": 100, "log.initial.task.delay.ms": 500}
 """What the shared servers run with, beside the defaults of the harness. Deleted topics are really removed soon."""

@@ -1,7 +1,7 @@
 """confluent-kafka's admin client: topics, partitions, configs, offsets and the cluster, as against Apache Kafka."""
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -25,8 +25,8 @@ JUNE_2020_MS = 1_592_000_000_000
 
 
 @pytest.fixture
-def admin(cluster: KafkaServer) -> Iterator[AdminClient]:
-    yield AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
+def admin(cluster: KafkaServer) -> AdminClient:
+    return AdminClient({"bootstrap.servers": cluster.bootstrap, "log_level": 0})
 
 
 def result_of(futures: Mapping[Any, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""kafka-python's admin client, which speaks more of Kafka's APIs than the others: features, quorum, log directories, producers."""
+"""kafka-python's admin client, which speaks more APIs than the others: features, quorum, log directories, producers."""
 
 from collections.abc import Iterator
 from pathlib import Path
