@@ -8,7 +8,7 @@ from ottla.ids import Uuid, uuid_text
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.leadership import leadership_changes, partitions_where
 from ottla.metadata.controller.state import ControllerState
-from ottla.metadata.features import DIRECTORIES_FROM, KRAFT_VERSION, METADATA_VERSION
+from ottla.metadata.features import DIRECTORIES_FROM, KRAFT_VERSION, METADATA_VERSION, UNSERVED_FEATURES
 from ottla.metadata.image.cluster import BrokerRegistration
 from ottla.wire.base import Message
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -111,6 +111,8 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
     finalised = {**state.image.features, METADATA_VERSION: state.image.metadata_version, KRAFT_VERSION: state.kraft_version}
     for name in [*supported, *(name for name in finalised if name not in supported)]:
         level = finalised.get(name, 0)
+        if name not in supported and level <= UNSERVED_FEATURES.get(name, -1):
+            continue  # finalised by Apache Kafka; nothing is lost by a broker that does not serve it
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
             raise KafkaError(
