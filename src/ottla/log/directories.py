@@ -58,6 +58,19 @@ class LockedDirectories:
     config: BrokerLogConfig
     directories: list[LogDirectory]
 
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that all of them belong to; empty if every one has failed."""
+        return next((directory.cluster_id for directory in self.directories if directory.is_online), "")
+
+    @property
+    def metadata_directory_id(self) -> Uuid:
+        """The id of the directory that has the metadata log; `MustStop` if it has failed."""
+        for directory in self.directories:
+            if directory.path == self.config.metadata_log_dir and directory.directory_id is not None and directory.is_online:
+                return directory.directory_id
+        raise MustStop(f"the metadata log belongs in {self.config.metadata_log_dir}, which has failed: repair it and restart")
+
     async def load(
         self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
     ) -> LogDirectories:

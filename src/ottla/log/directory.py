@@ -60,6 +60,7 @@ class LogDirectory:
         self._log_starts = OffsetCheckpoint(world.disk, f"{path}/{LOG_START_CHECKPOINT}")
         self.path = path
         self.directory_id = directory_id
+        self.cluster_id = ""
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.future_logs: dict[TopicPartition, PartitionLog] = {}
         """Replicas on their way here from another directory of this node."""

@@ -138,7 +138,7 @@ async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaPropertie
             await write_meta_properties(world.disk, directory.path, meta, world.clock.now_ms())
         except OSError as error:
             directory.fail(error)
-    directory.directory_id = meta.directory_id
+    directory.directory_id, directory.cluster_id = meta.directory_id, meta.cluster_id
 
 
 async def load_directory(

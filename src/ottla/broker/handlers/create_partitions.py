@@ -5,7 +5,7 @@ from __future__ import annotations
 from ottla.broker.handlers.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.topics import create_partitions
+from ottla.metadata.controller.partition_growth import create_partitions
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,

@@ -6,29 +6,23 @@ from ottla.broker.handlers.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.metadata.controller.topic_deletion import delete_topics
-from ottla.wire.messages.delete_topics import (
-    DeletableTopicResult,
-    DeleteTopicsRequest,
-    DeleteTopicsResponse,
-    DeleteTopicState,
-)
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 
 def handle(context: RequestContext, request: DeleteTopicsRequest) -> Handled:
-    asked_for = _asked_for(request)
-    return ask_controller(context, lambda state, now_ms: delete_topics(state, asked_for, now_ms), request.timeout_ms)
-
-
-def _asked_for(request: DeleteTopicsRequest) -> DeleteTopicsRequest:
-    """The request in the shape of version 6, whatever its version."""
-    topics = [*request.topics, *(DeleteTopicState(name=name) for name in request.topic_names)]
-    return DeleteTopicsRequest(topics=topics, timeout_ms=request.timeout_ms)
+    return ask_controller(
+        context, lambda state, now_ms: delete_topics(state, request, now_ms, context.version), request.timeout_ms
+    )
 
 
 def refuse(context: RequestContext, request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
     response = DeleteTopicsResponse()
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
     response.responses = [
-        DeletableTopicResult(name=topic.name, topic_id=topic.topic_id, error_code=error.code, error_message=str(error))
-        for topic in _asked_for(request).topics
+        DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=str(error))
+        for name, topic_id in wanted
+    ]
+    response.responses += [
+        DeletableTopicResult(name=name, error_code=error.code, error_message=str(error)) for name in request.topic_names
     ]
     return response

@@ -29,7 +29,7 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
         response.controller_id = alive_broker_id(image)
     else:
         nodes = list(image.cluster.controllers.values())
-        response.controller_id = services.quorum.leader_id
+        response.controller_id = services.quorum.facts().leader_id
     for node in nodes:
         endpoint = node.endpoints.get(context.connection.listener)
         if endpoint is not None:

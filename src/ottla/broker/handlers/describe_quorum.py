@@ -1,0 +1,78 @@
+"""DescribeQuorum: who leads the metadata log, what is committed, how its voters stand."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.broker.hosts.quorum import QuorumFacts, ReplicaFacts
+from ottla.broker.request import RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.log.names import CLUSTER_METADATA_TOPIC
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumResponse,
+    DescribeQuorumResponsePartitionData,
+    DescribeQuorumResponseTopicData,
+    Listener,
+    Node,
+    ReplicaState,
+)
+
+
+def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    asked_for = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
+    if asked_for != [(CLUSTER_METADATA_TOPIC, [0])]:
+        return _unknown(request)
+    facts = context.services.quorum.facts()
+    described = DescribeQuorumResponsePartitionData(
+        partition_index=0,
+        error_message=None,
+        leader_id=facts.leader_id,
+        leader_epoch=facts.leader_epoch,
+        high_watermark=facts.high_watermark,
+        current_voters=_replicas(facts.voters),
+        observers=_replicas(facts.observers),
+    )
+    return DescribeQuorumResponse(
+        error_message=None,
+        topics=[DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[described])],
+        nodes=_nodes(facts),
+    )
+
+
+def _replicas(replicas: Sequence[ReplicaFacts]) -> list[ReplicaState]:
+    return [
+        ReplicaState(
+            replica_id=each.replica_id,
+            replica_directory_id=each.directory_id,
+            log_end_offset=each.log_end_offset,
+            last_fetch_timestamp=each.last_fetch_ms,
+            last_caught_up_timestamp=each.last_caught_up_ms,
+        )
+        for each in replicas
+    ]
+
+
+def _nodes(facts: QuorumFacts) -> list[Node]:
+    return [
+        Node(node_id=id, listeners=[Listener(name=name, host=host, port=port) for name, (host, port) in endpoints.items()])
+        for id, endpoints in facts.endpoints.items()
+    ]
+
+
+def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
+    """Only the metadata log has a quorum: anything else is a partition that is not known."""
+    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    topics = []
+    for topic in request.topics:
+        partitions = [
+            DescribeQuorumResponsePartitionData(partition_index=each.partition_index, error_code=code, error_message=None)
+            for each in topic.partitions
+        ]
+        topics.append(DescribeQuorumResponseTopicData(topic_name=topic.topic_name, partitions=partitions))
+    return DescribeQuorumResponse(error_message=None, topics=topics)
+
+
+def refuse(context: RequestContext, request: DescribeQuorumRequest, error: KafkaError) -> DescribeQuorumResponse:
+    return DescribeQuorumResponse(error_code=error.code, error_message=str(error))

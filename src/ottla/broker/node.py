@@ -1,0 +1,226 @@
+"""One node: every room put together, started in order, stopped in good order. The only file that knows them all.
+
+Starting: settings are checked, directories locked, ports taken; then the metadata log is read and led, the logs are loaded with
+the settings that it tells, and the broker joins its cluster. Requests are answered from then on; connections made before wait.
+Stopping goes the other way: no new connections, what is under way is answered, the broker leaves, logs are closed with the mark
+of a clean shutdown.
+
+`broken` is done when the node cannot go on by itself: a disk too many has failed, or an invariant is broken. Whoever runs the
+node then stops it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import AsyncExitStack
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from ottla.broker.dispatch import Dispatcher
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.hosts.controller import ControllerHost
+from ottla.broker.hosts.producer_ids import ProducerIds
+from ottla.broker.hosts.quorum import QuorumHost
+from ottla.broker.membership import Membership
+from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.net.listeners import Listeners
+from ottla.broker.node_settings import (
+    address_text,
+    cleaner_settings,
+    controller_settings,
+    endpoints_of,
+    net_settings,
+    warn_of_settings,
+)
+from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.services import Services
+from ottla.broker.settings import BrokerSettings
+from ottla.errors import BrokenInvariant, OttlaError
+from ottla.log.compaction.compactor import Compactor
+from ottla.log.directories import DirectoryLoss, LockedDirectories, LogDirectories, MustStop, lock_directories
+from ottla.log.directory import LogWorld
+
+if TYPE_CHECKING:
+    from ottla.env import World
+    from ottla.metadata.image.cluster import Endpoint
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+logger = logging.getLogger("ottla.node")
+
+
+class Node:
+    """A node that is running. Made by `start`."""
+
+    def __init__(self, world: World, settings: BrokerSettings) -> None:
+        self._world = world
+        self._settings = settings
+        self._metadata = MetadataCache()
+        self._membership: Membership | None = None
+        self._partitions: Partitions | None = None
+        self._stopping = AsyncExitStack()  # what was started is stopped in the opposite order
+        self._telling: set[asyncio.Task[None]] = set()
+        self._broker_endpoints: list[Endpoint] = []
+        self.dispatcher = Dispatcher()
+        self.dispatcher.on_broken = self._break
+        self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
+        self.node_id = settings.current.node_id
+        self.cluster_id = ""
+        self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
+        """Done, with the reason, when the node can no longer go on and must be stopped."""
+
+    @classmethod
+    async def start(cls, world: World, settings: Mapping[str, str], *, hostname: str = "localhost") -> Node:
+        """A node with the texts of a `server.properties`, answering requests; its directories must be formatted.
+
+        Whatever keeps it from starting is an `OttlaError` with one sentence, and everything is given back.
+        """
+        node = cls(world, BrokerSettings(settings, hostname=hostname))
+        try:
+            warn_of_settings(settings)
+            await node._start()
+        except BaseException:
+            await node._stopping.aclose()
+            raise
+        return node
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect to, as they write it."""
+        return ",".join(address_text(each.host, each.port) for each in self._broker_endpoints)
+
+    @property
+    def services(self) -> Services:
+        services = self.dispatcher.services
+        assert services is not None, "a started node has its services"
+        return services
+
+    # -- starting
+
+    async def _start(self) -> None:
+        world, config = self._world, self._settings.current
+        log_world = LogWorld(world.disk, world.clock, world.randomness.new_uuid, world.helpers)
+        storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
+        self._stopping.push_async_callback(self._close_storage, storage)
+        self.cluster_id = storage.locked.cluster_id
+        bound = await self.listeners.open(config.listeners, config.controller_listener_names)
+        self._stopping.callback(self.listeners.abort)
+        self._broker_endpoints = endpoints_of(config.advertised_listeners, bound)
+        quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
+        self._stopping.push_async_callback(quorum.close)
+        quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
+        controller = ControllerHost(
+            world,
+            config,
+            controller_settings(self.cluster_id, self._settings),
+            quorum,
+            lambda delta, image: self._publish(storage, delta, image),
+        )
+        self._membership = Membership(controller, self.cluster_id, self.node_id)
+        await controller.start(endpoints_of(config.advertised_controller_listeners, bound))
+        services = self._services(storage, quorum, controller)
+        await self._join(self._membership, services.directories)
+        self._stopping.push_async_callback(self._membership.leave)
+        services.partitions.start()
+        self._stopping.push_async_callback(services.partitions.stop)
+        self.dispatcher.services = services
+        self.listeners.serve()
+        self._stopping.push_async_callback(self.listeners.close)
+        logger.info("node %d of cluster %s is up at %s", self.node_id, self.cluster_id, self.bootstrap_servers)
+
+    def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:
+        directories, partitions = storage.directories, self._partitions
+        assert directories is not None, "the first image is published before the controller has started"
+        assert partitions is not None, "the first image is published before the controller has started"
+        return Services(
+            node_id=self.node_id,
+            cluster_id=self.cluster_id,
+            world=self._world,
+            settings=self._settings,
+            metadata=self._metadata,
+            quorum=quorum,
+            controller=controller,
+            directories=directories,
+            partitions=partitions,
+            fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
+            producer_ids=ProducerIds(self.node_id, controller, lambda: self._epoch),
+        )
+
+    async def _join(self, membership: Membership, directories: LogDirectories) -> None:
+        online = [each for each in directories.directories if each.is_online]
+        # Only if every directory was left in good order, in one and the same epoch, was nothing lost.
+        epochs = {None if each.found is None else each.found.broker_epoch for each in online}
+        last_epoch = epochs.pop() if len(epochs) == 1 else None
+        await membership.join(
+            self._broker_endpoints,
+            [each.directory_id for each in online if each.directory_id is not None],
+            rack=self._settings.current.broker_rack,
+            incarnation_id=self._world.randomness.new_uuid(),
+            last_epoch=-1 if last_epoch is None else last_epoch,
+        )
+
+    # -- following the cluster
+
+    async def _publish(self, storage: Storage, delta: MetadataDelta, image: MetadataImage) -> None:
+        """More of the metadata log is committed: follow it, then let requests see it."""
+        change = self._settings.apply(delta, image)
+        if self._partitions is None:
+            self._partitions = await self._load(storage)
+        elif change.attributes:
+            self.listeners.apply(net_settings(self._settings.current))
+        await self._partitions.apply(delta, image)
+        self._metadata.image = image
+
+    async def _load(self, storage: Storage) -> Partitions:
+        """Open the logs, now that the settings of their topics are known."""
+        world, compactor = self._world, None
+        if world.helpers is not None:
+            compactor = Compactor(world.disk, world.clock, world.helpers, cleaner_settings(self._settings.current.log))
+        directories = storage.directories = await storage.locked.load(self._settings.topic_config, compactor=compactor)
+        partitions = Partitions(self.node_id, world, self._settings, directories, self._metadata)
+        partitions.on_must_stop = lambda reason: self._break(MustStop(reason))
+        partitions.on_directory_lost = self._tell_lost
+        return partitions
+
+    @property
+    def _epoch(self) -> int:
+        return -1 if self._membership is None else self._membership.epoch
+
+    # -- failing
+
+    def _break(self, reason: BaseException) -> None:
+        if not self.broken.done():
+            self.broken.set_result(
+                reason if isinstance(reason, OttlaError) else BrokenInvariant(f"{type(reason).__name__}: {reason}")
+            )
+
+    def _tell_lost(self, loss: DirectoryLoss) -> None:
+        if loss.must_stop is None and loss.directory_id is not None and self._membership is not None:
+            task = asyncio.get_running_loop().create_task(self._membership.tell_lost(loss.directory_id))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    # -- stopping
+
+    async def stop(self) -> None:
+        """Stop in good order, as far as that is still possible. Stopping twice is harmless."""
+        await self._stopping.aclose()
+        logger.info("node %d has stopped", self.node_id)
+
+    async def _close_storage(self, storage: Storage) -> None:
+        is_trusted = not (self.broken.done() and isinstance(self.broken.result(), BrokenInvariant))
+        if storage.directories is not None and is_trusted:
+            await storage.directories.close(self._epoch)
+        else:
+            storage.locked.release()  # no mark of a clean shutdown: the next start looks at everything
+
+
+class Storage:
+    """The log directories, locked first and loaded later."""
+
+    __slots__ = ("directories", "locked")
+
+    def __init__(self, locked: LockedDirectories) -> None:
+        self.locked = locked
+        self.directories: LogDirectories | None = None

@@ -1,0 +1,64 @@
+"""From a node's settings to what each room wants to know of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+
+from ottla.broker.net.settings import NetSettings
+from ottla.broker.settings import BrokerSettings
+from ottla.config.broker import BrokerConfig
+from ottla.config.broker_log import BrokerLogConfig
+from ottla.config.listeners import SECURITY_PROTOCOLS, Listener
+from ottla.log.compaction.plan import CleanerSettings
+from ottla.metadata.controller.state import ControllerSettings
+from ottla.metadata.image.cluster import Endpoint
+
+logger = logging.getLogger("ottla.node")
+
+
+def warn_of_settings(settings: Mapping[str, str]) -> None:
+    """Tell the log of settings that have no effect here."""
+    from ottla.config.notices import notices
+
+    for notice in notices(settings):
+        logger.warning("%s", notice)
+
+
+def net_settings(config: BrokerConfig) -> NetSettings:
+    raise NotImplementedError
+
+
+def controller_settings(cluster_id: str, settings: BrokerSettings) -> ControllerSettings:
+    config = settings.current
+    return ControllerSettings(
+        cluster_id=cluster_id,
+        node_id=config.node_id,
+        num_partitions=config.num_partitions,
+        default_replication_factor=config.default_replication_factor,
+        delete_topic_enable=config.delete_topic_enable,
+        session_timeout_ms=config.broker_session_timeout_ms,
+        static=settings.static,
+        topic_defaults=config.log.topic_defaults,
+    )
+
+
+def cleaner_settings(config: BrokerLogConfig) -> CleanerSettings:
+    return CleanerSettings(
+        dedupe_buffer_bytes=config.log_cleaner_dedupe_buffer_size // max(config.log_cleaner_threads, 1),
+        dedupe_load_factor=config.log_cleaner_io_buffer_load_factor,
+        io_max_bytes_per_second=config.log_cleaner_io_max_bytes_per_second,
+        backoff_ms=config.log_cleaner_backoff_ms,
+    )
+
+
+def endpoints_of(listeners: Sequence[Listener], bound: Mapping[str, tuple[str, int]]) -> list[Endpoint]:
+    """Where others reach this node; port 0 stands for the port that was bound."""
+    return [
+        Endpoint(each.name, each.host, each.port or bound[each.name][1], SECURITY_PROTOCOLS[each.security_protocol])
+        for each in listeners
+    ]
+
+
+def address_text(host: str, port: int) -> str:
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

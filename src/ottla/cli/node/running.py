@@ -1,0 +1,66 @@
+"""One node in this process, in the foreground, until it is told to stop.
+
+SIGINT and SIGTERM stop it in good order; a second one does not hurry it, since what it does then is write what must not be
+lost. What keeps it from starting, and what makes it stop by itself, ends in one sentence and exit code 1.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import signal
+import socket
+from collections.abc import Callable, Mapping
+
+from ottla.broker.node import Node
+from ottla.env.real.world import real_world
+
+logger = logging.getLogger("ottla.node")
+
+
+def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+    """Start a node with `settings`, call `on_ready` when it answers requests, return when it has stopped."""
+    asyncio.run(_run(settings, on_ready))
+
+
+async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+    loop = asyncio.get_running_loop()
+    stopping = asyncio.Event()
+    with real_world() as world:
+        starting = asyncio.ensure_future(Node.start(world, settings, hostname=socket.gethostname()))
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, _told_to_stop, signal.Signals(number).name, stopping)
+        told = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
+        node = await starting  # told to stop while starting: it is started first, and then stopped in good order
+        told.cancel()
+        _settle_memory()
+        try:
+            if not stopping.is_set():
+                on_ready(node)
+            await _until_over(node, stopping)
+        finally:
+            await node.stop()
+
+
+async def _until_over(node: Node, stopping: asyncio.Event) -> None:
+    """Wait until the node is told to stop; raises if it can no longer go on by itself."""
+    told = asyncio.ensure_future(stopping.wait())
+    try:
+        await asyncio.wait({told, node.broken}, return_when=asyncio.FIRST_COMPLETED)
+        if node.broken.done():
+            raise node.broken.result()
+    finally:
+        told.cancel()
+
+
+def _told_to_stop(signal_name: str, stopping: asyncio.Event) -> None:
+    logger.info("%s: stopping", signal_name)
+    stopping.set()
+
+
+def _settle_memory() -> None:
+    """What start-up made stays for good: keep the garbage collector from going over it again and again."""
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,55 @@
+"""`ottla server start FILE`: a node as a `server.properties` written for Kafka describes it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.node.up import parse_overrides
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+EPILOG = """\b
+Examples:
+  ottla storage format --standalone -t $(ottla storage random-uuid) -c server.properties
+  ottla server start server.properties
+  ottla server start server.properties --override log.retention.hours=24
+"""
+
+
+@click.group()
+def server() -> None:
+    """Run a node from a file of settings."""
+
+
+@server.command(epilog=EPILOG)
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting that wins over the file's.")
+@click.option(
+    "--log-dir",
+    type=click.Path(file_okay=False, path_type=Path),
+    default="logs",
+    show_default=True,
+    envvar="LOG_DIR",
+    help="Where dated log files go (also: LOG_DIR).",
+)
+def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
+    """Run the node that FILE, a server.properties written for Kafka, describes, until it is told to stop."""
+    from ottla.cli.logs import configure_logging
+    from ottla.cli.node.running import run_node
+    from ottla.config.java_properties import read_properties
+
+    settings = {**read_properties(file.read_bytes(), str(file)), **parse_overrides(overrides)}
+    configure_logging(level="INFO", directory=log_dir)
+    run_node(settings, _tell)
+
+
+def _tell(node: Node) -> None:
+    import logging
+
+    logging.getLogger("ottla.node").info(
+        "node %d of cluster %s answers at %s", node.node_id, node.cluster_id, node.bootstrap_servers
+    )

@@ -1,0 +1,114 @@
+"""`ottla up`: one node with sane defaults, in the foreground. Formats its directory when it is new."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from ottla.broker.node import Node
+
+EPILOG = """\b
+Examples:
+  ottla up                                  listen on 127.0.0.1:9092, keep data in ./ottla-data
+  ottla up --port 0 --data /tmp/try         any free port, another folder
+  ottla up --set num.partitions=6           any setting of Kafka's server.properties
+"""
+
+NODE_ID = 1
+
+
+@click.command(epilog=EPILOG)
+@click.option(
+    "--port", default=9092, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: any free port."
+)
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on and to tell clients.")
+@click.option(
+    "--data",
+    default="ottla-data",
+    show_default=True,
+    type=click.Path(file_okay=False, path_type=Path),
+    help="The log directory; made and formatted if it is not there.",
+)
+@click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
+@click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
+@click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Also write dated log files to this folder.")
+@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@click.option("--json", "as_json", is_flag=True, help="When ready, print one JSON line with the address, for programs.")
+def up(
+    port: int,
+    host: str,
+    data: Path,
+    overrides: tuple[str, ...],
+    metrics_port: int | None,
+    log_dir: Path | None,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Run one Kafka node in this process, until Ctrl-C."""
+    from ottla.cli.logs import configure_logging
+    from ottla.cli.node.running import run_node
+
+    directory = str(data.resolve())
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE_ID),
+        "listeners": f"PLAINTEXT://{host}:{port},CONTROLLER://{host}:0",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": directory,
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        # Nobody waits on a laptop for members that may still come.
+        "group.initial.rebalance.delay.ms": "0",
+        **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
+        **parse_overrides(overrides),
+    }
+    configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
+    format_if_new(settings)
+    run_node(settings, lambda node: _tell(node, directory, as_json))
+
+
+def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
+    """`NAME=VALUE` each; a mistake is a sentence."""
+    settings: dict[str, str] = {}
+    for override in overrides:
+        name, separator, value = override.partition("=")
+        if not separator or not name.strip():
+            raise click.UsageError(f"--set {override}: write NAME=VALUE, such as --set num.partitions=6")
+        settings[name.strip()] = value.strip()
+    return settings
+
+
+def format_if_new(settings: dict[str, str]) -> None:
+    """Format the log directories, if none of them was."""
+    import asyncio
+
+    from ottla.broker.formatting import format_if_new as format_directories
+    from ottla.env.real.world import real_world
+
+    with real_world() as world:
+        asyncio.run(format_directories(world, settings))
+
+
+def _tell(node: Node, directory: str, as_json: bool) -> None:
+    address = node.bootstrap_servers
+    if as_json:
+        facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": directory}
+        click.echo(json.dumps(facts))
+        return
+    where = "" if address.endswith(":9092") else f" --bootstrap-server {address}"
+    click.echo(
+        f"""
+Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {directory})
+
+Try next, in another terminal:
+  ottla topics create greetings --partitions 3{where}
+  echo hello | ottla produce greetings{where}
+  ottla consume greetings --from-beginning{where}
+or point any Kafka client at {address}. Ctrl-C stops it.
+"""
+    )

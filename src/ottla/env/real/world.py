@@ -1,0 +1,24 @@
+"""The real world, put together: one per process that runs nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ottla.env.real.clock import RealClock
+from ottla.env.real.disk import RealDisk
+from ottla.env.real.helpers import ProcessHelpers
+from ottla.env.real.net import RealNetwork
+from ottla.env.real.randomness import RealRandomness
+from ottla.env.real.workers import ThreadWorkers
+from ottla.env.world import World
+
+
+@contextmanager
+def real_world() -> Iterator[World]:
+    """A world whose worker threads end with the block."""
+    workers = ThreadWorkers()
+    try:
+        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers())
+    finally:
+        workers.close()
