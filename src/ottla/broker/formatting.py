@@ -1,0 +1,258 @@
+"""Formatting log directories: what makes a folder one that a node may start on, as Kafka's storage tool writes it.
+
+    meta.properties                                       whose directory it is; written last, so that it says "formatted"
+    bootstrap.checkpoint                                  the levels of features that a new cluster begins with
+    __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
+                                                          in metadata.log.dir, for a dynamic quorum: its first voters
+
+Everything that can be refused is refused before anything is written. A format that is cut short leaves no `meta.properties`,
+and is simply done again.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import posixpath
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
+from ottla.env import OpenMode
+from ottla.errors import LogDirectoryFailed, OttlaError
+from ottla.ids import Uuid
+from ottla.log.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
+from ottla.log.names import CLUSTER_METADATA_TOPIC
+from ottla.metadata import features
+from ottla.raft.snapshots import FIRST_SNAPSHOT, build_snapshot, snapshot_name
+from ottla.raft.voters import ReplicaKey, Voter, VoterSet, parse_initial_controllers
+from ottla.wire.log_records import encode_metadata_record
+from ottla.wire.messages.metadata_records import FeatureLevelRecord
+
+if TYPE_CHECKING:
+    from ottla.config.broker import BrokerConfig
+    from ottla.env import Disk, World
+
+
+class FormatRefused(OttlaError):
+    """The directories are not formatted as asked. Nothing was written."""
+
+
+@dataclass(frozen=True, slots=True)
+class FormatOptions:
+    """What is asked for, beyond the node's settings."""
+
+    cluster_id: str
+    standalone: bool = False
+    """The node is the first and only voter of a dynamic quorum."""
+    initial_controllers: str | None = None
+    """The first voters of a dynamic quorum, `id@host:port:directory-id,…`, the same for all of its nodes."""
+    no_initial_controllers: bool = False
+    """The node joins a dynamic quorum later."""
+    release_version: str | None = None
+    features: Mapping[str, int] = field(default_factory=dict)
+    ignore_formatted: bool = False
+
+
+async def format_directories(world: World, config: BrokerConfig, options: FormatOptions) -> list[str]:
+    """Format the directories of a node, those that are not yet; returns what was done, a line each.
+
+    `FormatRefused` for what cannot be, `WrongDirectory` where a directory belongs to another node or cluster.
+    """
+    _check_cluster_id(options.cluster_id)
+    voters = _first_voters(world, config, options)
+    levels = _levels(options, _is_dynamic(config, options))
+    metadata_directory = config.log.metadata_log_dir
+    directories = sorted({*config.log.log_dirs, metadata_directory})
+    unformatted = _unformatted(world.disk, directories, config, options)
+    if not unformatted:
+        return ["All of the log directories are already formatted."]
+    lines: list[str] = []
+    for directory in unformatted:
+        is_metadata = directory == metadata_directory
+        try:
+            await _format(world, config, options, directory, levels, voters if is_metadata else None)
+        except OSError as error:
+            raise LogDirectoryFailed(directory, error) from error
+        name = features.metadata_version_name(levels[features.METADATA_VERSION])
+        kind = _kind(voters, config.node_id) if is_metadata else "data"
+        lines.append(f"Formatted {kind} directory {directory} with metadata.version {name}.")
+    return lines
+
+
+def _check_cluster_id(cluster_id: str) -> None:
+    if not cluster_id or not cluster_id.isprintable() or any(character.isspace() for character in cluster_id):
+        raise FormatRefused(
+            f"{cluster_id!r} cannot be a cluster id: it must be one word. `ottla storage random-uuid` makes a good one"
+        )
+
+
+def _unformatted(disk: Disk, directories: Iterable[str], config: BrokerConfig, options: FormatOptions) -> list[str]:
+    metas: dict[str, MetaProperties] = {}
+    unformatted = []
+    for directory in directories:
+        try:
+            meta = read_meta_properties(disk, directory)
+        except NotADirectoryError:
+            raise FormatRefused(f"{directory} is not a folder: correct log.dirs or metadata.log.dir") from None
+        if meta is None:
+            unformatted.append(directory)
+        elif not options.ignore_formatted:
+            raise FormatRefused(
+                f"log directory {directory} is already formatted, for node {meta.node_id} of cluster {meta.cluster_id}: add "
+                "--ignore-formatted to format the others only"
+            )
+        else:
+            metas[directory] = meta
+    check_same_node(metas, config.node_id, options.cluster_id)
+    return unformatted
+
+
+# -- features
+
+
+def _levels(options: FormatOptions, is_dynamic: bool) -> dict[str, int]:
+    """The levels to begin with, kraft.version among them."""
+    metadata_version = _metadata_version(options)
+    levels = features.default_levels(metadata_version)
+    levels[features.KRAFT_VERSION] = 1 if is_dynamic else 0
+    for name, level in options.features.items():
+        _check_level(name, level)
+        if name == features.KRAFT_VERSION and level != levels[name]:
+            quorum = "a dynamic quorum has kraft.version 1" if is_dynamic else "a static quorum has kraft.version 0"
+            raise FormatRefused(f"kraft.version={level} does not fit: {quorum}. Leave it out, it follows from the quorum")
+        levels[name] = level
+    for (name, level), needs in features.DEPENDENCIES.items():
+        for needed, needed_level in needs.items():
+            if levels.get(name, 0) >= level and levels.get(needed, 0) < needed_level:
+                raise FormatRefused(f"{name}={level} needs {needed}={needed_level} or more, and it is {levels.get(needed, 0)}")
+    return levels
+
+
+def _metadata_version(options: FormatOptions) -> int:
+    if options.release_version is None:
+        return options.features.get(features.METADATA_VERSION, features.METADATA_VERSION_MAX)
+    if features.METADATA_VERSION in options.features:
+        raise FormatRefused("--release-version and --feature metadata.version say the same thing: use one of them")
+    level = features.metadata_version_of(options.release_version)
+    if level is None:
+        names = ", ".join(version.name for version in features.METADATA_VERSIONS.values())
+        raise FormatRefused(f"there is no release version {options.release_version!r}: use one of {names}")
+    return level
+
+
+def _check_level(name: str, level: int) -> None:
+    if name in features.UNSERVED_FEATURES:
+        if level != 0:
+            raise FormatRefused(f"{name}={level} cannot be set: Ottla does not serve it yet, so its level stays at 0")
+        return
+    if name not in features.SUPPORTED_FEATURES:
+        known = ", ".join(sorted([*features.SUPPORTED_FEATURES, *features.UNSERVED_FEATURES]))
+        raise FormatRefused(f"there is no feature {name}: the features are {known}")
+    low, high = features.SUPPORTED_FEATURES[name]
+    if not low <= level <= high:
+        raise FormatRefused(f"{name} has no level {level}: it can be {low} to {high}")
+
+
+def bootstrap_records(levels: Mapping[str, int]) -> list[FeatureLevelRecord]:
+    """The first records of a cluster: metadata.version, then the others by name. kraft.version is the quorum's own."""
+    names = sorted(set(levels) - {features.METADATA_VERSION, features.KRAFT_VERSION})
+    return [
+        FeatureLevelRecord(name=name, feature_level=levels[name])
+        for name in [features.METADATA_VERSION, *names]
+        if levels[name] > 0
+    ]
+
+
+# -- voters
+
+
+def _is_dynamic(config: BrokerConfig, options: FormatOptions) -> bool:
+    if options.standalone or options.initial_controllers or options.no_initial_controllers:
+        return True
+    return not config.controller_quorum_voters
+
+
+def _first_voters(world: World, config: BrokerConfig, options: FormatOptions) -> VoterSet | None:
+    """The voters to write down; None where the quorum is static, or this node joins it later."""
+    if sum([options.standalone, options.initial_controllers is not None, options.no_initial_controllers]) > 1:
+        raise FormatRefused("--standalone, --initial-controllers and --no-initial-controllers exclude each other: use one")
+    is_asked = options.standalone or options.initial_controllers is not None
+    if config.controller_quorum_voters:
+        if is_asked:
+            raise FormatRefused(
+                "controller.quorum.voters makes the quorum a static one, --standalone and --initial-controllers a dynamic one: "
+                "remove the setting (and set controller.quorum.bootstrap.servers), or leave the option out"
+            )
+        return None
+    if config.is_controller and not is_asked and not options.no_initial_controllers:
+        raise FormatRefused(
+            "this controller's quorum is not known, as controller.quorum.voters is not set: add --standalone, "
+            "--initial-controllers or --no-initial-controllers"
+        )
+    listener = config.controller_listener_names[0]
+    if options.initial_controllers is not None:
+        return parse_initial_controllers(options.initial_controllers, listener)
+    if not options.standalone:
+        return None
+    if not config.is_controller:
+        raise FormatRefused("--standalone is for controllers, and process.roles does not make this node one")
+    advertised = config.advertised_controller_listeners[0]
+    endpoints = {advertised.name: (advertised.host or "localhost", advertised.port)}
+    return VoterSet([Voter(ReplicaKey(config.node_id, world.randomness.new_uuid()), endpoints)])
+
+
+def _kind(voters: VoterSet | None, node_id: int) -> str:
+    if voters is None:
+        return "metadata"
+    return "dynamic metadata voter" if voters.get(node_id) is not None else "dynamic metadata"
+
+
+# -- writing
+
+
+async def _format(
+    world: World,
+    config: BrokerConfig,
+    options: FormatOptions,
+    directory: str,
+    levels: Mapping[str, int],
+    voters: VoterSet | None,
+) -> None:
+    disk, now_ms = world.disk, world.clock.now_ms()
+    values = [encode_metadata_record(record, 0) for record in bootstrap_records(levels)]
+    files = {f"{directory}/{BOOTSTRAP_CHECKPOINT}": build_snapshot(FIRST_SNAPSHOT, 0, 0, None, values, now_ms)}
+    directory_id: Uuid | None = None
+    new_folders = _missing(disk, directory)
+    disk.make_directory(directory)
+    if voters is not None:
+        own = voters.get(config.node_id)
+        directory_id = own.key.directory_id if own is not None else None
+        folder = f"{directory}/{CLUSTER_METADATA_TOPIC}-0"
+        disk.make_directory(folder)
+        new_folders.append(f"{folder}/{snapshot_name(FIRST_SNAPSHOT)}")
+        files[new_folders[-1]] = build_snapshot(FIRST_SNAPSHOT, now_ms, levels[features.KRAFT_VERSION], voters, [], now_ms)
+    parents = sorted({posixpath.dirname(path) for path in new_folders})
+    await asyncio.gather(*(_write(disk, path, data) for path, data in files.items()), *map(disk.sync_directory, parents))
+    meta = MetaProperties(options.cluster_id, config.node_id, directory_id or world.randomness.new_uuid())
+    await write_meta_properties(disk, directory, meta, now_ms)
+
+
+def _missing(disk: Disk, directory: str) -> list[str]:
+    """`directory` and those of its parents that are not there yet."""
+    missing = []
+    while directory not in ("", "/") and not disk.exists(directory):
+        missing.append(directory)
+        directory = posixpath.dirname(directory)
+    return missing
+
+
+async def _write(disk: Disk, path: str, data: bytes) -> None:
+    """Write a file that nobody looks at before `meta.properties` is there, whose folder's sync also makes its name sure."""
+    file = disk.open(path, OpenMode.CREATE)
+    try:
+        file.truncate(0)
+        file.append(data)
+        await file.sync()
+    finally:
+        file.close()
