@@ -13,22 +13,28 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 
+from ottla.broker.first_start import format_if_new
 from ottla.broker.node import Node
+from ottla.config.broker import BrokerConfig
+from ottla.env import World
 from ottla.env.real.world import real_world
 
 logger = logging.getLogger("ottla.node")
 
 
-def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
-    """Start a node with `settings`, call `on_ready` when it answers requests, return when it has stopped."""
-    asyncio.run(_run(settings, on_ready))
+def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, format_new: bool = False) -> None:
+    """Start a node with `settings`, call `on_ready` when it answers requests, return when it has stopped.
+
+    With `format_new` directories that are new are formatted first.
+    """
+    asyncio.run(_run(settings, on_ready, format_new))
 
 
-async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None]) -> None:
+async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], format_new: bool) -> None:
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()
     with real_world() as world:
-        starting = asyncio.ensure_future(Node.start(world, settings, hostname=socket.gethostname()))
+        starting = asyncio.ensure_future(_start(world, settings, format_new))
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, _told_to_stop, signal.Signals(number).name, stopping)
         told = asyncio.ensure_future(stopping.wait())
@@ -42,6 +48,13 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None]) ->
             await _until_over(node, stopping)
         finally:
             await node.stop()
+
+
+async def _start(world: World, settings: Mapping[str, str], format_new: bool) -> Node:
+    hostname = socket.gethostname()
+    if format_new:
+        await format_if_new(world, BrokerConfig.from_settings(settings, hostname=hostname))
+    return await Node.start(world, settings, hostname=hostname)
 
 
 async def _until_over(node: Node, stopping: asyncio.Event) -> None:

@@ -40,9 +40,12 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     """Run the node that FILE, a server.properties written for Kafka, describes, until it is told to stop."""
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
-    from ottla.config.java_properties import read_properties
+    from ottla.config.java_properties import parse_properties
 
-    settings = {**read_properties(file.read_bytes(), str(file)), **parse_overrides(overrides)}
+    try:
+        settings = {**parse_properties(file.read_bytes()), **parse_overrides(overrides)}
+    except ValueError as broken:
+        raise click.UsageError(f"{file} is no properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir)
     run_node(settings, _tell)
 

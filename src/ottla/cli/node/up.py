@@ -68,8 +68,7 @@ def up(
         **parse_overrides(overrides),
     }
     configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
-    format_if_new(settings)
-    run_node(settings, lambda node: _tell(node, directory, as_json))
+    run_node(settings, lambda node: _tell(node, directory, as_json), format_new=True)
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
@@ -81,17 +80,6 @@ def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
             raise click.UsageError(f"--set {override}: write NAME=VALUE, such as --set num.partitions=6")
         settings[name.strip()] = value.strip()
     return settings
-
-
-def format_if_new(settings: dict[str, str]) -> None:
-    """Format the log directories, if none of them was."""
-    import asyncio
-
-    from ottla.broker.formatting import format_if_new as format_directories
-    from ottla.env.real.world import real_world
-
-    with real_world() as world:
-        asyncio.run(format_directories(world, settings))
 
 
 def _tell(node: Node, directory: str, as_json: bool) -> None:
