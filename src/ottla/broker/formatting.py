@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
 from ottla.env import OpenMode
 from ottla.errors import LogDirectoryFailed, OttlaError
-from ottla.ids import Uuid
+from ottla.ids import Uuid, uuid_text
 from ottla.log.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from ottla.log.names import CLUSTER_METADATA_TOPIC
 from ottla.metadata import features
@@ -78,6 +78,33 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
         kind = _kind(voters, config.node_id) if is_metadata else "data"
         lines.append(f"Formatted {kind} directory {directory} with metadata.version {name}.")
     return lines
+
+
+async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
+    """Format the directories of a node that runs alone, as far as they are not: a new cluster if none is; what was done.
+
+    `settings` are the texts of a `server.properties`. `FormatRefused` where the metadata log's directory is not formatted and
+    others are: with a new one in its place, their records would belong to nobody.
+    """
+    from ottla.config.broker import BrokerConfig
+
+    config = BrokerConfig.from_settings(settings)
+    disk, metadata_directory = world.disk, config.log.metadata_log_dir
+    metas = {path: read_meta_properties(disk, path) for path in sorted({*config.log.log_dirs, metadata_directory})}
+    formatted = {path: meta for path, meta in metas.items() if meta is not None}
+    if len(formatted) == len(metas):
+        return []
+    if not formatted:
+        cluster_id = uuid_text(world.randomness.new_uuid())
+    elif (meta := formatted.get(metadata_directory)) is not None:
+        cluster_id = meta.cluster_id
+    else:
+        raise FormatRefused(
+            f"log directory {next(iter(formatted))} is formatted, and {metadata_directory}, where the metadata log belongs, is "
+            "not: correct log.dirs or metadata.log.dir"
+        )
+    options = FormatOptions(cluster_id, standalone=not config.controller_quorum_voters, ignore_formatted=True)
+    return await format_directories(world, config, options)
 
 
 def _check_cluster_id(cluster_id: str) -> None:
