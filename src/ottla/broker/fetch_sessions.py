@@ -1,0 +1,314 @@
+"""Incremental fetch sessions: a consumer names its partitions once, and from then on only what changes, both ways.
+
+A session is known by an id that the broker chose and an epoch that rises by one with every request. The rules of the protocol:
+
+    epoch 0                 a full request; the answer may offer a new session. Ends the session it names, if any
+    epoch -1                a full request without a session. Ends the session it names, if any
+    any other               an incremental request: what it names is added or changed, what it forgets is dropped, and the
+                            whole of the session is fetched. The answer has only partitions with records, errors or news
+
+A session's partitions are read in order, and those that gave records go to its end, so that a full answer starves nobody.
+
+When all slots are taken, a new session takes the place of one that was not used for `EVICTION_MS`; of a consumer's, if it is a
+replica's; or of one that is at least that old and has no more partitions than itself. Otherwise the consumer goes without.
+
+Owns the sessions and what was last said in each; reads no log. One event loop, plain calls.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.env import Clock, Randomness
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, Uuid
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchRequest, FetchResponse, PartitionData
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.settings import BrokerSettings
+
+EVICTION_MS = 120_000
+NO_SESSION = 0
+FIRST_EPOCH = 0
+LAST_EPOCH = -1
+EPOCH_MAX = 2**31 - 1
+SESSION_ID_MAX = 2**31 - 1
+TOPIC_IDS_SINCE = 13
+
+Key = tuple[str | Uuid, int]
+"""Topic name or id, as the request's version has it, and the partition's index."""
+EvictionKey = tuple[bool, int, int]
+"""Is it a replica's, how many partitions does it have, its id: the least of these goes first."""
+
+
+class Wanted:
+    """A partition that is fetched: what was asked for, and in a session what was last said."""
+
+    __slots__ = (
+        "fetch_offset",
+        "index",
+        "last_fetched_epoch",
+        "leader_epoch",
+        "max_bytes",
+        "partition",
+        "said_high_watermark",
+        "said_log_start",
+        "topic",
+        "topic_id",
+    )
+
+    def __init__(self, topic: str | None, topic_id: Uuid, asked: FetchPartition) -> None:
+        self.topic = topic
+        """None as long as nobody knows which topic has the id."""
+        self.topic_id = topic_id
+        self.index = asked.partition
+        self.partition: Partition | None = None
+        """Where it was found last, if that was the topic with this id."""
+        self.said_high_watermark = self.said_log_start = -1
+        self.ask(asked)
+
+    def ask(self, asked: FetchPartition) -> None:
+        self.fetch_offset = asked.fetch_offset
+        self.max_bytes = asked.partition_max_bytes
+        self.leader_epoch = asked.current_leader_epoch
+        self.last_fetched_epoch = asked.last_fetched_epoch
+
+    def is_news(self, data: PartitionData) -> bool:
+        """Whether `data` has to be said; notes that it was."""
+        is_news = bool(data.records) or data.diverging_epoch is not None or data.preferred_read_replica >= 0
+        if self.said_high_watermark != data.high_watermark or self.said_log_start != data.log_start_offset:
+            is_news = True
+        self.say(data)
+        return is_news or data.error_code != 0
+
+    def say(self, data: PartitionData) -> None:
+        # After an error everything is said again, even if it is as it was before.
+        self.said_high_watermark = data.high_watermark if data.error_code == 0 else -1
+        self.said_log_start = data.log_start_offset
+
+
+Answers = list[tuple[Wanted, PartitionData]]
+
+
+class FetchSession:
+    """One session."""
+
+    __slots__ = ("created_ms", "epoch", "eviction_key", "id", "is_old", "is_replica", "used_ms", "uses_topic_ids", "wanted")
+
+    def __init__(self, id: int, wanted: dict[Key, Wanted], is_replica: bool, uses_topic_ids: bool, now_ms: int) -> None:
+        self.id = id
+        self.epoch = next_epoch(FIRST_EPOCH)
+        self.wanted = wanted
+        self.is_replica = is_replica
+        self.uses_topic_ids = uses_topic_ids
+        self.created_ms = self.used_ms = now_ms
+        self.is_old = False
+        self.eviction_key: EvictionKey | None = None
+
+    def update(self, request: FetchRequest) -> None:
+        for key, topic, topic_id, asked in _asked_for(request, self.uses_topic_ids):
+            known = self.wanted.get(key)
+            if known is None:
+                self.wanted[key] = Wanted(topic, topic_id, asked)
+            else:
+                known.ask(asked)
+        for forgotten in request.forgotten_topics_data:
+            name = forgotten.topic_id if self.uses_topic_ids else forgotten.topic
+            for index in forgotten.partitions:
+                self.wanted.pop((name, index), None)
+
+
+def next_epoch(epoch: int) -> int:
+    """The epoch after `epoch`; the largest is followed by 1, since 0 and -1 have meanings of their own."""
+    if epoch < 0:
+        return LAST_EPOCH
+    return 1 if epoch == EPOCH_MAX else epoch + 1
+
+
+def _asked_for(request: FetchRequest, by_id: bool) -> Iterable[tuple[Key, str | None, Uuid, FetchPartition]]:
+    for topic in request.topics:
+        if by_id:
+            for asked in topic.partitions:
+                yield (topic.topic_id, asked.partition), None, topic.topic_id, asked
+        else:
+            for asked in topic.partitions:
+                yield (topic.topic, asked.partition), topic.topic, ZERO_UUID, asked
+
+
+def _wanted_by(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
+    return {key: Wanted(topic, topic_id, asked) for key, topic, topic_id, asked in _asked_for(request, by_id)}
+
+
+class FetchContext:
+    """What a request fetches, and how its answer is put together. This one: all of it, and no session."""
+
+    __slots__ = ("wanted",)
+
+    is_incremental = False
+    """Whether what has not changed is left out."""
+
+    def __init__(self, wanted: dict[Key, Wanted]) -> None:
+        self.wanted = wanted
+
+    def finish(self, answers: Answers) -> FetchResponse:
+        return _response(NO_SESSION, answers)
+
+
+class FullContext(FetchContext):
+    """A full request whose answer offers a session, if there is room."""
+
+    __slots__ = ("_is_replica", "_sessions", "_uses_topic_ids")
+
+    def __init__(self, wanted: dict[Key, Wanted], sessions: FetchSessions, is_replica: bool, uses_topic_ids: bool) -> None:
+        super().__init__(wanted)
+        self._sessions = sessions
+        self._is_replica = is_replica
+        self._uses_topic_ids = uses_topic_ids
+
+    def finish(self, answers: Answers) -> FetchResponse:
+        for wanted, data in answers:
+            wanted.say(data)
+        return _response(self._sessions.create(self.wanted, self._is_replica, self._uses_topic_ids), answers)
+
+
+class IncrementalContext(FetchContext):
+    """A request within a session."""
+
+    __slots__ = ("_epoch", "_session")
+
+    is_incremental = True
+
+    def __init__(self, session: FetchSession) -> None:
+        super().__init__(session.wanted)
+        self._session = session
+        self._epoch = session.epoch
+
+    def finish(self, answers: Answers) -> FetchResponse:
+        session = self._session
+        if session.epoch != self._epoch:  # another request of the session has come while this one waited
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
+        news = [answer for answer in answers if answer[0].is_news(answer[1])]
+        partitions = session.wanted
+        for wanted, data in news:
+            if data.records:
+                key = (wanted.topic_id if session.uses_topic_ids else wanted.topic or "", wanted.index)
+                partitions[key] = partitions.pop(key)
+        return _response(session.id, news)
+
+
+def _response(session_id: int, answers: Answers) -> FetchResponse:
+    """The partitions in their order, those of one topic that follow each other in one entry."""
+    response = FetchResponse()
+    response.session_id = session_id
+    entry: FetchableTopicResponse | None = None
+    for wanted, data in answers:
+        if entry is None or entry.topic_id != wanted.topic_id or entry.topic != (wanted.topic or ""):
+            entry = FetchableTopicResponse()
+            entry.topic = wanted.topic or ""
+            entry.topic_id = wanted.topic_id
+            response.responses.append(entry)
+        entry.partitions.append(data)
+    return response
+
+
+class FetchSessions:
+    """The sessions of one node."""
+
+    def __init__(self, clock: Clock, randomness: Randomness, settings: BrokerSettings) -> None:
+        self._clock = clock
+        self._randomness = randomness
+        self._settings = settings
+        self._sessions: dict[int, FetchSession] = {}
+        """By id, the one that was not used for the longest time first."""
+        self._evictable_by_all: list[EvictionKey] = []
+        self._evictable_by_replicas: list[EvictionKey] = []
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def begin(self, request: FetchRequest, version: int, is_replica: bool) -> FetchContext | FetchResponse:
+        """What the request fetches; or the answer, if its session is in disorder."""
+        uses_topic_ids = version >= TOPIC_IDS_SINCE
+        if request.session_epoch in (FIRST_EPOCH, LAST_EPOCH):
+            self._end(request.session_id)
+            wanted = _wanted_by(request, uses_topic_ids)
+            if request.session_epoch == LAST_EPOCH:
+                return FetchContext(wanted)
+            return FullContext(wanted, self, is_replica, uses_topic_ids)
+        session = self._sessions.get(request.session_id)
+        if session is None:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+        if session.epoch != request.session_epoch:
+            return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+        if session.uses_topic_ids != uses_topic_ids:
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
+        session.update(request)
+        if not session.wanted:
+            self._end(session.id)
+            return FetchContext(_wanted_by(request, uses_topic_ids))
+        self._touch(session)
+        session.epoch = next_epoch(session.epoch)
+        return IncrementalContext(session)
+
+    def create(self, wanted: dict[Key, Wanted], is_replica: bool, uses_topic_ids: bool) -> int:
+        """A new session for `wanted`; returns its id, `NO_SESSION` if there is no room for it."""
+        now_ms = self._clock.now_ms()
+        slots = self._settings.current.max_incremental_fetch_session_cache_slots
+        if len(self._sessions) >= slots and not self._evict((is_replica, len(wanted), 0), now_ms):
+            return NO_SESSION
+        session_id = 1 + self._randomness.below(SESSION_ID_MAX)
+        while session_id in self._sessions:
+            session_id = 1 + self._randomness.below(SESSION_ID_MAX)
+        session = FetchSession(session_id, wanted, is_replica, uses_topic_ids, now_ms)
+        self._touch(session)
+        return session_id
+
+    # Who stays, who goes
+
+    def _touch(self, session: FetchSession) -> None:
+        """The session was used, and may have changed its size."""
+        now_ms = self._clock.now_ms()
+        self._sessions.pop(session.id, None)
+        self._sessions[session.id] = session
+        session.used_ms = now_ms
+        is_old = now_ms - session.created_ms > EVICTION_MS
+        key = (session.is_replica, len(session.wanted), session.id)
+        if key == session.eviction_key and is_old == session.is_old:
+            return
+        self._unlist(session)
+        if is_old:
+            insort(self._evictable_by_all, key)
+        if is_old or not session.is_replica:
+            insort(self._evictable_by_replicas, key)
+        session.eviction_key, session.is_old = key, is_old
+
+    def _evict(self, newcomer: EvictionKey, now_ms: int) -> bool:
+        """Make room for a new session, if one has to give way to it."""
+        if not self._sessions:
+            return False
+        oldest = next(iter(self._sessions.values()))
+        if now_ms - oldest.used_ms > EVICTION_MS:
+            self._end(oldest.id)
+            return True
+        evictable = self._evictable_by_replicas if newcomer[0] else self._evictable_by_all
+        if not evictable or newcomer < evictable[0]:
+            return False
+        self._end(evictable[0][2])
+        return True
+
+    def _end(self, session_id: int) -> None:
+        session = self._sessions.pop(session_id, None)
+        if session is not None:
+            self._unlist(session)
+
+    def _unlist(self, session: FetchSession) -> None:
+        key = session.eviction_key
+        if key is None:
+            return
+        for keys in (self._evictable_by_all, self._evictable_by_replicas):
+            at = bisect_left(keys, key)
+            if at < len(keys) and keys[at] == key:
+                del keys[at]

@@ -1,0 +1,244 @@
+"""Fetch: records from many partitions, now or when there are enough of them.
+
+The records themselves are file ranges: they go from the page cache to the socket. A fetch that finds less than it wants waits
+(`purgatory/delayed_fetch.py`) and is tried again when a partition it watches has news. At least one batch is always sent from
+the first partition that has any, however large. Which partitions a request is about is the session's to say.
+
+Partitions that do not exist are answered with an error, but not before the others: only what goes wrong in reading a partition
+that is there, and a log that has parted from the reader's, end the waiting at once.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.fetch_sessions import Answers, FetchContext, Wanted
+from ottla.broker.handlers.leader_hints import leader_hint
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+from ottla.broker.request import Handled, Pending, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, uuid_text
+from ottla.log.partition_log import PartitionLog
+from ottla.log.read import Isolation, ReadInfo
+from ottla.wire.base import Message
+from ottla.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+CONSUMER = -1
+HINTS_SINCE = 16
+REPLICA_STATE_SINCE = 15
+STORAGE_ERROR_SINCE = 6
+ZSTD_SINCE = 10
+
+_HIGH_WATERMARK, _COMMITTED, _LOG_END = Isolation.HIGH_WATERMARK, Isolation.COMMITTED, Isolation.LOG_END
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(context: RequestContext, request: FetchRequest) -> Handled:
+    replica_id = request.replica_id
+    if context.version >= REPLICA_STATE_SINCE:
+        replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
+    begun = context.services.fetch_sessions.begin(request, context.version, replica_id >= 0)
+    if isinstance(begun, FetchResponse):
+        return begun
+    fetch = Fetch(context, begun, request, replica_id)
+    answer = fetch.answer(is_last=request.max_wait_ms <= 0)
+    if answer is not None:
+        return answer
+    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
+
+
+def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:
+    return FetchResponse(error_code=error.code)
+
+
+class Fetch:
+    """One fetch request, tried once or more often."""
+
+    __slots__ = (
+        "_context",
+        "_isolation",
+        "_max_bytes",
+        "_min_bytes",
+        "_plan",
+        "_replica_id",
+        "_version",
+        "missing_bytes",
+        "watched",
+    )
+
+    def __init__(self, context: RequestContext, plan: FetchContext, request: FetchRequest, replica_id: int) -> None:
+        self._context = context
+        self._plan = plan
+        self._version = context.version
+        self._replica_id = replica_id
+        self._max_bytes = min(request.max_bytes, context.services.settings.current.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        if replica_id == CONSUMER:
+            self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
+        else:
+            self._isolation = _LOG_END
+        self.missing_bytes = 0
+        self.watched: list[Partition] = []
+        """The partitions that were there at the last try: whose news may change the answer."""
+
+    def answer(self, is_last: bool) -> Message | Pending | None:
+        """Read everything that is asked for; None if that is too little and waiting for more makes sense."""
+        answers: Answers = []
+        unknown: Answers = []
+        self.watched = watched = []
+        left_bytes, total_bytes, has_failed = self._max_bytes, 0, False
+        isolation, is_incremental = self._isolation, self._plan.is_incremental
+        for wanted in self._plan.wanted.values():
+            partition = wanted.partition
+            if partition is None or not partition.is_leading:
+                try:
+                    partition = self._resolve(wanted)
+                except KafkaError as error:
+                    data = self._failed(wanted, error)
+                    data.aborted_transactions = []
+                    unknown.append((wanted, data))
+                    has_failed = has_failed or error.code not in _UNKNOWN
+                    continue
+            watched.append(partition)
+            log = partition.log
+            high_watermark = log.high_watermark
+            if wanted.partition is partition and wanted.last_fetched_epoch < 0 and partition.leads_in(wanted.leader_epoch):
+                offset = wanted.fetch_offset
+                is_at_end = offset == high_watermark and isolation is not _LOG_END
+                if is_at_end or (total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset):
+                    # Nothing to read, or no room for it: by far the most partitions, in a fetch of many.
+                    if (
+                        not is_incremental
+                        or high_watermark != wanted.said_high_watermark
+                        or log.log_start_offset != wanted.said_log_start
+                    ):
+                        answers.append((wanted, self._nothing(wanted.index, log)))
+                    continue
+            data = self._read(partition, wanted, left_bytes, not total_bytes)
+            answers.append((wanted, data))
+            if data.records:
+                total_bytes += len(data.records)
+                left_bytes -= len(data.records)
+            elif data.error_code or data.diverging_epoch is not None:
+                has_failed = True
+        if not is_last and watched and not has_failed and total_bytes < self._min_bytes:
+            # What a committed transaction sets free was appended long before.
+            self.missing_bytes = self._min_bytes - total_bytes if isolation is not _COMMITTED else 0
+            return None
+        return self._finish(answers + unknown)
+
+    def _finish(self, answers: Answers) -> Message | Pending:
+        response = self._plan.finish(answers)
+        if self._version >= HINTS_SINCE:
+            for wanted, data in answers:
+                if data.error_code in _LEADER_MOVED:
+                    self._hint(response, wanted, data)
+        return response
+
+    # Finding
+
+    def _resolve(self, wanted: Wanted) -> Partition:
+        """The partition that is here and fits; `KafkaError` if there is no such partition."""
+        services = self._context.services
+        if wanted.topic is None:
+            topic = services.metadata.topic_by_id(wanted.topic_id)
+            if topic is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(wanted.topic_id)}")
+            wanted.topic = topic.name
+        found = services.partitions.find(wanted.topic, wanted.index)
+        if found is None:
+            raise services.partitions.reason_missing(wanted.topic, wanted.index)
+        wanted.partition = found if wanted.topic_id in (ZERO_UUID, found.topic_id) else None
+        return found
+
+    # Reading
+
+    def _read(self, partition: Partition, wanted: Wanted, left_bytes: int, is_first: bool) -> PartitionData:
+        """What one partition has to say, all questions asked."""
+        try:
+            if wanted.partition is None:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"{partition.name} has the topic id {uuid_text(partition.topic_id)} now, not {uuid_text(wanted.topic_id)}",
+                )
+            partition.check_leading(wanted.leader_epoch)
+            if self._replica_id >= 0:
+                self._refuse_replica(partition, wanted)
+            if self._version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"{partition.name} is kept in zstd, which Fetch version {self._version} cannot have: update the client",
+                )
+            if wanted.last_fetched_epoch >= 0:
+                diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+                if diverging is not None:
+                    data = self._nothing(wanted.index, partition.log)
+                    data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+                    return data
+            info = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left_bytes), self._isolation, is_first)
+        except KafkaError as error:
+            return self._failed(wanted, error)
+        return self._found(wanted.index, info)
+
+    def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:
+        """Replication between nodes is not there yet: no other node is a replica of anything here."""
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH if wanted.leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"node {self._replica_id} is no replica of {partition.name}: its replicas are {list(partition.replicas)}",
+        )
+
+    def _found(self, index: int, info: ReadInfo) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = index
+        data.high_watermark = info.high_watermark
+        data.last_stable_offset = info.last_stable_offset
+        data.log_start_offset = info.log_start_offset
+        aborted = info.aborted
+        if aborted is None:
+            data.aborted_transactions = None
+        elif aborted:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted
+            ]
+        data.records = b"" if info.records is None else info.records
+        return data
+
+    def _nothing(self, index: int, log: PartitionLog) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = index
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        if self._isolation is not _COMMITTED:
+            data.aborted_transactions = None
+        data.records = b""
+        return data
+
+    # Refusing
+
+    def _failed(self, wanted: Wanted, error: KafkaError) -> PartitionData:
+        code = error.code
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < STORAGE_ERROR_SINCE:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # so that old clients look for another leader
+        data = PartitionData()
+        data.partition_index = wanted.index
+        data.error_code = code
+        data.high_watermark = -1
+        data.aborted_transactions = None
+        data.records = b""
+        return data
+
+    def _hint(self, response: FetchResponse, wanted: Wanted, data: PartitionData) -> None:
+        hint = leader_hint(self._context, wanted.topic or "", wanted.index)
+        data.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
+        if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
+            response.node_endpoints.append(NodeEndpoint(node_id=hint.leader, host=hint.host, port=hint.port, rack=hint.rack))

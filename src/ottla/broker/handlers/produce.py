@@ -1,0 +1,206 @@
+"""Produce: batches to be appended, each to its partition. The hottest road through the broker.
+
+The records of a request are views of the buffer that the request came in, and are changed and written from there: nothing is
+copied. Where a partition's records are safe at once, as they are on one node unless flush.messages says otherwise, the answer
+is there when the handler returns; else the request waits (`purgatory/acks.py`).
+
+Each partition is answered for itself. With acks=0 nothing is answered, and an error ends the connection, so that the producer
+learns that there was one.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ottla.broker.handlers.leader_hints import leader_hint
+from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
+from ottla.broker.purgatory.acks import DelayedProduce
+from ottla.broker.request import CloseConnection, Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import uuid_text
+from ottla.records.batch import TRANSACTIONAL
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+HINTS_SINCE = 10
+TOPIC_IDS_SINCE = 13
+NO_ACKS, LEADER_ACKS = 0, 1
+ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
+
+_ATTRIBUTES_AT = 22
+"""Where a batch has the byte that says whether it belongs to a transaction."""
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that are answered without saying where the log begins, as Kafka does."""
+
+
+def handle(context: RequestContext, request: ProduceRequest) -> Handled:
+    acks, version, partitions = request.acks, context.version, context.services.partitions
+    response = ProduceResponse()
+    delayed: DelayedProduce | None = None
+    topics = request.topic_data
+    if _has_repeats(topics):
+        topics = _without_repeats(topics)
+    for topic in topics:
+        entry = TopicProduceResponse()
+        entry.name, entry.topic_id = topic.name, topic.topic_id
+        response.responses.append(entry)
+        held = partitions.by_id.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else partitions.by_name.get(topic.name)
+        for data in topic.partition_data:
+            answer = PartitionProduceResponse()
+            answer.index = data.index
+            entry.partition_responses.append(answer)
+            partition = held.get(data.index) if held is not None else None
+            # Decoding always gives a view of the frame, which is this request's to change.
+            records = cast("memoryview | None", data.records)
+            try:
+                if partition is None:
+                    raise _reason_missing(context, topic, data.index)
+                if records is None or acks not in ACKS or partition.is_internal or _is_transactional(records):
+                    raise _unusual(request, partition, records)
+                info = partition.append(records, acks, version)
+            except KafkaError as error:
+                _fail(answer, error, partition)
+                continue
+            answer.base_offset = info.first_offset
+            answer.log_append_time_ms = info.append_time_ms
+            answer.log_start_offset = info.log_start_offset
+            if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
+                if delayed is None:
+                    delayed = DelayedProduce(response, request.timeout_ms)
+                delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
+    if acks == NO_ACKS:
+        _close_if_failed(response)
+        return None
+    if version >= HINTS_SINCE:
+        _hint(context, response)
+    return delayed if delayed is not None else response
+
+
+def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+    response = ProduceResponse()
+    for topic in request.topic_data:
+        entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(entry)
+        for data in topic.partition_data:
+            entry.partition_responses.append(PartitionProduceResponse(index=data.index))
+            _fail(entry.partition_responses[-1], error, None)
+    if request.acks == NO_ACKS:
+        _close_if_failed(response)
+        return None
+    return response
+
+
+# What is not usual
+
+
+def _has_repeats(topics: list[TopicProduceData]) -> bool:
+    for topic in topics:
+        data = topic.partition_data
+        if len(data) > 1 and len({each.index for each in data}) < len(data):
+            return True
+    return len(topics) > 1 and len({(topic.name, topic.topic_id) for topic in topics}) < len(topics)
+
+
+def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each topic once, with each partition once. No client sends one twice; if one does, the last counts, as with Kafka."""
+    merged: dict[tuple[str, bytes], TopicProduceData] = {}
+    for topic in topics:
+        known = merged.setdefault(
+            (topic.name, topic.topic_id), TopicProduceData(name=topic.name, topic_id=topic.topic_id)
+        ).partition_data
+        known[:] = list[PartitionProduceData]({data.index: data for data in (*known, *topic.partition_data)}.values())
+    return list(merged.values())
+
+
+def _is_transactional(records: memoryview) -> bool:
+    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0
+
+
+def _unusual(request: ProduceRequest, partition: Partition, records: memoryview | None) -> KafkaError:
+    """Why these records are not even looked at."""
+    if records is None:
+        return KafkaError(
+            ErrorCode.INVALID_RECORD, f"no records came for {partition.name}: a produce request has one batch each"
+        )
+    if request.acks not in ACKS:
+        return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks} cannot be had: it is 0, 1 or all (-1)")
+    if partition.is_internal:
+        return KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}: brokers keep it for themselves"
+        )
+    if request.transactional_id is None:
+        return KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            f"records of a transaction came for {partition.name} in a request without a transactional id",
+        )
+    return KafkaError(
+        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+        f"records of a transaction came for {partition.name}, but no transaction of {request.transactional_id!r} is known: "
+        "this broker does not serve transactions",
+    )
+
+
+def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int) -> KafkaError:
+    name = topic.name
+    if context.version >= TOPIC_IDS_SINCE:
+        known = context.services.metadata.topic_by_id(topic.topic_id)
+        if known is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(topic.topic_id)}")
+        name = known.name
+    return context.services.partitions.reason_missing(name, index)
+
+
+# Refusing
+
+
+def _fail(answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
+    answer.error_code = error.code
+    answer.error_message = str(error)
+    answer.base_offset = -1
+    if partition is not None and error.code not in _WITHOUT_LOG_START:
+        answer.log_start_offset = partition.log.log_start_offset
+    for index, text in error.record_errors:
+        answer.record_errors.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text))
+
+
+def _close_if_failed(response: ProduceResponse) -> None:
+    """The producer wants no answer: only the end of its connection tells it of an error."""
+    failed = [answer.error_message for entry in response.responses for answer in entry.partition_responses if answer.error_code]
+    if failed:
+        raise CloseConnection(f"a produce request with acks=0 failed for {len(failed)} partitions. The first: {failed[0]}")
+
+
+def _hint(context: RequestContext, response: ProduceResponse) -> None:
+    """Tell producers that asked the wrong node where to go."""
+    for entry in response.responses:
+        for answer in entry.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                topic = context.services.metadata.topic_by_id(entry.topic_id) if not entry.name else None
+                hint = leader_hint(context, entry.name if topic is None else topic.name, answer.index)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
+                if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
+                    response.node_endpoints.append(
+                        NodeEndpoint(node_id=hint.leader, host=hint.host, port=hint.port, rack=hint.rack)
+                    )

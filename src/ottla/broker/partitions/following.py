@@ -1,0 +1,129 @@
+"""How this node's partitions follow the cluster's metadata: logs made, adopted, reconfigured, put aside, deleted.
+
+Works on the table of `Partitions`; decides nothing that the metadata does not say. Deletions come first: a topic may have been
+made anew under the same name. A partition whose log cannot be had is offline; the others go on.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.partitions.partition import Partition
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition, Uuid
+from ottla.log.meta_properties import is_reserved
+from ottla.metadata.image.image import ResourceType
+from ottla.metadata.image.topics import PartitionState, Topic
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+logger = logging.getLogger("ottla.partitions")
+
+
+async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -> None:
+    """See `Partitions.apply`."""
+    is_start = not here.has_followed
+    if is_start:
+        await _put_strays_aside(here, image)
+        here.has_followed = True
+    for topic in delta.deleted_topics.values():
+        for index in sorted(topic.partitions):
+            await _delete(here, TopicPartition(topic.name, index), topic.id)
+    for topic_id in sorted(delta.changed_topics):
+        if (changed := image.topics.by_id.get(topic_id)) is not None:
+            await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start)
+    _follow_configs(here, delta)
+    here.take_losses()
+
+
+async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
+    """Logs that the cluster does not place on this node: of topics deleted, or moved away, while it was down."""
+    for directory in list(here.directories.online()):
+        for name in sorted(directory.partitions):
+            topic = image.topics.by_name.get(name.topic)
+            state = None if topic is None else topic.partitions.get(name.partition)
+            known_id = directory.topic_ids.get(name)
+            if topic is not None and state is not None and known_id in (None, topic.id) and here.node_id in state.replicas:
+                continue
+            try:
+                await here.directories.set_stray(name)
+            except LogDirectoryFailed as failed:
+                here.lose_directory(failed)
+                break
+
+
+async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is_start: bool) -> None:
+    for index in sorted(topic.partitions):
+        state = topic.partitions[index]
+        if here.node_id not in state.replicas:
+            if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
+                await _delete(here, TopicPartition(topic.name, index), topic.id)
+            continue
+        partition = here.find(topic.name, index)
+        if partition is None:
+            # At a node's start nothing counts as new: a log that is not found may lie on a disk that has failed.
+            is_new = not is_start and (before is None or index not in before.partitions)
+            partition = await _open(here, TopicPartition(topic.name, index), topic.id, state, is_new)
+        if partition is not None:
+            partition.adopt(state)
+
+
+async def _open(
+    here: Partitions, name: TopicPartition, topic_id: Uuid, state: PartitionState, is_new: bool
+) -> Partition | None:
+    """The partition with its log, found or made; None if it is offline."""
+    directory_id = state.directories[state.replicas.index(here.node_id)] if state.directories else None
+    if directory_id is not None and is_reserved(directory_id):
+        directory_id = None
+    config = here.settings.topic_config(name.topic)
+    try:
+        log = await here.directories.create(name, config, topic_id, is_new=is_new, directory_id=directory_id)
+    except BrokenInvariant:
+        raise
+    except OttlaError as failure:
+        logger.error("%s cannot be served: %s", name, failure)
+        here.set_offline(name, str(failure))
+        return None
+    log.config = config
+    partition = Partition(here, here.node_id, topic_id, log)
+    here.add(partition)
+    return partition
+
+
+async def _delete(here: Partitions, name: TopicPartition, topic_id: Uuid) -> None:
+    """Take a partition away; whoever waits for it is told that it is gone."""
+    here.offline.pop(name, None)
+    partition = here.find(*name)
+    if partition is not None:
+        if partition.topic_id != topic_id:
+            return
+        here.remove(partition)
+        partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
+    try:
+        await here.directories.delete(name)
+    except LogDirectoryFailed as failed:
+        logger.error("the files of %s stay, its directory has failed: %s", name, failed)
+        here.lose_directory(failed)
+    except KafkaError as refused:
+        logger.error("the files of %s stay: %s", name, refused)
+
+
+def _follow_configs(here: Partitions, delta: MetadataDelta) -> None:
+    """Swap the settings of the logs whose topic, or whose broker's defaults, have changed."""
+    topics: list[str]
+    if any(kind == ResourceType.BROKER for kind, _ in delta.changed_configs):
+        topics = list(here.by_name)
+    else:
+        topics = sorted(name for kind, name in delta.changed_configs if kind == ResourceType.TOPIC)
+    for topic in topics:
+        partitions = here.by_name.get(topic)
+        if partitions:
+            config = here.settings.topic_config(topic)
+            for partition in partitions.values():
+                partition.log.config = config
+                partition.follow_config()

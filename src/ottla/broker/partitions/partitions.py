@@ -1,0 +1,173 @@
+"""All partitions this node holds: finding them, having them follow the cluster, coping with disks that fail.
+
+Owns the table of partitions and what became of those that cannot be used. How the table follows the metadata is in
+`following.py`, what comes round with time in `upkeep_loop.py`, the waking of fetches in `purgatory/wakeups.py`.
+
+One event loop. Looking up is plain calls; `apply` is awaited, one at a time.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.partitions.following import follow
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.partitions.upkeep_loop import UpkeepLoop
+from ottla.broker.purgatory.wakeups import Wakeups
+from ottla.env import World
+from ottla.errors import KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition, Uuid
+from ottla.log.directories import DirectoryLoss, LogDirectories
+from ottla.log.partition_log import PartitionLog
+
+if TYPE_CHECKING:
+    from ottla.broker.settings import BrokerSettings
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+logger = logging.getLogger("ottla.partitions")
+
+
+class Partitions:
+    """The partitions of one node."""
+
+    def __init__(
+        self, node_id: int, world: World, settings: BrokerSettings, directories: LogDirectories, metadata: MetadataCache
+    ) -> None:
+        self.node_id = node_id
+        self.settings = settings
+        self.directories = directories
+        self.on_must_stop: Callable[[str], None] | None = None
+        """Called once with the reason when so many disks have failed that the node cannot go on."""
+        self.on_directory_lost: Callable[[DirectoryLoss], None] | None = None
+        """Called with every directory that has failed, so that the controller can be told."""
+        self.by_name: dict[str, dict[int, Partition]] = {}
+        """Topic name → index → partition: those that can be used, and no empty entries."""
+        self.by_id: dict[Uuid, dict[int, Partition]] = {}
+        """The same by topic id."""
+        self.offline: dict[TopicPartition, str] = {}
+        """Partitions that belong here but cannot be used, and why."""
+        self.has_followed = False
+        """Whether the metadata has been followed once; before, nobody knows which logs belong here."""
+        self._metadata = metadata
+        self._wakeups = Wakeups()
+        self._upkeep = UpkeepLoop(directories, world.clock, settings, self.take_losses)
+
+    def __len__(self) -> int:
+        return sum(map(len, self.by_name.values()))
+
+    def __iter__(self) -> Iterator[Partition]:
+        return (partition for partitions in self.by_name.values() for partition in partitions.values())
+
+    # Looking
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        """The partition, if this node holds it and its disk works; leading it is another question."""
+        partitions = self.by_name.get(topic)
+        return None if partitions is None else partitions.get(index)
+
+    def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
+        """The partition, led by this node, in `leader_epoch` if the asker names one.
+
+        `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
+        KAFKA_STORAGE_ERROR if it is not to be had.
+        """
+        partition = self.find(topic, index)
+        if partition is None:
+            raise self.reason_missing(topic, index)
+        partition.check_leading(leader_epoch)
+        return partition
+
+    def reason_missing(self, topic: str, index: int) -> KafkaError:
+        """Why `find` has found nothing."""
+        name = TopicPartition(topic, index)
+        if (reason := self.offline.get(name)) is not None:
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {reason}")
+        state = self._metadata.partition(topic, index)
+        if state is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
+        return KafkaError(
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"{name} is not on node {self.node_id}, its replicas are {list(state.replicas)}: ask for new metadata and go there",
+        )
+
+    # Following the cluster
+
+    async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Make, change and delete what is here, as `image` says; `delta` leads to it. The settings have followed it before.
+
+        The first call must bring everything that was committed when the node started: logs that it does not know of are put
+        aside.
+        """
+        await follow(self, delta, image)
+        self.upkeep_is_due()
+
+    def add(self, partition: Partition) -> None:
+        self.offline.pop(partition.name, None)
+        self.by_name.setdefault(partition.topic, {})[partition.index] = partition
+        self.by_id.setdefault(partition.topic_id, {})[partition.index] = partition
+
+    def remove(self, partition: Partition) -> None:
+        for partitions in (self.by_name.get(partition.topic, {}), self.by_id.get(partition.topic_id, {})):
+            if partitions.get(partition.index) is partition:
+                del partitions[partition.index]
+        if not self.by_name.get(partition.topic):
+            self.by_name.pop(partition.topic, None)
+        if not self.by_id.get(partition.topic_id):
+            self.by_id.pop(partition.topic_id, None)
+
+    # What partitions tell
+
+    def has_news(self, partition: Partition) -> None:
+        self._wakeups.has_news(partition)
+
+    def has_changed(self, partition: Partition) -> None:
+        self._wakeups.has_changed(partition)
+
+    def upkeep_is_due(self) -> None:
+        self._upkeep.look()
+
+    # Disks that fail
+
+    def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog | None = None) -> None:
+        """A log was told by its disk that it has failed: everything in that directory is offline from now on."""
+        self.directories.note_loss(failure, log)
+        self.take_losses()
+
+    def take_losses(self) -> None:
+        """Do what has to be done about directories that were lost: their partitions are refused, the node may have to stop."""
+        for loss in self.directories.take_losses():
+            reason = f"its log directory {loss.directory} failed; repair the disk and restart the node"
+            for name in loss.partitions:
+                self.set_offline(name, reason)
+            if self.on_directory_lost is not None:
+                self.on_directory_lost(loss)
+            if loss.must_stop is not None:
+                logger.critical("%s", loss.must_stop)
+                if self.on_must_stop is not None:
+                    self.on_must_stop(loss.must_stop)
+
+    def set_offline(self, name: TopicPartition, reason: str) -> None:
+        """Refuse a partition from now on with KAFKA_STORAGE_ERROR."""
+        self.offline[name] = reason
+        partition = self.find(*name)
+        if partition is not None:
+            self.remove(partition)
+            partition.fail(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {reason}")
+
+    # Running
+
+    def start(self) -> None:
+        """Begin retention, flushes, checkpoints and compaction in the background."""
+        self._upkeep.start()
+
+    async def stop(self) -> None:
+        """End them, and wait for what is under way. The logs stay open: `LogDirectories.close` closes them."""
+        await self._upkeep.stop()
+        for partition in list(self):
+            if partition.flushing is not None:
+                await partition.flushing

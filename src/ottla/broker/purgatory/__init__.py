@@ -1,0 +1,1 @@
+"""Replies that wait: fetches for records, produce requests for replicas or the disk."""

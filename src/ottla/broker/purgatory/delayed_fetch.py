@@ -1,0 +1,70 @@
+"""A fetch that waits for records: until there is enough to read, something is wrong, or its time is over."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ottla.broker.request import Pending
+from ottla.wire.base import Message
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
+
+
+class FetchAttempt(Protocol):
+    """A fetch that can be tried again."""
+
+    missing_bytes: int
+    """How much was missing when it was last tried; 0 if any news may bring more than the bytes it is about."""
+
+    def answer(self, is_last: bool) -> Message | Pending | None:
+        """The answer; None if it is worth waiting for more, which it never is at the last try."""
+        ...
+
+
+class DelayedFetch(Pending):
+    """The waiting itself: watches the partitions, sets one timer."""
+
+    __slots__ = ("_attempt", "_missing_bytes", "_partitions", "_timer")
+
+    def __init__(self, attempt: FetchAttempt, partitions: Sequence[Partition], wait_ms: int) -> None:
+        super().__init__()
+        self._attempt = attempt
+        self._missing_bytes = attempt.missing_bytes
+        self._partitions = partitions
+        for partition in partitions:
+            partition.watches[self] = None
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_is_over)
+
+    def may_be_answered_by(self, size_bytes: int) -> bool:
+        """Whether `size_bytes` more in one of the partitions could make up what was missing."""
+        self._missing_bytes -= size_bytes
+        return self._missing_bytes <= 0
+
+    def try_answer(self, is_last: bool = False) -> None:
+        """Answer if there is enough to say."""
+        if self._is_done:
+            return
+        answer = self._attempt.answer(is_last)
+        if answer is None:
+            self._missing_bytes = self._attempt.missing_bytes
+            return
+        self._leave()
+        if isinstance(answer, Pending):
+            answer.deliver_to(self._finish)
+        else:
+            self.complete(answer)
+
+    def _time_is_over(self) -> None:
+        self.try_answer(is_last=True)
+
+    def _leave(self) -> None:
+        self._timer.cancel()
+        for partition in self._partitions:
+            partition.watches.pop(self, None)
+
+    def abandon(self) -> None:
+        self._leave()
+        super().abandon()
