@@ -2,14 +2,15 @@
 
 Owns that folder. Records go in as changes: all of a change reach the log together or not at all, in one batch if they fit and
 else between the begin and the end of a metadata transaction. What is appended is in the page cache; it is safe from a power
-loss, and may be told to others, when `flush` has returned.
+loss, and may be told to others, when `sync` has returned.
 
-A snapshot covers the log below its offset, so a start checks the log's bytes from the newest snapshot on, and no others: they
-were flushed before the snapshot was made.
+`sync` makes the records sure and nothing else: indexes and leader epochs follow from them. A start therefore checks every batch
+from the newest snapshot on and makes the rest anew; what lies below was flushed whole before the snapshot was written.
 """
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -77,6 +78,10 @@ class MetadataLog:
     def __init__(self, disk: Disk, clock: Clock, log: PartitionLog, snapshots: SnapshotStore) -> None:
         self._disk = disk
         self._clock = clock
+        self._synced_offset = log.recovery_point
+        self._synced_name = -1
+        """The base offset of the newest segment whose file's name is sure to survive."""
+        self._has_topic_id = _has_topic_id(disk, log.folder)
         self.log = log
         self.snapshots = snapshots
 
@@ -88,7 +93,6 @@ class MetadataLog:
         try:
             disk.make_directory(folder)
             snapshots = SnapshotStore(disk, folder)
-            has_id = _has_topic_id(disk, folder)
             latest = snapshots.latest
             log, _ = await load_log(
                 disk, clock, folder, config, LogOptions(), recovery_point=0 if latest is None else latest.offset
@@ -97,11 +101,9 @@ class MetadataLog:
                 # A replica that was killed between fetching a snapshot and letting go of the log before it.
                 await log.truncate_fully_and_start_at(latest.offset)
             await snapshots.tidy(log.log_start_offset)
-            if not has_id:
-                await write_partition_metadata(disk, folder, METADATA_TOPIC_ID)
+            found = cls(disk, clock, log, snapshots)
         except OSError as error:
             raise LogDirectoryFailed(directory, error) from error
-        found = cls(disk, clock, log, snapshots)
         found._check_start()
         return found
 
@@ -202,9 +204,27 @@ class MetadataLog:
         self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
         return batches
 
-    async def flush(self) -> int:
-        """Make everything appended so far safe from a power loss; returns up to which offset that is."""
-        return await self.log.flush()
+    async def sync(self) -> int:
+        """Make every record appended so far safe from a power loss; returns up to which offset that is. For one caller."""
+        log, target = self.log, self.log.log_end_offset
+        log.check_usable()
+        newest = log.segments.active.base_offset
+        syncs = [segment.file.sync() for segment in log.segments.between(max(0, self._synced_offset - 1), target)]
+        if newest != self._synced_name:
+            syncs.append(self._disk.sync_directory(self.folder))
+        try:
+            await asyncio.gather(*syncs)
+        except OSError as error:
+            raise log.fail(error) from error
+        log.check_usable()
+        self._synced_offset, self._synced_name = target, newest
+        return target
+
+    async def write_topic_id(self) -> None:
+        """Say in the folder whose it is, if it is new."""
+        if not self._has_topic_id:
+            await write_partition_metadata(self._disk, self.folder, METADATA_TOPIC_ID)
+            self._has_topic_id = True
 
     def committed(self, high_watermark: int) -> None:
         """Everything below is committed."""

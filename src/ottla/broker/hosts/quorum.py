@@ -2,10 +2,10 @@
 
 Owns the metadata log, the voters as its records say, and the election on disk. The pure machine (`ottla.raft`) decides; this
 does: it writes the election down before anything follows from it, appends what a leader appends first, and moves the high
-watermark when the log is flushed. Until there are other voters to ask, only a quorum of one can be led.
+watermark when the log is synced. Until there are other voters to ask, only a quorum of one can be led.
 
-Loop rule: appends are plain calls. One task flushes: what was appended while a flush was under way shares the next one. When
-that flush is done the batches are committed, and the listener is told of them in the order of the log, one call at a time.
+Loop rule: appends are plain calls. One task syncs: what was appended while a sync was under way shares the next one. When
+that is done the batches are committed, and the listener is told of them in the order of the log, one call at a time.
 """
 
 from __future__ import annotations
@@ -166,11 +166,13 @@ class QuorumHost:
         self.quorum = raft.start(self._local, self.voters, read_quorum_state(disk, folder), self.log.last_epoch)
         self._check_alone()
         step = raft.election_due(self.quorum, self._history, self.end_offset, endpoints)
+        writes = [self.log.write_topic_id()]
         if step.persist is not None:
-            try:
-                await write_quorum_state(disk, folder, step.persist, self.kraft_version, self.voters)
-            except OSError as error:
-                raise self.log.log.fail(error) from error
+            writes.append(write_quorum_state(disk, folder, step.persist, self.kraft_version, self.voters))
+        try:
+            await asyncio.gather(*writes)
+        except OSError as error:
+            raise self.log.log.fail(error) from error
         self.quorum = step.quorum
         self._take(self.log.append_controls(step.controls, self.epoch))
         logger.info("leading the metadata quorum in epoch %d from offset %d on", self.epoch, self.end_offset)
@@ -231,7 +233,7 @@ class QuorumHost:
             self.fail(failure)
 
     async def _commit(self, listener: CommitListener) -> None:
-        synced_offset = await self.log.flush()
+        synced_offset = await self.log.sync()
         self.quorum = raft.synced(self.quorum, self._local, synced_offset)
         high_watermark = self.quorum.high_watermark
         if high_watermark is None:

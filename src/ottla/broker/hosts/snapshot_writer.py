@@ -74,6 +74,7 @@ class SnapshotWriter:
         if latest is not None and latest.offset >= snapshot_id.offset:
             return
         kraft_version, voters = self._quorum.voters_before(snapshot_id.offset)
+        await metadata_log.log.flush()  # a start does not look at what lies below the snapshot any more
         try:
             size_bytes = await metadata_log.snapshots.write(
                 snapshot_id,
