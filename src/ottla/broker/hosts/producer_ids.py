@@ -1,0 +1,64 @@
+"""Ids for producers, from blocks that the controller hands out.
+
+Each block is one record in the metadata log, committed before the first of its ids is given away: no id is ever given twice,
+by whichever node, however often nodes are killed. What is left of a block when its node stops is lost.
+
+One event loop. All who wait for a new block share one request for it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.producer_ids import allocate_producer_ids
+from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.controller import ControllerHost
+
+logger = logging.getLogger("ottla.broker")
+
+
+class ProducerIds:
+    """The producer ids of one node. `broker_epoch` tells its newest registration."""
+
+    def __init__(self, node_id: int, controller: ControllerHost, broker_epoch: Callable[[], int]) -> None:
+        self._node_id = node_id
+        self._controller = controller
+        self._broker_epoch = broker_epoch
+        self._next = self._end = 0
+        self._renewal: asyncio.Task[None] | None = None
+
+    def take(self) -> int | None:
+        """An id that nobody has had; None if a new block must be asked for first."""
+        if self._next >= self._end:
+            return None
+        self._next += 1
+        return self._next - 1
+
+    async def wait_and_take(self) -> int:
+        """An id that nobody has had. `KafkaError` COORDINATOR_LOAD_IN_PROGRESS if the controller gives no block now."""
+        while (producer_id := self.take()) is None:
+            if self._renewal is None:
+                self._renewal = asyncio.get_running_loop().create_task(self._renew())
+            await asyncio.shield(self._renewal)  # others wait for it too
+        return producer_id
+
+    async def _renew(self) -> None:
+        request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
+        try:
+            block = await self._controller.write(lambda state, now_ms: allocate_producer_ids(state, request, now_ms))
+        except KafkaError as refused:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the controller gave no producer ids: {refused}. Try again"
+            ) from refused
+        finally:
+            self._renewal = None
+        self._next = block.producer_id_start
+        self._end = block.producer_id_start + block.producer_id_len
+        logger.debug("producer ids %d up to %d are this node's to give", self._next, self._end - 1)

@@ -1,0 +1,102 @@
+"""Producer ids: blocks from the controller, shared by those who wait, never given twice."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.controller_cluster import ControllerCluster
+from tests.support.data_node import run
+
+from ottla.broker.hosts.producer_ids import ProducerIds
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.decision import Decision
+
+
+class Controller:
+    """Decides and replays at once; what was decided is told a moment later, as after a commit."""
+
+    def __init__(self) -> None:
+        self.cluster = ControllerCluster()
+        self.cluster.add_broker(1)
+        self.writes = 0
+        self.lose_the_answer = False
+
+    @property
+    def epoch(self) -> int:
+        return self.cluster.state.image.cluster.brokers[1].epoch
+
+    async def write(self, decide: Callable[[Any, int], Decision[Any]]) -> Any:
+        self.writes += 1
+        response = self.cluster.apply(decide(self.cluster.state, self.cluster.now_ms))
+        await asyncio.sleep(0)
+        if self.lose_the_answer:
+            raise KafkaError(ErrorCode.NOT_CONTROLLER, "stopping")
+        return response
+
+    def node(self) -> ProducerIds:
+        return ProducerIds(1, self, lambda: self.epoch)  # type: ignore[arg-type]  # the part of ControllerHost that is used
+
+
+async def taken(ids: ProducerIds, count: int) -> list[int]:
+    return list(await asyncio.gather(*(ids.wait_and_take() for _ in range(count))))
+
+
+def test_nothing_is_there_to_take_before_a_block_is() -> None:
+    ids = Controller().node()
+    assert ids.take() is None
+    assert run(ids.wait_and_take()) == 0
+    assert ids.take() == 1
+
+
+def test_those_who_wait_share_one_block() -> None:
+    controller = Controller()
+    assert sorted(run(taken(controller.node(), 700))) == list(range(700))
+    assert controller.writes == 1
+    assert controller.cluster.state.image.next_producer_id == 1000
+
+
+def test_a_block_that_does_not_do_for_all_is_followed_by_others() -> None:
+    controller = Controller()
+    assert sorted(run(taken(controller.node(), 2500))) == list(range(2500))
+    assert controller.writes == 3
+
+
+def test_what_is_left_at_a_stop_is_lost_and_never_given_again() -> None:
+    controller = Controller()
+    given: list[int] = []
+    for _ in range(5):  # five lives of one node
+        given += run(taken(controller.node(), 3))
+    assert given == [life * 1000 + number for life in range(5) for number in range(3)]
+
+
+def test_a_block_whose_answer_was_lost_is_not_given_either() -> None:
+    controller = Controller()
+    ids = controller.node()
+    controller.lose_the_answer = True
+    for _ in range(2):
+        with pytest.raises(KafkaError) as refused:
+            run(ids.wait_and_take())
+        assert refused.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    controller.lose_the_answer = False
+    assert run(ids.wait_and_take()) == 2000
+
+
+def test_a_waiter_that_goes_away_takes_nothing_from_the_others() -> None:
+    async def scene() -> list[int]:
+        ids = Controller().node()
+        waiters = [asyncio.create_task(ids.wait_and_take()) for _ in range(3)]
+        await asyncio.sleep(0)
+        waiters[0].cancel()
+        return list(await asyncio.gather(*waiters[1:]))
+
+    assert run(scene()) == [0, 1]
+
+
+def test_a_stale_registration_is_told_as_something_to_retry() -> None:
+    controller = Controller()
+    ids = ProducerIds(1, controller, lambda: 12345)  # type: ignore[arg-type]
+    with pytest.raises(KafkaError, match="register again") as refused:
+        run(ids.wait_and_take())
+    assert ErrorCode(refused.value.code).retriable
