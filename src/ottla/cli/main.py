@@ -17,6 +17,7 @@ from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
 VERBS: dict[str, tuple[str, str, str]] = {
+    "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }
 

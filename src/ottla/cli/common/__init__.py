@@ -1,0 +1,1 @@
+"""What the verbs that talk to a cluster share."""

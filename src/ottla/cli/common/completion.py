@@ -1,0 +1,29 @@
+"""Names of topics for shell completion: from the cluster, if it answers at once. Says nothing and fails never."""
+
+from __future__ import annotations
+
+import asyncio
+
+import click
+
+LIMIT_MS = 300
+
+
+def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """The topics whose names begin with what has been typed; none where the cluster cannot be asked in time."""
+    from ottla.cli.common.cluster import Cluster
+    from ottla.cli.common.running import make_network
+    from ottla.cli.common.settings import build_settings
+
+    async def names() -> list[str]:
+        cluster = Cluster(build_settings(ctx.params.get("bootstrap_server"), {}), make_network())
+        try:
+            async with asyncio.timeout(LIMIT_MS / 1000):
+                return list(await cluster.topics())
+        finally:
+            cluster.close()
+
+    try:
+        return [name for name in asyncio.run(names()) if name.startswith(incomplete)]
+    except Exception:  # completion must never disturb the line being typed
+        return []

@@ -1,0 +1,88 @@
+"""Flags that verbs share, as decorators: where the cluster is, how to print, and flags of older Kafkas that are gone."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ottla.cli.common.settings import (
+    DEFAULT_BOOTSTRAP,
+    ENVIRONMENT_VARIABLE,
+    build_settings,
+    parse_pairs,
+    read_properties,
+)
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+ZOOKEEPER = "Kafka 4 has no ZooKeeper: give the address of a broker with --bootstrap-server HOST:PORT"
+BROKER_LIST = "it has been renamed: use --bootstrap-server HOST:PORT"
+
+
+def retired(flag: str, successor: str, takes_value: bool = True) -> Callable[[F], F]:
+    """A flag that Kafka once had: using it says what to use instead."""
+
+    def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
+        if value is not None and value is not False and not ctx.resilient_parsing:
+            raise click.UsageError(f"{flag} is gone; {successor}")
+
+    # The value may be left out, so that the flag alone gets the same sentence.
+    extra: dict[str, Any] = {"is_flag": False, "flag_value": "given"} if takes_value else {"is_flag": True}
+    return click.option(flag, hidden=True, expose_value=False, is_eager=True, callback=refuse, **extra)
+
+
+def cluster_options(
+    *, known: frozenset[str] = frozenset(), old_config_flag: str = "", retire_broker_list: bool = True
+) -> Callable[[F], F]:
+    """Add the flags that say where the cluster is; the function gets `settings` in their place.
+
+    `known` names the client properties that the verb looks at by itself. `old_config_flag` is the stem of Kafka's older names
+    for the same flags: `--producer.config`, `--producer-property`.
+    """
+
+    def decorate(function: F) -> F:
+        @functools.wraps(function)
+        def wrapper(
+            *args: Any,
+            bootstrap_server: str | None,
+            command_config: str | None,
+            command_property: tuple[str, ...],
+            **rest: Any,
+        ) -> Any:
+            properties = read_properties(command_config) if command_config else {}
+            properties |= parse_pairs(command_property, "--command-property")
+            return function(*args, settings=build_settings(bootstrap_server, properties, known), **rest)
+
+        config_names = ["--command-config", *([f"--{old_config_flag}.config"] if old_config_flag else [])]
+        property_names = ["--command-property", *([f"--{old_config_flag}-property"] if old_config_flag else [])]
+        decorated: Any = wrapper
+        decorated = retired("--zookeeper", ZOOKEEPER)(decorated)
+        if retire_broker_list:
+            decorated = retired("--broker-list", BROKER_LIST)(decorated)
+        decorated = click.option(
+            *property_names,
+            "command_property",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help="A client setting by its Kafka name, such as client.id=me; goes before the file.",
+        )(decorated)
+        decorated = click.option(
+            *config_names, "command_config", metavar="FILE", help="A properties file with client settings."
+        )(decorated)
+        return click.option(  # type: ignore[no-any-return]  # click's decorators return what they decorate
+            "-b",
+            "--bootstrap-server",
+            "bootstrap_server",
+            metavar="HOST:PORT,…",
+            help=f"Where to find the cluster.  [default: ${ENVIRONMENT_VARIABLE}, or {DEFAULT_BOOTSTRAP}]",
+        )(decorated)
+
+    return decorate
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="JSON, for programs.")
+plain_option = click.option("--plain", is_flag=True, help="Kafka's own lines, also on a terminal (pipes get them anyway).")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")

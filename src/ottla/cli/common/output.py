@@ -1,0 +1,52 @@
+"""How verbs speak to people and programs: tables on a terminal, plain lines in a pipe, JSON where asked for.
+
+Results go to standard output; warnings, questions and errors to standard error. Nothing ever waits for an answer unless a
+person sits at both ends.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+
+def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
+    """Whether the output is a table on a terminal."""
+    return not as_json and not plain and sys.stdout.isatty()
+
+
+def can_ask() -> bool:
+    """Whether somebody is there to answer a question."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
+
+
+def warn(text: str) -> None:
+    click.echo(f"ottla: {text}", err=True)
+
+
+def confirm(question: str, yes: bool) -> None:
+    """Ask on a terminal unless told not to; a no ends the command."""
+    if not yes and can_ask() and not click.confirm(question, err=True):
+        raise click.Abort
+
+
+def print_json(value: Any) -> None:
+    click.echo(json.dumps(value, ensure_ascii=False))
+
+
+def print_table(title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Columns as wide as their content; a heading that begins with `#` is for numbers, which sit right."""
+    from rich.box import SIMPLE_HEAD
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading.removeprefix("#"), justify="right" if heading.startswith("#") else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*("" if cell is None else str(cell) for cell in row))
+    Console(highlight=False, markup=False).print(table)

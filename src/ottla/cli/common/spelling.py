@@ -1,0 +1,72 @@
+"""Two spellings of one command: `ottla topics create orders` and Kafka's `ottla topics --create --topic orders`.
+
+In Kafka's spelling the action is a flag, anywhere among the others. Here it is moved to the front, where it names the same
+subcommand as in ours; flags in front of a subcommand are moved behind it. So each action is written once, with the flags of
+both spellings.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+
+import click
+
+_VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--command-property"})
+"""Flags with a value that people put in front of the subcommand."""
+
+
+class Actions(click.Group):
+    """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used."""
+
+    actions: dict[str, tuple[str, str, str]]
+    default: str | None
+
+    def __init__(
+        self, *args: object, actions: dict[str, tuple[str, str, str]], default: str | None = None, **kwargs: object
+    ) -> None:
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through
+        self.actions = actions
+        self.default = default
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.actions)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in self.actions:
+            return None
+        module, attribute, _ = self.actions[cmd_name]
+        command = getattr(importlib.import_module(module), attribute)
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Actions"):
+            formatter.write_dl([(name, self.actions[name][2]) for name in self.actions])
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, self.in_our_spelling(args))
+
+    def in_our_spelling(self, args: Sequence[str]) -> list[str]:
+        """`args` with the action in front; as they are where none can be found."""
+        flags = [arg for arg in args if arg.startswith("--") and arg[2:] in self.actions]
+        if args and args[0] in self.actions:
+            return list(args)
+        if len(set(flags)) > 1:
+            raise click.UsageError(f"{' and '.join(sorted(set(flags)))} cannot be done in one go: choose one of them")
+        if flags:
+            return [flags[0][2:], *(arg for arg in args if arg != flags[0])]
+        moved = 0
+        while moved < len(args) and args[moved].partition("=")[0] in _VALUE_FLAGS:
+            moved += 1 if "=" in args[moved] else 2
+        if moved and moved < len(args) and args[moved] in self.actions:
+            return [args[moved], *args[moved + 1 :], *args[:moved]]
+        if self.default is not None and not {"-h", "--help"} & set(args):
+            return [self.default, *args]
+        return list(args)
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.actions:
+            choices = ", ".join(self.actions)
+            raise click.UsageError(f"{args[0]} is none of the actions of {ctx.command_path}: choose one of {choices}", ctx)
+        return super().resolve_command(ctx, args)

@@ -1,0 +1,1 @@
+"""The `topics` verb: one file per action."""

@@ -1,0 +1,84 @@
+"""`ottla topics alter`: more partitions."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.options import cluster_options, json_option, retired, yes_option
+from ottla.cli.common.output import confirm, print_json, warn
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.topics.choosing import choose, parse_assignment, topic_arguments
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsAssignment,
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopic,
+)
+
+EXAMPLES = """\b
+Examples:
+  ottla topics alter orders --partitions 6
+  ottla configs alter topic orders --set retention.ms=86400000    settings are changed there
+"""
+
+KEYS_MOVE = (
+    "adding partitions changes which partition a key goes to: records of one key will no longer all be in one partition, "
+    "nor in order across the old and the new one"
+)
+USE_CONFIGS = "settings are changed with: ottla configs alter topic NAME --set KEY=VALUE"
+
+
+@click.command("alter", epilog=EXAMPLES)
+@topic_arguments
+@click.option("--partitions", type=click.IntRange(1), required=True, help="How many partitions the topic is to have.")
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Which brokers hold which partition, the old ones included.")
+@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
+@retired("--config", USE_CONFIGS)
+@retired("--delete-config", USE_CONFIGS)
+@yes_option
+@json_option
+@cluster_options()
+def alter(
+    settings: ClientSettings,
+    names: tuple[str, ...],
+    pattern: str | None,
+    partitions: int,
+    replica_assignment: str | None,
+    if_exists: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Add partitions to topics. There is no way to have fewer."""
+    if not names and pattern is None:
+        raise click.UsageError("name the topic to alter, for example: ottla topics alter orders --partitions 6")
+    assignment = parse_assignment(replica_assignment) if replica_assignment is not None else None
+    chosen = with_cluster(settings, lambda cluster: _partition_counts(cluster, names, pattern, if_exists))
+    if not chosen:
+        return
+    warn(KEYS_MOVE)
+    confirm(f"Give {', '.join(chosen)} {partitions} partitions?", yes)
+    with_cluster(settings, lambda cluster: _alter(cluster, chosen, partitions, assignment))
+    if as_json:
+        print_json([{"topic": name, "partitions": partitions} for name in chosen])
+
+
+async def _partition_counts(cluster: Cluster, names: tuple[str, ...], pattern: str | None, if_exists: bool) -> dict[str, int]:
+    known = await cluster.topics()
+    return {name: len(known[name].partitions) for name in choose(known, names, pattern, if_exists)}
+
+
+async def _alter(cluster: Cluster, counts: dict[str, int], partitions: int, assignment: list[list[int]] | None) -> None:
+    request = CreatePartitionsRequest(timeout_ms=cluster.settings.request_timeout_ms)
+    for name, count in counts.items():
+        new = None if assignment is None else [CreatePartitionsAssignment(broker_ids=each) for each in assignment[count:]]
+        request.topics.append(CreatePartitionsTopic(name=name, count=partitions, assignments=new))
+
+    async def attempt() -> None:
+        response: CreatePartitionsResponse = await cluster.ask_controller(request)
+        for result in response.results:
+            if result.error_code:
+                raise refusal(result.error_code, f"topic {result.name} was not altered", result.error_message)
+
+    await cluster.retrying(attempt)

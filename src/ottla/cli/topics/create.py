@@ -1,0 +1,106 @@
+"""`ottla topics create`."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.options import cluster_options, json_option
+from ottla.cli.common.output import print_json, warn
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings, parse_pairs
+from ottla.cli.topics.choosing import parse_assignment
+from ottla.errors.codes import ErrorCode
+from ottla.ids import uuid_text
+from ottla.wire.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+EXAMPLES = """\b
+Examples:
+  ottla topics create orders --partitions 3 --config retention.ms=86400000
+  ottla topics create prices --config cleanup.policy=compact
+  ottla topics create orders --if-not-exists
+"""
+
+
+@click.command("create", epilog=EXAMPLES)
+@click.argument("name", required=False)
+@click.option("--topic", metavar="NAME", help="Kafka's spelling of NAME.")
+@click.option("--partitions", type=click.IntRange(1), help="How many partitions.  [default: the cluster's num.partitions]")
+@click.option(
+    "--replication-factor",
+    type=click.IntRange(1, 32767),
+    help="How many replicas of each.  [default: the cluster's default.replication.factor]",
+)
+@click.option("--replica-assignment", metavar="1:2,2:3", help="Which brokers hold which partition, instead of the two above.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; may come several times.")
+@click.option("--if-not-exists", is_flag=True, help="Fine if the topic is there already.")
+@click.option("--validate-only", is_flag=True, help="Only ask whether the topic could be created.")
+@json_option
+@cluster_options()
+def create(
+    settings: ClientSettings,
+    name: str | None,
+    topic: str | None,
+    partitions: int | None,
+    replication_factor: int | None,
+    replica_assignment: str | None,
+    configs: tuple[str, ...],
+    if_not_exists: bool,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Create the topic NAME."""
+    if (name is None) == (topic is None):
+        raise click.UsageError("name the topic to create, for example: ottla topics create orders --partitions 3")
+    wanted = CreatableTopic(
+        name=name or topic or "", num_partitions=partitions or -1, replication_factor=replication_factor or -1
+    )
+    wanted.configs = [CreatableTopicConfig(name=key, value=value) for key, value in parse_pairs(configs, "--config").items()]
+    if replica_assignment is not None:
+        if partitions or replication_factor:
+            raise click.UsageError("--replica-assignment says all about partitions and replicas: leave the other flags out")
+        wanted.assignments = [
+            CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
+            for index, replicas in enumerate(parse_assignment(replica_assignment))
+        ]
+    if "." in wanted.name and "_" in wanted.name:
+        warn(f"names of metrics turn . and _ into the same character: {wanted.name} could be taken for another topic's")
+    made = with_cluster(settings, lambda cluster: _create(cluster, wanted, validate_only, if_not_exists))
+    if made is None:
+        return
+    if as_json:
+        print_json(
+            {
+                "topic": made.name,
+                "topicId": uuid_text(made.topic_id),
+                "partitions": made.num_partitions,
+                "replicationFactor": made.replication_factor,
+                "configs": {each.name: each.value for each in made.configs or []},
+            }
+        )
+    else:
+        click.echo(f"Topic {made.name} could be created." if validate_only else f"Created topic {made.name}.")
+
+
+async def _create(
+    cluster: Cluster, wanted: CreatableTopic, validate_only: bool, if_not_exists: bool
+) -> CreatableTopicResult | None:
+    request = CreateTopicsRequest(topics=[wanted], timeout_ms=cluster.settings.request_timeout_ms, validate_only=validate_only)
+
+    async def attempt() -> CreatableTopicResult | None:
+        response: CreateTopicsResponse = await cluster.ask_controller(request)
+        result = response.topics[0]
+        if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
+            return None
+        if result.error_code:
+            raise refusal(result.error_code, f"topic {wanted.name} was not created", result.error_message)
+        return result
+
+    return await cluster.retrying(attempt)
