@@ -69,7 +69,7 @@ def _find(state: ControllerState, name: str | None, topic_id: Uuid) -> Topic:
     if topic_id != ZERO_UUID:
         raise _refused(f"topic {name} is named by its name and by an id: give one of them")
     if (by_name := topics.by_name.get(name)) is None:
-        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name!r} to delete")
     return by_name
 
 
