@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.cluster import Cluster, refusal, topic_refusal
+from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -97,6 +98,8 @@ def _request(resources: Sequence[Resource], keys: Sequence[str] | None, document
 def _take(found: dict[Resource, list[DescribeConfigsResourceResult]], response: DescribeConfigsResponse) -> None:
     for result in response.results:
         resource = Resource(ResourceType(result.resource_type), result.resource_name)
+        if result.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+            raise topic_refusal(result.error_code, resource.name)
         if result.error_code:
             raise refusal(result.error_code, str(resource), result.error_message)
         found[resource] = sorted(result.configs, key=lambda config: config.name)

@@ -1,0 +1,1 @@
+"""The `configs` verb: one file per action."""

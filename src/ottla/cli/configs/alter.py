@@ -1,0 +1,111 @@
+"""`ottla configs alter`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.configs import Resource
+from ottla.cli.common.options import cluster_options, json_option
+from ottla.cli.common.output import print_json
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties
+from ottla.cli.configs.entities import entity_arguments, find_entity
+from ottla.wire.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+EXAMPLES = """\b
+Examples:
+  ottla configs alter topic orders --set retention.ms=86400000 --unset segment.ms
+  ottla configs alter topic orders --set cleanup.policy=compact,delete
+  ottla configs alter broker 1 --set log.cleaner.threads=2
+  ottla configs alter topic orders --add-config 'retention.ms=1,cleanup.policy=[compact,delete]'
+"""
+
+SET, DELETE = 0, 1
+_COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
+
+
+@click.command("alter", epilog=EXAMPLES)
+@entity_arguments
+@click.option("--set", "to_set", multiple=True, metavar="KEY=VALUE", help="Set a setting; may come several times.")
+@click.option("--unset", "to_unset", multiple=True, metavar="KEY", help="Take a setting back; may come several times.")
+@click.option("--add-config", metavar="K=V,K=[V,V]", help="Kafka's spelling of --set, several at once.")
+@click.option("--add-config-file", metavar="FILE", help="The same from a properties file.")
+@click.option("--delete-config", metavar="K,K", help="Kafka's spelling of --unset, several at once.")
+@click.option("--validate-only", is_flag=True, help="Only ask whether the change could be made.")
+@json_option
+@cluster_options()
+def alter(
+    settings: ClientSettings,
+    to_set: tuple[str, ...],
+    to_unset: tuple[str, ...],
+    add_config: str | None,
+    add_config_file: str | None,
+    delete_config: str | None,
+    validate_only: bool,
+    as_json: bool,
+    **said: Any,
+) -> None:
+    """Set and unset settings of topics, brokers, loggers and groups, all in one change.
+
+    TYPE is topic, broker, broker-defaults, broker-logger, group or client-metrics.
+    """
+    entity = find_entity(said)
+    if entity.name is None:
+        raise click.UsageError(f"name the {entity.kind} whose settings are to change")
+    if add_config is not None and add_config_file is not None:
+        raise click.UsageError("give --add-config or --add-config-file, not both")
+    added = parse_pairs(to_set, "--set")
+    if add_config_file is not None:
+        added |= read_properties(add_config_file)
+    if add_config is not None:
+        added |= parse_grouped_pairs(add_config)
+    removed = [*to_unset, *(key.strip() for key in (delete_config or "").split(",") if key.strip())]
+    both = sorted(set(added) & set(removed))
+    if both:
+        raise click.UsageError(f"{', '.join(both)} cannot be both set and unset")
+    if not added and not removed:
+        raise click.UsageError("say what to change: --set KEY=VALUE or --unset KEY (Kafka: --add-config, --delete-config)")
+    resource = entity.resource
+    with_cluster(settings, lambda cluster: _alter(cluster, resource, added, removed, validate_only))
+    if as_json:
+        print_json({"type": resource.type.name.lower(), "name": resource.name, "set": added, "unset": removed})
+    elif validate_only:
+        click.echo(f"The settings of {resource} could be changed.")
+    elif resource.name:
+        click.echo(f"Completed updating config for {entity.kind} {resource.name}.")
+    else:
+        click.echo("Completed updating default config for brokers in the cluster.")
+
+
+def parse_grouped_pairs(text: str) -> dict[str, str]:
+    """Kafka's `k1=v1,k2=[v1,v2]`: brackets hold values together that have commas in them."""
+    pairs = parse_pairs((part.strip() for part in _COMMA_OUTSIDE_BRACKETS.split(text)), "--add-config")
+    return {key: value.strip().removeprefix("[").removesuffix("]") for key, value in pairs.items()}
+
+
+async def _alter(cluster: Cluster, resource: Resource, added: dict[str, str], removed: list[str], validate_only: bool) -> None:
+    changes = [AlterableConfig(name=key, config_operation=SET, value=value) for key, value in added.items()]
+    changes += [AlterableConfig(name=key, config_operation=DELETE, value=None) for key in removed]
+    request = IncrementalAlterConfigsRequest(
+        resources=[AlterConfigsResource(resource_type=resource.type, resource_name=resource.name, configs=changes)],
+        validate_only=validate_only,
+    )
+
+    async def attempt() -> None:
+        broker_id = resource.broker_id
+        ask = cluster.ask_controller(request) if broker_id is None else cluster.ask_broker(broker_id, request)
+        response: IncrementalAlterConfigsResponse = await ask
+        for result in response.responses:
+            if result.error_code:
+                raise refusal(result.error_code, f"the settings of {resource} were not changed", result.error_message)
+
+    await cluster.retrying(attempt)

@@ -1,0 +1,102 @@
+"""Whose settings are meant: `topic orders`, or Kafka's `--entity-type topics --entity-name orders`, or its `--topic orders`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from ottla.cli.common.configs import Resource, ResourceType
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+KINDS = {
+    "topic": ResourceType.TOPIC,
+    "broker": ResourceType.BROKER,
+    "broker-logger": ResourceType.BROKER_LOGGER,
+    "client-metrics": ResourceType.CLIENT_METRICS,
+    "group": ResourceType.GROUP,
+}
+PLURALS = {"topics": "topic", "brokers": "broker", "broker-loggers": "broker-logger", "groups": "group"}
+LATER = {"user": "users", "client": "clients", "ip": "ips"}
+NAME_FLAGS = ("topic", "broker", "broker-logger", "client-metrics", "group")
+
+
+class Entity:
+    """A kind of thing, and which one: `name` None means all of the kind, "" the defaults of brokers."""
+
+    def __init__(self, kind: str, name: str | None) -> None:
+        self.kind = kind
+        self.type = KINDS[kind]
+        self.name = name
+
+    @property
+    def resource(self) -> Resource:
+        assert self.name is not None
+        return Resource(self.type, self.name)
+
+
+def entity_arguments(function: F) -> F:
+    """All the ways to say whose settings are meant; the function gets them as `**said`, for `find_entity`."""
+    for name in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
+        function = click.option(f"--{name}", hidden=True, default=None, is_flag=name.endswith("defaults"))(function)
+    for name in NAME_FLAGS:
+        function = click.option(f"--{name}", metavar="NAME", help=f"Short for --entity-type {name} --entity-name NAME.")(
+            function
+        )
+    options = (
+        click.option("--broker-defaults", is_flag=True, help="The defaults of all brokers."),
+        click.option("--entity-default", is_flag=True, help="The defaults of the entity type (brokers)."),
+        click.option("--entity-name", metavar="NAME", help="Kafka's spelling of NAME."),
+        click.option("--entity-type", metavar="TYPE", help="Kafka's spelling of TYPE."),
+        click.argument("name", required=False),
+        click.argument("type_", metavar="[TYPE]", required=False),
+    )
+    for option in options:
+        function = option(function)
+    return function
+
+
+def find_entity(said: dict[str, Any]) -> Entity:
+    """What the user's arguments and flags come to. Takes its own out of `said`."""
+    given: list[tuple[str, str | None]] = []
+    type_, name = said.pop("type_"), said.pop("name")
+    if type_ == "broker-defaults":
+        given.append(("broker", ""))
+    elif type_ is not None:
+        given.append((_kind(type_), name))
+    entity_type, entity_name = said.pop("entity_type"), said.pop("entity_name")
+    entity_default = said.pop("entity_default")
+    if entity_type is not None:
+        given.append((_kind(entity_type), "" if entity_default else entity_name))
+    elif entity_name is not None or entity_default:
+        raise click.UsageError("--entity-name and --entity-default need an --entity-type")
+    if said.pop("broker_defaults"):
+        given.append(("broker", ""))
+    for flag in NAME_FLAGS:
+        value = said.pop(flag.replace("-", "_"))
+        if value is not None:
+            given.append((flag, value))
+    for flag in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
+        if said.pop(flag.replace("-", "_")):
+            _kind(flag.removesuffix("-defaults"))
+    if len(given) != 1:
+        raise click.UsageError(
+            "say whose settings are meant, once: `topic orders`, `broker 1`, or --entity-type topics --entity-name orders"
+        )
+    kind, chosen = given[0]
+    if chosen == "" and kind != "broker":
+        raise click.UsageError(f"there are no defaults for all {kind}s: only brokers have them")
+    if kind in ("broker", "broker-logger") and chosen and not chosen.isdigit():
+        raise click.UsageError(f"a broker is named by its id, a whole number, not {chosen!r}")
+    return Entity(kind, chosen)
+
+
+def _kind(text: str) -> str:
+    kind = PLURALS.get(text, text)
+    if kind in KINDS:
+        return kind
+    if kind in LATER or kind in LATER.values():
+        raise click.UsageError(f"settings of {LATER.get(kind, kind)} are quotas and logins, which are not supported here yet")
+    raise click.UsageError(f"{text} have no settings: choose one of {', '.join((*KINDS, 'broker-defaults'))}")

@@ -1,0 +1,138 @@
+"""The `delete-records` verb: the records of partitions up to an offset, gone. Kafka's flags are those of kafka-delete-records."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.options import cluster_options, json_option, yes_option
+from ottla.cli.common.output import confirm, print_json
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.errors import KafkaError
+from ottla.ids import TopicPartition
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartition,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopic,
+)
+
+EXAMPLES = """\b
+Examples:
+  ottla delete-records orders:0:1000              records of partition 0 below offset 1000
+  ottla delete-records orders:0:end orders:1:end  all records there are now
+  ottla delete-records --offset-json-file offsets.json
+\b
+The file has Kafka's form:
+  {"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}
+"""
+
+END = -1
+"""Stands for the high watermark: every record that can be read."""
+
+FORM = '{"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}'
+
+
+@click.command("delete-records", epilog=EXAMPLES)
+@click.argument("places", nargs=-1, metavar="[TOPIC:PARTITION:OFFSET]...")
+@click.option("--offset-json-file", metavar="FILE", help="Offsets by partition, in Kafka's form; - reads standard input.")
+@yes_option
+@json_option
+@cluster_options()
+def delete_records(
+    settings: ClientSettings, places: tuple[str, ...], offset_json_file: str | None, yes: bool, as_json: bool
+) -> int:
+    """Delete the records of partitions that lie below an offset, for good. On a terminal you are asked first."""
+    if bool(places) == (offset_json_file is not None):
+        raise click.UsageError(
+            "say which records, for example: ottla delete-records orders:0:1000 (or --offset-json-file FILE)"
+        )
+    offsets = _unique([_parse_place(place) for place in places] if places else _read_file(offset_json_file or ""))
+    what = ", ".join(f"{each} below {'its end' if offset == END else offset}" for each, offset in offsets.items())
+    confirm(f"Delete the records of {what}?", yes)
+    results = with_cluster(settings, lambda cluster: _delete(cluster, offsets))
+    failed = any(isinstance(result, KafkaError) for result in results.values())
+    if as_json:
+        print_json([_as_json(each, result) for each, result in results.items()])
+        return 1 if failed else 0
+    click.echo("Executing records delete operation")
+    click.echo("Records delete operation completed:")
+    for each, result in results.items():
+        said = f"error: {result}" if isinstance(result, KafkaError) else f"low_watermark: {result}"
+        click.echo(f"partition: {each}\t{said}")
+    return 1 if failed else 0
+
+
+def _parse_place(text: str) -> tuple[TopicPartition, int]:
+    topic, _, rest = text.partition(":")
+    partition, _, offset = rest.partition(":")
+    if not topic or not partition.isdigit() or not (offset.isdigit() or offset in ("end", "-1")):
+        raise click.UsageError(f"{text!r} is no TOPIC:PARTITION:OFFSET: write for example orders:0:1000, or orders:0:end")
+    return TopicPartition(topic, int(partition)), int(offset) if offset.isdigit() else END
+
+
+def _read_file(path: str) -> list[tuple[TopicPartition, int]]:
+    try:
+        with click.open_file(path, encoding="utf-8") as file:
+            content: Any = json.load(file)
+    except OSError as error:
+        raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise click.UsageError(f"{path} is not JSON: {error}. It must look like {FORM}") from None
+    try:
+        if content.get("version", 1) != 1:
+            raise click.UsageError(f"{path} is of version {content['version']}: only version 1 is known")
+        return [
+            (TopicPartition(_typed(each["topic"], str), _typed(each["partition"], int)), _typed(each["offset"], int))
+            for each in content["partitions"]
+        ]
+    except (KeyError, TypeError, AttributeError) as problem:
+        missing = f" ({problem.args[0]} is missing)" if isinstance(problem, KeyError) else ""
+        raise click.UsageError(f"{path} does not have the form expected{missing}: {FORM}") from None
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind:
+        raise TypeError(value)
+    return value
+
+
+def _unique(places: list[tuple[TopicPartition, int]]) -> dict[TopicPartition, int]:
+    offsets: dict[TopicPartition, int] = {}
+    for each, offset in places:
+        if each in offsets:
+            raise click.UsageError(f"partition {each} is named twice")
+        offsets[each] = offset
+    if not offsets:
+        raise click.UsageError("no partition is named: there is nothing to delete")
+    return offsets
+
+
+async def _delete(cluster: Cluster, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
+    async def ask(broker_id: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
+        topics: dict[str, DeleteRecordsTopic] = {}
+        for each in partitions:
+            asked = DeleteRecordsPartition(partition_index=each.partition, offset=offsets[each])
+            topics.setdefault(each.topic, DeleteRecordsTopic(name=each.topic)).partitions.append(asked)
+        request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=cluster.settings.request_timeout_ms)
+        response: DeleteRecordsResponse = await (await cluster.link_to(broker_id)).request(request)
+        return {
+            TopicPartition(topic.name, each.partition_index): (
+                refusal(each.error_code, f"partition {topic.name}-{each.partition_index}")
+                if each.error_code
+                else each.low_watermark
+            )
+            for topic in response.topics
+            for each in topic.partitions
+        }
+
+    return await cluster.by_leader(offsets, ask)
+
+
+def _as_json(each: TopicPartition, result: int | KafkaError) -> dict[str, object]:
+    place: dict[str, object] = {"topic": each.topic, "partition": each.partition}
+    return place | ({"error": str(result)} if isinstance(result, KafkaError) else {"lowWatermark": result})
