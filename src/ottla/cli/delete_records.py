@@ -1,4 +1,4 @@
-"""The `delete-records` verb: the records of partitions up to an offset, gone. Kafka's flags are those of kafka-delete-records."""
+"""The `delete-records` verb: the records of partitions below an offset, gone. Flags and lines are kafka-delete-records'."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The `get-offsets` verb: offsets of partitions, by place or by time. Flags and lines are those of Kafka's kafka-get-offsets."""
+"""The `get-offsets` verb: offsets of partitions, by place or by time. Flags and lines are kafka-get-offsets'."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from ottla.cli.common.output import is_for_people, print_json, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import parse_time_ms, show_time
+from ottla.cli.topics.choosing import choose
 from ottla.errors import KafkaError, OttlaError
 from ottla.ids import TopicPartition
 from ottla.wire.messages.metadata import MetadataResponseTopic
@@ -74,7 +75,7 @@ def get_offsets(
     """
     timestamp = parse_when(when)
     keep = _filter(names, pattern, partitions, topic_partitions)
-    found = with_cluster(settings, lambda cluster: _find(cluster, keep, timestamp, exclude_internal_topics))
+    found = with_cluster(settings, lambda cluster: _find(cluster, names, keep, timestamp, exclude_internal_topics))
     offsets: dict[TopicPartition, FoundOffset] = {}
     for partition, result in found.items():
         if isinstance(result, KafkaError):
@@ -114,9 +115,10 @@ def parse_when(text: str) -> int:
 
 
 async def _find(
-    cluster: Cluster, keep: Filter, timestamp: int, exclude_internal: bool
+    cluster: Cluster, names: tuple[str, ...], keep: Filter, timestamp: int, exclude_internal: bool
 ) -> Mapping[TopicPartition, FoundOffset | KafkaError]:
     topics = await cluster.topics()
+    choose(topics, names, None)  # a name that does not exist is an error, a pattern that matches nothing may not be
     wanted = {
         TopicPartition(name, each): timestamp
         for name, topic in topics.items()
