@@ -8,7 +8,7 @@ virtual(scenario())
 """
 
 import asyncio
-from collections.abc import Coroutine, Mapping
+from collections.abc import Coroutine, Mapping, Sequence
 from random import Random
 from types import SimpleNamespace
 from typing import Any, TypeVar
@@ -33,6 +33,7 @@ from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance, ResourceType
 from ottla.sim.clock import LoopClock
 from ottla.sim.disk import MemoryDisk
+from ottla.sim.faults import Fault
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.randomness import SeededRandomness
 from ottla.wire.base import Message
@@ -127,17 +128,20 @@ class HeldPartitions:
             fetch_sessions=self.sessions,
         )
 
-    async def restart(self, crash: bool = False, power_loss: bool = False, before: list[Message] | None = None) -> None:
-        """Stop and start again. `before`: records that were committed while the node was down."""
+    async def restart(
+        self, crash: bool = False, power_loss: bool = False, before: Sequence[Message] = (), faults: Sequence[Fault] = ()
+    ) -> None:
+        """Stop and start again. `before`: records that were committed, `faults`: what broke while the node was down."""
         await self.partitions.stop()
         if crash or power_loss:
             self.disk = self.disk.crash(power_loss)
         else:
             await self.directories.close()
+        self.disk.faults += faults
         self.metadata.image = MetadataCache().image
         records, self.records = self.records, []
         await self._start()
-        await self.commit(*records, *(before or ()))
+        await self.commit(*records, *before)
 
     # The cluster
 

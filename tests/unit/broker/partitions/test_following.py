@@ -1,0 +1,272 @@
+"""Partitions follow the metadata: made, adopted, reconfigured, put aside, deleted; on one disk or several, also failed ones."""
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.held_partitions import HeldPartitions, virtual
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
+from ottla.log.partition_metadata import read_partition_metadata
+from ottla.sim.faults import Fault
+from ottla.wire.messages.metadata_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+
+
+def folders(held: HeldPartitions) -> list[str]:
+    """The partition folders there are, without the numbers in their names."""
+    names = [name for path in held.paths for name in held.disk.list_directory(path) if held.disk.is_directory(f"{path}/{name}")]
+    return sorted(name.split(".")[0] + name[name.rfind("-") :] if "." in name else name for name in names)
+
+
+def partition_record(topic_id: Uuid, index: int = 0) -> PartitionRecord:
+    place = {"replicas": [1], "isr": [1], "leader": 1, "leader_epoch": 0, "partition_epoch": 0}
+    return PartitionRecord(partition_id=index, topic_id=topic_id, **place)
+
+
+def code_for(held: HeldPartitions, topic: str, index: int = 0, leader_epoch: int = -1) -> int:
+    try:
+        held.partitions.leader(topic, index, leader_epoch)
+    except KafkaError as error:
+        return error.code
+    return 0
+
+
+def test_a_new_topic_gets_its_logs() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t", 3, {"segment.bytes": 4_000_000})
+        assert folders(held) == ["t-0", "t-1", "t-2"]
+        assert len(held.partitions) == 3
+        for index in range(3):
+            partition = held.partition("t", index)
+            assert (partition.topic, partition.index, partition.topic_id) == ("t", index, topic_id)
+            assert partition.is_leading
+            assert partition.log.config.segment_bytes == 4_000_000
+            assert read_partition_metadata(held.disk, partition.log.folder) == topic_id
+            assert held.partitions.by_id[topic_id][index] is partition
+            assert partition.log.epochs.entries == [(0, 0)]
+
+    virtual(scenario())
+
+
+def test_partitions_that_are_elsewhere_get_none() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", replicas=(2, 3))
+        assert folders(held) == []
+        assert held.partitions.find("t", 0) is None
+        assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert code_for(held, "t", 5) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert code_for(held, "nope") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    virtual(scenario())
+
+
+def test_leader_epochs_are_checked() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", replicas=(1, 2))
+        await held.change("t", 0, leader=1)
+        assert [code_for(held, "t", 0, epoch) for epoch in (-1, 0, 1, 2)] == [
+            0,
+            ErrorCode.FENCED_LEADER_EPOCH,
+            0,
+            ErrorCode.UNKNOWN_LEADER_EPOCH,
+        ]
+        await held.change("t", 0, leader=2)
+        assert [code_for(held, "t", 0, epoch) for epoch in (-1, 1, 2)] == [
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            ErrorCode.FENCED_LEADER_EPOCH,
+            ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ]
+
+    virtual(scenario())
+
+
+def test_a_new_reign_is_written_down_before_its_first_record() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        held.produced("t", 0, make_batch(b"a", b"b"))
+        await held.change("t", 0, leader=1)
+        await held.change("t", 0, isr=[1])
+        assert held.partition("t").leader_epoch == 1
+        assert held.partition("t").log.epochs.entries == [(0, 0), (1, 2)]
+
+    virtual(scenario())
+
+
+def test_a_grown_topic_keeps_what_it_had() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t")
+        held.produced("t", 0, make_batch(b"a"))
+        before = held.partition("t")
+        await held.commit(partition_record(topic_id, 1))
+        assert held.partition("t") is before
+        assert folders(held) == ["t-0", "t-1"]
+
+    virtual(scenario())
+
+
+def test_a_deleted_topic_is_gone_at_once_and_its_files_later() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t", 2)
+        held.produced("t", 0, make_batch(b"a"))
+        gone = held.partition("t")
+        await held.delete_topic("t")
+        assert folders(held) == ["t-0-delete", "t-1-delete"]
+        assert code_for(held, "t") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert (held.partitions.by_name, held.partitions.by_id) == ({}, {})
+        with pytest.raises(KafkaError, match="was deleted"):
+            gone.append(make_batch(b"b"), 1)
+        again = await held.make_topic("t")
+        assert again != topic_id
+        assert held.partition("t").log.log_end_offset == 0
+
+    virtual(scenario())
+
+
+def test_deleted_and_made_anew_in_one_step() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        old_id = await held.make_topic("t")
+        held.produced("t", 0, make_batch(b"a"))
+        new_id = held.new_uuid()
+        await held.commit(RemoveTopicRecord(topic_id=old_id), TopicRecord(name="t", topic_id=new_id), partition_record(new_id))
+        assert held.partition("t").topic_id == new_id
+        assert held.partition("t").log.log_end_offset == 0
+        assert folders(held) == ["t-0", "t-0-delete"]
+
+    virtual(scenario())
+
+
+def test_a_replica_that_moved_away_is_deleted_here() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", replicas=(1, 2))
+        await held.change("t", 0, replicas=[2], isr=[2], leader=2, directories=[DIRECTORY_UNASSIGNED])
+        assert folders(held) == ["t-0-delete"]
+        assert code_for(held, "t") == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    virtual(scenario())
+
+
+def test_settings_are_followed() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 2, replicas=(1, 2))
+        await held.make_topic("u")
+        assert held.partition("t", 1).min_isr == 1
+        await held.configure("t", retention_ms=5, min_insync_replicas=2)
+        assert [held.partition("t", index).log.config.retention_ms for index in (0, 1)] == [5, 5]
+        assert held.partition("t", 1).min_isr == 2
+        assert held.partition("u").log.config.retention_ms != 5
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_restart_finds_everything_again(crash: bool) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 2, {"retention.ms": 123_456_789})
+        held.produced("t", 0, make_batch(b"a", b"b"))
+        await held.restart(crash=crash)
+        log = held.partition("t").log
+        assert (log.high_watermark, log.log_end_offset, log.config.retention_ms) == (2, 2, 123_456_789)
+        assert folders(held) == ["t-0", "t-1"]
+
+    virtual(scenario())
+
+
+def test_logs_that_do_not_belong_here_are_put_aside_at_the_start() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        for name in ("stays", "deleted", "anew"):
+            await held.make_topic(name)
+            held.produced(name, 0, make_batch(b"a"))
+        moved_id = await held.make_topic("moved", replicas=(1, 2))
+        topics = held.metadata.image.topics.by_name
+        new_id = held.new_uuid()
+        while_down = [
+            RemoveTopicRecord(topic_id=topics["deleted"].id),
+            RemoveTopicRecord(topic_id=topics["anew"].id),
+            TopicRecord(name="anew", topic_id=new_id),
+            partition_record(new_id),
+        ]
+        moved = {"replicas": [2], "isr": [2], "leader": 2, "directories": [DIRECTORY_UNASSIGNED]}
+        while_down.append(PartitionChangeRecord(partition_id=0, topic_id=moved_id, **moved))
+        await held.restart(before=while_down)
+        assert folders(held) == ["anew-0", "anew-0-stray", "deleted-0-stray", "moved-0-stray", "stays-0"]
+        assert held.partition("anew").log.log_end_offset == 0
+        assert held.partition("stays").log.log_end_offset == 1
+
+    virtual(scenario())
+
+
+# Disks that fail
+
+
+def test_a_failed_directory_takes_only_its_partitions_offline() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a", "/b", "/c"))
+        await held.make_topic("t", 6)
+        places = {index: held.partition("t", index).log.folder.split("/")[1] for index in range(6)}
+        held.disk.faults.append(Fault("append", "/b/*"))
+        broken = next(index for index, place in places.items() if place == "b")
+        assert held.produced("t", broken, make_batch(b"a")).error_code == ErrorCode.KAFKA_STORAGE_ERROR
+        for index, place in places.items():
+            expected = ErrorCode.KAFKA_STORAGE_ERROR if place == "b" else 0
+            assert code_for(held, "t", index) == expected
+            assert held.produced("t", index, make_batch(b"a")).error_code == expected
+        assert held.stopped == []
+
+    virtual(scenario())
+
+
+def test_the_last_directory_stops_the_node() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a",))
+        lost = []
+        held.partitions.on_directory_lost = lost.append
+        await held.make_topic("t")
+        held.disk.faults.append(Fault("append", "/a/*"))
+        held.produced("t", 0, make_batch(b"a"))
+        (reason,) = held.stopped
+        assert "/a" in reason
+        assert [loss.partitions for loss in lost] == [(TopicPartition("t", 0),)]
+
+    virtual(scenario())
+
+
+def test_a_partition_on_a_failed_disk_is_not_made_anew_elsewhere() -> None:
+    """Else its records would seem lost while the disk is away, and there would be two of it when it is back."""
+
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a", "/b", "/c"))
+        await held.make_topic("t", 6)
+        for index in range(6):
+            held.produced("t", index, make_batch(b"a"))
+        on_b = [index for index in range(6) if held.partition("t", index).log.folder.startswith("/b/")]
+        await held.restart(crash=True, faults=[Fault("*", "/b*", times=None)])
+        assert on_b
+        for index in range(6):
+            assert code_for(held, "t", index) == (ErrorCode.KAFKA_STORAGE_ERROR if index in on_b else 0)
+        await held.make_topic("new", 2)
+        assert code_for(held, "new", 1) == 0, "new ones are made on the disks that work"
+
+    virtual(scenario())
+
+
+def test_a_topic_whose_disk_has_failed_can_be_deleted() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 2)
+        log = held.partition("t", 1).log
+        held.partitions.lose_directory(log.fail(OSError(5, "broken")), log)
+        await held.delete_topic("t")
+        assert code_for(held, "t", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    virtual(scenario())
