@@ -9,6 +9,9 @@ Rules both implementations keep:
 
 - `send` never blocks and never fails: it sends what goes at once and queues the rest. A failure is told to `ended`.
 - `ended` comes exactly once, also after `close`, and nothing comes after it; never from within a call to the stream.
+- Nothing else runs between `buffer` and `received`, and the stream has let go of the view by then: a buffer may be shared by
+  many owners, and may be resized in `received`.
+- Parts handed to `send` belong to the stream until they are sent; views among them are of single bytes.
 - A range in the queue pins its file. A range that turns out shorter than promised ends the stream: the frame is cut.
 - A stream begins paused: nothing is received until its owner calls `resume`.
 """
@@ -102,13 +105,19 @@ class Listener(Protocol):
         """Host and the real port, also where port 0 was asked for."""
         ...
 
+    def pause(self) -> None:
+        """Accept nothing until `resume`; peers wait in the backlog. May be called while a stream is being accepted."""
+        ...
+
+    def resume(self) -> None: ...
+
     def close(self) -> None:
         """Accept nothing more; streams that were accepted go on."""
         ...
 
 
 Accept = Callable[[Stream], StreamOwner | None]
-"""Called with every new stream, paused; None refuses it, and it is closed."""
+"""Called with every new stream, paused; None refuses it: it is closed, and nobody is told of its end."""
 
 
 class Network(Protocol):

@@ -1,10 +1,14 @@
-"""A clock that stands still until a test moves it."""
+"""Clocks of the simulator: one that stands still until a test moves it, one that follows a virtual loop."""
+
+import asyncio
+
+START_MS = 1_700_000_000_000
 
 
 class ManualClock:
     """`Clock` under a test's hand: `advance` moves both times on, `jump` moves wall time alone, either way."""
 
-    def __init__(self, now_ms: int = 1_700_000_000_000) -> None:
+    def __init__(self, now_ms: int = START_MS) -> None:
         self._now_ms = now_ms
         self._monotonic_ms = 0.0
 
@@ -23,3 +27,21 @@ class ManualClock:
     def jump(self, milliseconds: int) -> None:
         """Set the wall clock forward or back, as an administrator or a time server would."""
         self._now_ms += milliseconds
+
+
+class LoopClock:
+    """`Clock` that reads a loop's time: in a virtual loop it moves as timers pass. Each node may have one of its own."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, now_ms: int = START_MS) -> None:
+        self._loop = loop
+        self._offset_ms = now_ms
+
+    def now_ms(self) -> int:
+        return self._offset_ms + int(self._loop.time() * 1000)
+
+    def monotonic_s(self) -> float:
+        return self._loop.time()
+
+    def jump(self, milliseconds: int) -> None:
+        """Set this clock's wall time forward or back."""
+        self._offset_ms += milliseconds

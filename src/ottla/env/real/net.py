@@ -1,0 +1,210 @@
+"""The real network: listening and connecting (`env/net.py` holds the contract, `stream.py` the connections).
+
+Host names are resolved off the loop. A listener has one socket: with no host given, one that takes IPv6 and IPv4 alike; a name
+with several addresses means the first, IPv4 before IPv6. When the process runs out of descriptors a listener rests for a
+moment, since the kernel would report the waiting connection again at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import socket
+from typing import Any
+
+from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
+from ottla.env.real.stream import RealStream
+
+logger = logging.getLogger("ottla.net")
+
+ACCEPTS_PER_TURN = 32
+REST_S = 0.5
+"""How long a listener accepts nothing after the process ran out of descriptors or memory for another connection."""
+
+EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
+PORT_MAX = 65_535
+
+SocketAddress = tuple[Any, ...]
+"""(host, port) in IPv4, with flow and scope behind it in IPv6."""
+
+
+class RealNetwork:
+    """`Network` over the operating system's TCP sockets, on the running loop."""
+
+    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> RealListener:
+        if not 0 <= port <= PORT_MAX:
+            raise AddressRefused(f"{port} is no port: choose one from 1 to {PORT_MAX}, or 0 for any that is free")
+        try:
+            family, address = await _first_address(host, port) if host else _any_address(port)
+            sock = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            raise _refusal(host, port, error) from None
+        try:
+            sock.setblocking(False)
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            if family == socket.AF_INET6:
+                sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1 if host else 0)
+            _set_buffers(sock, options)  # before listening: accepted sockets inherit them, and the window depends on it
+            sock.bind(address)
+            sock.listen(options.backlog)
+        except OSError as error:
+            sock.close()
+            raise _refusal(host, port, error) from None
+        return RealListener(asyncio.get_running_loop(), sock, accept)
+
+    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> RealStream:
+        loop = asyncio.get_running_loop()
+        failure: OSError | None = None
+        for family, address in await _addresses(host, port):
+            sock = socket.socket(family, socket.SOCK_STREAM)
+            try:
+                sock.setblocking(False)
+                _set_buffers(sock, options)
+                await loop.sock_connect(sock, address)
+                stream = _stream(loop, sock)
+            except OSError as error:
+                sock.close()
+                failure = error
+            except BaseException:
+                sock.close()
+                raise
+            else:
+                stream.owner = owner
+                return stream
+        raise failure if failure is not None else OSError(errno.EADDRNOTAVAIL, f"the host {host} has no address")
+
+
+class RealListener:
+    """`Listener` over one listening socket."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, sock: socket.socket, accept: Accept) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._accept = accept
+        self._is_paused = False
+        self._rest: asyncio.TimerHandle | None = None
+        self.address = plain_address(sock.getsockname())
+        loop.add_reader(sock.fileno(), self._readable)
+
+    def pause(self) -> None:
+        if not self._is_paused and self._socket.fileno() >= 0:
+            self._is_paused = True
+            self._loop.remove_reader(self._socket.fileno())
+
+    def resume(self) -> None:
+        if self._is_paused and self._socket.fileno() >= 0:
+            self._is_paused = False
+            if self._rest is None:
+                self._loop.add_reader(self._socket.fileno(), self._readable)
+
+    def close(self) -> None:
+        if self._socket.fileno() >= 0:
+            self._loop.remove_reader(self._socket.fileno())
+            self._socket.close()
+        if self._rest is not None:
+            self._rest.cancel()
+            self._rest = None
+
+    def _readable(self) -> None:
+        for _ in range(ACCEPTS_PER_TURN):
+            if self._is_paused or self._socket.fileno() < 0:
+                return
+            try:
+                sock, _ = self._socket.accept()
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                if error.errno in EXHAUSTED:
+                    self._take_a_rest(error)
+                    return
+                continue  # that one connection was given up by its peer while it waited
+            self._introduce(sock)
+
+    def _introduce(self, sock: socket.socket) -> None:
+        try:
+            sock.setblocking(False)
+            stream = _stream(self._loop, sock)
+        except OSError:
+            sock.close()  # reset by its peer while it waited
+            return
+        owner = self._accept(stream)
+        if owner is None:
+            stream.shut()
+        else:
+            stream.owner = owner
+
+    def _take_a_rest(self, error: OSError) -> None:
+        logger.error(
+            "no further connection can be accepted on %s:%d: %s. Trying again in %s s; raise the limit on open files "
+            "(ulimit -n), or lower max.connections",
+            *self.address,
+            error.strerror,
+            REST_S,
+        )
+        self._loop.remove_reader(self._socket.fileno())
+        self._rest = self._loop.call_later(REST_S, self._end_rest)
+
+    def _end_rest(self) -> None:
+        self._rest = None
+        if not self._is_paused:
+            self._loop.add_reader(self._socket.fileno(), self._readable)
+
+
+def _stream(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> RealStream:
+    sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    return RealStream(loop, sock, plain_address(sock.getpeername()), plain_address(sock.getsockname()))
+
+
+def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:
+    if options.send_buffer_bytes > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.send_buffer_bytes)
+    if options.receive_buffer_bytes > 0:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.receive_buffer_bytes)
+
+
+def plain_address(address: SocketAddress) -> tuple[str, int]:
+    """Host and port; an IPv4 peer on a socket for both looks like one, not like ::ffff:127.0.0.1."""
+    host: str = address[0]
+    return host.removeprefix("::ffff:") if "." in host else host, address[1]
+
+
+def _any_address(port: int) -> tuple[int, SocketAddress]:
+    return (socket.AF_INET6, ("::", port)) if socket.has_dualstack_ipv6() else (socket.AF_INET, ("0.0.0.0", port))
+
+
+async def _first_address(host: str, port: int) -> tuple[int, SocketAddress]:
+    found = await _addresses(host, port)
+    return min(found, key=lambda one: one[0] != socket.AF_INET)
+
+
+async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
+    """What `host` stands for; a plain address takes no worker thread."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        try:
+            socket.inet_pton(family, host)
+        except OSError:
+            continue
+        return [(family, (host, port))]
+    infos = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return [(info[0], info[4]) for info in infos]
+
+
+def _refusal(host: str, port: int, error: OSError) -> AddressRefused:
+    """Why a port cannot be listened on, for the person who chose it."""
+    where = f"{host or 'any address'}, port {port}"
+    if isinstance(error, socket.gaierror):
+        return AddressRefused(f"cannot listen on {where}: the host name {host} is not known here; check listeners for a typo")
+    if error.errno == errno.EADDRINUSE:
+        return AddressRefused(
+            f"cannot listen on {where}: the port is taken; stop what listens there, or choose another (0: any that is free)"
+        )
+    if error.errno == errno.EACCES:
+        return AddressRefused(f"cannot listen on {where}: this user may not use it; choose a port from 1024 to {PORT_MAX}")
+    if error.errno == errno.EADDRNOTAVAIL:
+        return AddressRefused(
+            f"cannot listen on {where}: this machine has no such address; listen on one of its own, and put the one that "
+            "clients see into advertised.listeners"
+        )
+    return AddressRefused(f"cannot listen on {where}: {error.strerror or error}")

@@ -1,0 +1,292 @@
+"""One connection of the real network: a raw non-blocking socket on the running loop's `add_reader` and `add_writer`.
+
+The hot path of the broker. Received bytes go straight into the owner's buffer; a send is tried at once, and only what the
+kernel does not take is queued. Bytes go out with `sendmsg`, many parts to a call; ranges of files with `sendfile`, and the
+bytes in front of a range are marked as having more behind them, so that a reply leaves in full packets.
+
+Belongs to one event loop; no call blocks.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Sequence
+
+from ottla.env.disk import Buffer
+from ottla.env.net import Sendable, StreamOwner
+from ottla.env.real.file import RealFileRange
+
+RECEIVE_BYTES_PER_TURN = 1 << 20
+"""How much one connection may receive before the others have their turn."""
+
+SEND_BYTES_PER_TURN = 1 << 20
+"""The same for what one connection sends of its queue."""
+
+PARTS_PER_CALL = 512
+"""Parts handed to one sendmsg; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
+
+LINGER_S = 1.0
+"""How long a stream that was closed in good order waits for the peer to do so too. See `_linger`."""
+
+MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
+BYTE_TYPES = (bytes, bytearray, memoryview)
+
+
+class RealStream:
+    """`Stream` over a connected socket. `owner` is set by whoever made it before the loop runs again, or the stream is shut."""
+
+    __slots__ = (
+        "_fd",
+        "_is_closing",
+        "_is_over",
+        "_is_reading",
+        "_is_registered",
+        "_loop",
+        "_queue",
+        "_range_sent_bytes",
+        "_socket",
+        "local",
+        "owner",
+        "peer",
+        "unsent_bytes",
+    )
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, sock: socket.socket, peer: tuple[str, int], local: tuple[str, int]
+    ) -> None:
+        self._loop = loop
+        self._socket = sock
+        self._fd = sock.fileno()
+        self._queue: deque[Sendable] = deque()
+        self._range_sent_bytes = 0  # of the range at the queue's head
+        self._is_reading = False
+        self._is_registered = False  # may outlast _is_reading: see `pause`
+        self._is_closing = False
+        self._is_over = False
+        self.owner: StreamOwner | None = None
+        self.peer = peer
+        self.local = local
+        self.unsent_bytes = 0
+
+    # Receiving
+
+    def pause(self) -> None:
+        # The socket stays registered until bytes do come: most pauses are over before that, and cost no system call.
+        self._is_reading = False
+
+    def resume(self) -> None:
+        if self._is_over or self._is_closing:
+            return
+        self._is_reading = True
+        if not self._is_registered:
+            self._is_registered = True
+            self._loop.add_reader(self._fd, self._readable)
+
+    def _readable(self) -> None:
+        if not self._is_reading:
+            self._unregister()
+            return
+        owner = self.owner
+        assert owner is not None
+        turn_bytes = RECEIVE_BYTES_PER_TURN
+        while True:
+            target = owner.buffer()
+            wanted = len(target)
+            try:
+                count = self._socket.recv_into(target)
+            except (BlockingIOError, InterruptedError):
+                return
+            except OSError as error:
+                self._finish(error)
+                return
+            del target  # the owner may resize what is behind it
+            if count == 0:
+                self._finish(None)
+                return
+            owner.received(count)
+            turn_bytes -= count
+            # A short count means that the kernel has no more: asking again would only cost a call.
+            if count < wanted or turn_bytes <= 0 or not self._is_reading:
+                return
+
+    def _unregister(self) -> None:
+        if self._is_registered:
+            self._is_registered = False
+            self._loop.remove_reader(self._fd)
+
+    # Sending
+
+    def send(self, parts: Sequence[Sendable]) -> None:
+        if self._is_over or self._is_closing:
+            return
+        if self._queue:
+            self._queue.extend(parts)
+            self.unsent_bytes += sum(map(len, parts))
+            return
+        if len(parts) == 1 and isinstance(parts[0], BYTE_TYPES):
+            part = parts[0]
+            try:
+                sent = self._socket.send(part)
+            except (BlockingIOError, InterruptedError):
+                sent = 0
+            except OSError as error:
+                self._fail_later(error)
+                return
+            if sent == len(part):
+                return
+            self._queue.append(memoryview(part)[sent:])
+            self.unsent_bytes = len(part) - sent
+        else:
+            self._queue.extend(parts)
+            self.unsent_bytes = sum(map(len, parts))
+            try:
+                self._send_queue()
+            except OSError as error:
+                self._fail_later(error)
+                return
+            if not self._queue:
+                return
+        self._loop.add_writer(self._fd, self._writable)
+
+    def _writable(self) -> None:
+        try:
+            self._send_queue()
+        except OSError as error:
+            self._finish(error)
+            return
+        if not self._queue:
+            self._loop.remove_writer(self._fd)
+            if self._is_closing:
+                self._linger()
+            elif self.owner is not None:
+                self.owner.drained()
+
+    def _send_queue(self) -> None:
+        """Send what goes without waiting, up to one turn's worth."""
+        queue = self._queue
+        enough = self.unsent_bytes - SEND_BYTES_PER_TURN
+        try:
+            while queue and self.unsent_bytes > enough:
+                head = queue[0]
+                if isinstance(head, BYTE_TYPES):
+                    if not self._send_bytes(queue):
+                        return
+                elif isinstance(head, RealFileRange):
+                    if not self._send_range(head):
+                        return
+                else:
+                    queue[0] = head.read()  # a file in memory, which the kernel does not know
+        except (BlockingIOError, InterruptedError):
+            pass
+
+    def _send_bytes(self, queue: deque[Sendable]) -> bool:
+        """One call for the bytes at the queue's head, up to the next range; False: the kernel is full."""
+        batch: list[Buffer] = []
+        batch_bytes = 0
+        flags = 0
+        for part in queue:
+            if not isinstance(part, BYTE_TYPES):
+                flags = MORE_FOLLOWS
+                break
+            if len(batch) == PARTS_PER_CALL:
+                break
+            batch.append(part)
+            batch_bytes += len(part)
+        sent = self._socket.sendmsg(batch, (), flags)
+        self.unsent_bytes -= sent
+        if sent == batch_bytes:
+            for _ in batch:
+                queue.popleft()
+            return True
+        while sent >= len(queue[0]):
+            sent -= len(queue.popleft())
+        if sent:
+            queue[0] = memoryview(queue[0])[sent:]  # type: ignore[arg-type]  # bytes: it was in the batch
+        return False
+
+    def _send_range(self, head: RealFileRange) -> bool:
+        """One call for the range at the queue's head; False: the kernel is full."""
+        already = self._range_sent_bytes
+        wanted = min(head.length - already, SEND_BYTES_PER_TURN)
+        sent = os.sendfile(self._fd, head.fileno(), head.position + already, wanted) if wanted else 0
+        if sent == 0 and wanted:
+            raise OSError(
+                errno.EIO,
+                f"a file ended {head.length - already} bytes before the end of the range that was being sent to {self.peer}",
+            )
+        self.unsent_bytes -= sent
+        if already + sent == head.length:
+            self._queue.popleft()
+            self._range_sent_bytes = 0
+        else:
+            self._range_sent_bytes = already + sent
+        return sent == wanted
+
+    # The end
+
+    def close(self) -> None:
+        if not self._is_over:
+            self.shut()
+            self._loop.call_soon(self._tell, None)
+
+    def close_when_sent(self) -> None:
+        if self._is_over or self._is_closing:
+            return
+        self._is_closing = True
+        self._is_reading = False
+        if not self._queue:
+            self._linger()
+
+    def _linger(self) -> None:
+        """Everything is sent. Tell the peer so, and take in what it still sends until it closes too, for a moment.
+
+        Closing a socket that has bytes unread makes the kernel send a reset, and a reset makes the peer's kernel forget what
+        it has not read yet: our last replies.
+        """
+        try:
+            self._socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            self.close()
+            return
+        self._unregister()
+        self._loop.add_reader(self._fd, self._discard)
+        self._is_registered = True
+        self._loop.call_later(LINGER_S, self.close)
+
+    def _discard(self) -> None:
+        try:
+            if self._socket.recv(65_536):
+                return
+        except (BlockingIOError, InterruptedError):
+            return
+        except OSError:
+            pass
+        self._finish(None)
+
+    def _fail_later(self, error: OSError) -> None:
+        """A send failed inside a call of the owner's, who must not be told within it."""
+        self.shut()
+        self._loop.call_soon(self._tell, error)
+
+    def _finish(self, error: OSError | None) -> None:
+        self.shut()
+        self._tell(error)
+
+    def _tell(self, error: OSError | None) -> None:
+        if self.owner is not None:
+            self.owner.ended(error)
+
+    def shut(self) -> None:
+        """Give the socket back and say nothing. Shutting twice is harmless."""
+        self._is_over = True
+        self._is_reading = False
+        self._unregister()
+        if self._queue:
+            self._loop.remove_writer(self._fd)
+            self._queue.clear()
+            self.unsent_bytes = 0
+        self._socket.close()

@@ -1,0 +1,193 @@
+"""An event loop in virtual time: when nothing is ready, the clock jumps to the next timer instead of waiting for it.
+
+Everything on it happens in one thread and in one order, decided by the calls that were made: a run with the same seed is the
+same run. There is no input from outside, so a loop with nothing ready and no timer set can never go on; that is reported as
+`Deadlock`, with the tasks that still wait. Work for threads is done in place.
+
+Built on asyncio's own `BaseEventLoop`: tasks, futures and timers are the ones that the broker runs on elsewhere. What is
+replaced is the clock, and the selector that would wait for the operating system.
+
+Several simulated processes can share one loop: whatever a coroutine started by `spawn` does, starts or schedules belongs to its
+`Process`, by way of the context that asyncio hands on. `kill` ends one as the operating system would: in the middle of whatever
+it was doing, without another word. Not even a `finally` runs.
+"""
+
+import asyncio
+from asyncio import base_events
+from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
+from contextvars import Context, ContextVar, copy_context
+from typing import Any, TypeVar, TypeVarTuple, Unpack
+from weakref import WeakSet
+
+T = TypeVar("T")
+Ts = TypeVarTuple("Ts")
+
+
+class Process:
+    """What can be killed. Its name is for people."""
+
+    __slots__ = ("is_dead", "name", "tasks")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.is_dead = False
+        self.tasks: WeakSet[asyncio.Task[Any]] = WeakSet()
+
+
+_process: ContextVar[Process | None] = ContextVar("ottla_sim_process", default=None)
+
+
+class Deadlock(AssertionError):
+    """Nothing is ready and no timer is set, yet somebody waits."""
+
+
+class OutOfTime(AssertionError):
+    """The run went on past the virtual time it was given."""
+
+
+class VirtualLoop(base_events.BaseEventLoop):
+    """`time()` is seconds since the loop was made. `run` runs one coroutine to its end."""
+
+    def __init__(self, time_limit_s: float = float("inf")) -> None:
+        super().__init__()
+        self._now_s = 0.0
+        self._time_limit_s = time_limit_s
+        self._selector = _Jump(self)  # what BaseEventLoop._run_once waits with
+        self._dead_tasks: list[asyncio.Task[Any]] = []  # kept, so that no destructor runs what a dead process left to do
+        self._any_dead = False
+        self.failures: list[BaseException] = []
+        """What was raised in callbacks and by tasks that nobody awaited."""
+        self.set_exception_handler(self._note_failure)
+
+    def time(self) -> float:
+        return self._now_s
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run `work` to its end, then cancel what it left behind and close the loop.
+
+        An exception in a callback fails the run, like one that `work` raises: in a simulation nobody reads the log.
+        """
+        asyncio.set_event_loop(self)
+        try:
+            try:
+                result = self.run_until_complete(work)
+            finally:
+                self._cancel_all()
+            if self.failures:
+                raise self.failures[0]
+            return result
+        finally:
+            asyncio.set_event_loop(None)
+            self.close()
+
+    def run_in_executor(self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts) -> "asyncio.Future[T]":
+        """Done at once, here."""
+        future: asyncio.Future[T] = self.create_future()
+        try:
+            future.set_result(func(*args))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+    # Processes
+
+    def spawn(self, process: Process, work: Coroutine[Any, Any, T]) -> "asyncio.Task[T]":
+        """Run `work` as a task of `process`."""
+        context = copy_context()
+        context.run(_process.set, process)
+        return self.create_task(work, name=f"{process.name}-main", context=context)
+
+    def kill(self, process: Process) -> None:
+        """Nothing of `process` runs from now on. Killing the process that calls this does not end the call itself."""
+        process.is_dead = self._any_dead = True
+        for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # BaseEventLoop's own queues
+            if _is_dead(handle._context):
+                handle.cancel()
+        for task in process.tasks:
+            task._log_destroy_pending = False  # type: ignore[attr-defined]
+            self._dead_tasks.append(task)
+
+    def create_task(  # type: ignore[override]  # whatever else a newer Python allows goes through
+        self, coro: Coroutine[Any, Any, T], *, context: Context | None = None, **more: Any
+    ) -> "asyncio.Task[T]":
+        task = super().create_task(coro, context=context, **more)
+        process = _process.get() if context is None else context.get(_process)
+        if process is not None:
+            process.tasks.add(task)
+        return task
+
+    def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> asyncio.Handle:
+        handle = super().call_soon(callback, *args, context=context)
+        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]
+            handle.cancel()
+        return handle
+
+    def call_at(
+        self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        handle = super().call_at(when, callback, *args, context=context)
+        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]
+            handle.cancel()
+        return handle
+
+    # Time
+
+    def jump(self, timeout_s: float | None) -> None:
+        """Nothing is ready: on to the next timer."""
+        if timeout_s is None:
+            raise Deadlock(f"nothing can happen any more at {self._now_s:.6f} s, but these still wait: {self._waiting()}")
+        # The timer's own time, and not now + timeout, which may round to just before it.
+        self._now_s = max(self._now_s, self._scheduled[0]._when) if timeout_s > 0 else self._now_s  # type: ignore[attr-defined]
+        if self._now_s > self._time_limit_s:
+            raise OutOfTime(
+                f"the run was given {self._time_limit_s} s of virtual time, and these still wait: {self._waiting()}"
+            )
+
+    def _waiting(self) -> str:
+        tasks = [(task.get_name(), _where(task)) for task in self._living_tasks()]
+        return ", ".join(f"{name} at {where}" for name, where in tasks) or "no task"
+
+    def _cancel_all(self) -> None:
+        left = self._living_tasks()
+        for task in left:
+            task.cancel()
+        if left:
+            self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+        self.run_until_complete(self.shutdown_asyncgens())
+
+    def _living_tasks(self) -> "list[asyncio.Task[Any]]":
+        """In the order of their names, so that what is done with them is the same in every run."""
+        living = asyncio.all_tasks(self).difference(self._dead_tasks)
+        return sorted(living, key=lambda task: (len(task.get_name()), task.get_name()))
+
+    def _note_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        self.failures.append(context.get("exception") or AssertionError(context["message"]))
+
+    def _process_events(self, event_list: list[Any]) -> None:
+        pass
+
+    def _write_to_self(self) -> None:
+        pass  # woken from another thread: the loop never sleeps
+
+
+class _Jump:
+    """Where a selector would wait for the operating system."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self._loop = loop
+
+    def select(self, timeout_s: float | None) -> list[Any]:
+        if timeout_s is None or timeout_s > 0:
+            self._loop.jump(timeout_s)
+        return []
+
+
+def _is_dead(context: Context) -> bool:
+    process = context.get(_process)
+    return process is not None and process.is_dead
+
+
+def _where(task: "asyncio.Task[Any]") -> str:
+    frames = task.get_stack(limit=1)
+    return f"{frames[-1].f_code.co_filename}:{frames[-1].f_lineno}" if frames else "its start"

@@ -1,0 +1,227 @@
+"""A network in memory that keeps the contract of `env/net.py` and fails as networks do, from one seed.
+
+`SimNetwork` is what lies between hosts; `host(name)` is the `Network` that a node on that host is handed. Hosts are reached by
+their names. What can go wrong:
+
+- every byte is late, and a sent part arrives in pieces (`Weather`);
+- by chance, in the middle of a stream, a connection is cut: both ends find it reset, and what was on its way is lost;
+- `part(a, b)` keeps two hosts from reaching each other until `heal`: nothing is lost, but nothing arrives, and connecting
+  times out; `cut(a, b)` resets all that is between them;
+- `crash(name)` ends all streams and listeners of a host. Its own code hears nothing of it, as a dead process would not; the
+  other ends find their connections reset, or, where the whole machine is gone (`silently`), hear nothing either.
+
+Not thread-safe: one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+from collections import Counter, deque
+from collections.abc import Iterator
+from contextvars import copy_context
+from dataclasses import dataclass
+from random import Random
+
+from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
+from ottla.sim.stream import PIECES_PER_SEND_MAX, SimStream, reset_error
+
+FIRST_FREE_PORT = 40_000
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How the network behaves by chance."""
+
+    delay_s_min: float = 0.000_05
+    delay_s_max: float = 0.001
+    pieces_chance: float = 0.3
+    """How likely a part is to arrive in several pieces."""
+    cut_chance: float = 0.0
+    """How likely a connection is to be cut before any one piece arrives."""
+    window_bytes: int = 65_536
+    connect_timeout_s: float = 10.0
+
+
+CALM = Weather()
+
+
+class SimNetwork:
+    """What lies between hosts. `counts` tells what was suffered, so that a test can assert its faults really happened."""
+
+    def __init__(self, random: Random | None = None, weather: Weather = CALM) -> None:
+        self.random = random if random is not None else Random(0)
+        self.weather = weather
+        self.counts: Counter[str] = Counter()
+        self._listeners: dict[tuple[str, int], SimListener] = {}
+        self._streams: dict[int, SimStream] = {}  # by identity, in the order they were made
+        self._parted: dict[tuple[str, str], None] = {}
+        self._next_port: Counter[str] = Counter()
+
+    def host(self, name: str) -> SimHost:
+        """The network as seen from host `name`."""
+        return SimHost(self, name)
+
+    # What goes wrong
+
+    def part(self, one: str, other: str) -> None:
+        """Keep two hosts apart until `heal`."""
+        self._parted[_pair(one, other)] = None
+        self.counts["partitions"] += 1
+
+    def heal(self, one: str | None = None, other: str | None = None) -> None:
+        """Let two hosts reach each other again; without names, all of them."""
+        if one is None or other is None:
+            self._parted.clear()
+        else:
+            self._parted.pop(_pair(one, other), None)
+        for stream in list(self._streams.values()):
+            if not self.is_parted(stream.local[0], stream.peer[0]):
+                stream.partition_ended()
+
+    def cut(self, one: str, other: str) -> None:
+        """Reset every connection between two hosts."""
+        for stream in list(self._streams.values()):
+            if (stream.local[0], stream.peer[0]) == (one, other):
+                self.counts["cuts"] += 1
+                stream.break_off()
+
+    def crash(self, name: str, silently: bool = False) -> None:
+        """End all that host `name` has open. It can be used again at once, as by a process started anew."""
+        self.counts["crashes"] += 1
+        for address, listener in list(self._listeners.items()):
+            if address[0] == name:
+                listener.close()
+        for stream in list(self._streams.values()):
+            if stream.local[0] == name and not stream.is_over:
+                stream.vanish()
+                self.forget(stream)
+                if not silently:
+                    stream.put_on_the_way(None, reset_error())
+
+    def is_parted(self, one: str, other: str) -> bool:
+        return _pair(one, other) in self._parted
+
+    # Chance
+
+    def delay_s(self) -> float:
+        return self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
+
+    def strikes(self) -> bool:
+        return self.weather.cut_chance > 0 and self.random.random() < self.weather.cut_chance
+
+    def pieces(self, view: memoryview) -> Iterator[memoryview]:
+        """`view` as it will arrive."""
+        if self.random.random() < self.weather.pieces_chance:
+            for _ in range(PIECES_PER_SEND_MAX - 1):
+                if len(view) < 2:
+                    break
+                count = self.random.randint(1, len(view) - 1)
+                yield view[:count]
+                view = view[count:]
+        yield view
+
+    # Who is there
+
+    def add(self, stream: SimStream) -> None:
+        self._streams[id(stream)] = stream
+
+    def forget(self, stream: SimStream) -> None:
+        self._streams.pop(id(stream), None)
+
+    def add_listener(self, listener: SimListener) -> None:
+        self._listeners[listener.address] = listener
+
+    def remove_listener(self, listener: SimListener) -> None:
+        if self._listeners.get(listener.address) is listener:
+            del self._listeners[listener.address]
+
+    def listener(self, name: str, port: int) -> SimListener | None:
+        return self._listeners.get((name, port))
+
+    def free_port(self, name: str) -> int:
+        self._next_port[name] += 1
+        return FIRST_FREE_PORT + self._next_port[name]
+
+
+class SimHost:
+    """`Network` of one host."""
+
+    def __init__(self, network: SimNetwork, name: str) -> None:
+        self._network = network
+        self.name = name
+
+    async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> SimListener:
+        if host not in ("", self.name):
+            raise AddressRefused(f"cannot listen on {host}, port {port}: this is the host {self.name}")
+        port = port or self._network.free_port(self.name)
+        if self._network.listener(self.name, port) is not None:
+            raise AddressRefused(f"cannot listen on {self.name}, port {port}: the port is taken")
+        listener = SimListener(self._network, (self.name, port), accept)
+        self._network.add_listener(listener)
+        return listener
+
+    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> SimStream:
+        network = self._network
+        await asyncio.sleep(network.delay_s())
+        if network.is_parted(self.name, host):
+            await asyncio.sleep(network.weather.connect_timeout_s)
+            raise TimeoutError(errno.ETIMEDOUT, f"{host} did not answer")
+        listener = network.listener(host, port)
+        if listener is None:
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {host}, port {port}")
+        here, there = (self.name, network.free_port(self.name)), listener.address
+        near, far = SimStream(network, here, there), SimStream(network, there, here, listener.context.copy())
+        near.other, far.other = far, near
+        near.owner = owner
+        network.add(near)
+        network.add(far)
+        listener.offer(far)
+        await asyncio.sleep(network.delay_s())
+        return near
+
+
+class SimListener:
+    """`Listener` of one host."""
+
+    def __init__(self, network: SimNetwork, address: tuple[str, int], accept: Accept) -> None:
+        self._network = network
+        self._accept = accept
+        self._backlog: deque[SimStream] = deque()
+        self._is_paused = False
+        self._is_closed = False
+        self.address = address
+        self.context = copy_context()
+
+    def pause(self) -> None:
+        self._is_paused = True
+
+    def resume(self) -> None:
+        self._is_paused = False
+        self._accept_soon()
+
+    def close(self) -> None:
+        self._is_closed = True
+        self._network.remove_listener(self)
+        for stream in self._backlog:
+            stream.break_off()
+        self._backlog.clear()
+
+    def offer(self, stream: SimStream) -> None:
+        """A connection has come: it is accepted when the listener's turn comes."""
+        self._backlog.append(stream)
+        self._accept_soon()
+
+    def _accept_soon(self) -> None:
+        asyncio.get_running_loop().call_soon(self._accept_waiting, context=self.context)
+
+    def _accept_waiting(self) -> None:
+        while self._backlog and not self._is_paused and not self._is_closed:
+            stream = self._backlog.popleft()
+            stream.owner = self._accept(stream)
+            if stream.owner is None:
+                stream.close()
+
+
+def _pair(one: str, other: str) -> tuple[str, str]:
+    return (one, other) if one <= other else (other, one)
