@@ -10,6 +10,7 @@ import logging
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.loggers import Loggers, PythonLoggers
 from ottla.config.dynamic import Layers
 from ottla.config.topic import LogConfig
 from ottla.config.values import InvalidConfig
@@ -38,9 +39,10 @@ class SettingsChange(NamedTuple):
 class BrokerSettings:
     """The settings of one node, in all their layers."""
 
-    def __init__(self, static: Mapping[str, str], *, hostname: str = "localhost") -> None:
+    def __init__(self, static: Mapping[str, str], *, hostname: str = "localhost", loggers: Loggers | None = None) -> None:
         """`InvalidConfig` if the texts of `server.properties` cannot stand."""
         self.static: Mapping[str, str] = dict(static)
+        self.loggers: Loggers = loggers or PythonLoggers()
         self._hostname = hostname
         self._layers = Layers(self.static, {}, {}, hostname)
         self.current: BrokerConfig = self._layers.config
@@ -56,6 +58,21 @@ class BrokerSettings:
     def dynamic(self) -> Mapping[str, str]:
         """What was set at run time for this broker, as far as it can be used."""
         return self._layers.broker
+
+    @property
+    def static_with_ids(self) -> Mapping[str, str]:
+        """`static`, in which the two names of the node's id stand for each other."""
+        node_id = self.static.get("node.id", self.static.get("broker.id", ""))
+        return {"node.id": node_id, "broker.id": node_id, **self.static}
+
+    def merged(self) -> Mapping[str, str]:
+        """Every broker setting that is set, with the text that counts."""
+        node_id = self.static_with_ids["node.id"]
+        return {"node.id": node_id, "broker.id": node_id, **self._layers.settings()}
+
+    def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
+        """`InvalidConfig` unless `layer` may be what is set at run time for this broker, or else for all."""
+        self._layers.check_change(layer, per_broker=per_broker)
 
     def topic_settings(self, topic: str) -> Mapping[str, str]:
         """What the topic itself has set."""

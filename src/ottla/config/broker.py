@@ -58,6 +58,7 @@ class BrokerConfig:
     default_replication_factor: int
     delete_topic_enable: bool
     fetch_max_bytes: int
+    log_initial_task_delay_ms: int
     max_incremental_fetch_session_cache_slots: int
     max_request_partition_size_limit: int
     message_max_bytes: int
@@ -137,6 +138,7 @@ class BrokerConfig:
     # Transactions. Those that the log goes by are in `log`.
     add_partitions_to_txn_retry_backoff_max_ms: int
     add_partitions_to_txn_retry_backoff_ms: int
+    producer_id_expiration_check_interval_ms: int
     transaction_abort_timed_out_transaction_cleanup_interval_ms: int
     transaction_remove_expired_transaction_cleanup_interval_ms: int
     transaction_state_log_load_buffer_size: int

@@ -12,6 +12,15 @@ _LISTENER_PREFIX = "listener.name."
 
 BROKER_KEYS = RowTable("broker", BROKER_ROWS)
 
+DYNAMIC_ONLY = frozenset(
+    {
+        "follower.replication.throttled.rate",
+        "leader.replication.throttled.rate",
+        "replica.alter.log.dirs.io.max.bytes.per.second",
+    }
+)
+"""Quotas: set at run time or not at all; a file cannot set them."""
+
 
 def base_name(name: str) -> str:
     """The setting that `name` is without the listener it is for: `listener.name.x.max.connections` → `max.connections`.

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
+
 from ottla.config.row_table import RowTable
+from ottla.config.values import InvalidConfig
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 
 CLIENT_METRICS_KEYS = RowTable(
     "client metrics",
@@ -12,3 +18,50 @@ match | LIST | [] | distinct list | MEDIUM
 metrics | LIST | [] | distinct list | MEDIUM
 """,
 )
+
+CLIENT_METRICS_DOCS = {
+    "interval.ms": "How often the clients push, in milliseconds.",
+    "match": "Which clients push: WHAT=REGULAR EXPRESSION entries, all of which must fit. Empty means every client.",
+    "metrics": "Which metrics are pushed, by the beginnings of their names. Empty means none, `*` all.",
+}
+
+_INTERVAL_MS_MIN, _INTERVAL_MS_MAX = 100, 3_600_000
+_MATCHED = (
+    "client_id",
+    "client_instance_id",
+    "client_software_name",
+    "client_software_version",
+    "client_source_address",
+    "client_source_port",
+)
+
+
+def validate_client_metrics_settings(settings: Mapping[str, str]) -> None:
+    """`InvalidConfig`, or `KafkaError` where Kafka has another code, for what a subscription must not have."""
+    for name in settings:
+        if name not in CLIENT_METRICS_KEYS:
+            known = ", ".join(CLIENT_METRICS_KEYS)
+            raise KafkaError(ErrorCode.INVALID_REQUEST, f"unknown client metrics setting {name}: there are {known}")
+    parsed = CLIENT_METRICS_KEYS.parse_known(settings)
+    interval_ms = parsed.get("interval.ms")
+    if isinstance(interval_ms, int) and not _INTERVAL_MS_MIN <= interval_ms <= _INTERVAL_MS_MAX:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"interval.ms={interval_ms}: must be from {_INTERVAL_MS_MIN} to {_INTERVAL_MS_MAX}, an hour",
+        )
+    patterns = parsed.get("match")
+    for pattern in patterns if isinstance(patterns, tuple) else ():
+        _check_pattern(pattern)
+
+
+def _check_pattern(pattern: str) -> None:
+    """`WHAT=REGULAR EXPRESSION`."""
+    what, _, expression = pattern.partition("=")
+    if what.strip() not in _MATCHED or not expression or "=" in expression:
+        raise InvalidConfig(
+            "match", f"match has {pattern!r}: each entry must be WHAT=REGULAR EXPRESSION, with one of {', '.join(_MATCHED)}"
+        )
+    try:
+        re.compile(expression.strip())
+    except re.error as wrong:
+        raise InvalidConfig("match", f"match has {pattern!r}, whose regular expression is not one: {wrong}") from None

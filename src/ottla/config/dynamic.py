@@ -1,8 +1,8 @@
 """Settings that change while a node runs: which may, for whom, and what is usable of what was stored. Pure.
 
 Four layers, each over the one before it: default, static (`server.properties`), dynamic for all brokers, dynamic for this one.
-What is stored came through the controller's checks, but perhaps through those of another version: what cannot be used here is
-left out by name, and the rest counts.
+What is stored came through checks, but perhaps through those of another version: what cannot be used here is left out by name,
+and the rest counts. Names that nobody knows are kept and shown, as Kafka does for plug-ins, and have no effect.
 """
 
 from __future__ import annotations
@@ -17,64 +17,142 @@ from ottla.config.values import InvalidConfig
 _CLUSTER_LEVEL_OF_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
 """Listener settings that may be set for all brokers at once; others differ with the machine."""
 
+_FIRST_WINS = (
+    ("log.roll.ms", "log.roll.hours"),
+    ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+)
+"""Settings that say the same in different units."""
+
+_PER_LISTENER = frozenset(
+    f"ssl.{name}"
+    for name in (
+        "key.password", "keystore.certificate.chain", "keystore.key", "keystore.location", "keystore.password",
+        "keystore.type", "truststore.certificates", "truststore.location", "truststore.password", "truststore.type",
+    )
+)  # fmt: skip
+"""Change at run time only for one listener each."""
+
+_COUNTS = (
+    "background.threads", "log.cleaner.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
+    "num.replica.fetchers",
+)  # fmt: skip
+"""May only be doubled or halved at a time: a slip of the finger must not bring a node down."""
+
+_FIXED_HERE = ("listeners", "listener.security.protocol.map")
+"""Kafka lets them change at run time; Ottla opens its ports once."""
+
+_CLAMPED = tuple(f"group.{kind}.{{}}assignment.interval.ms" for kind in ("consumer", "share", "streams"))
+"""Taken back into their bounds where they are stored outside of them."""
+
+
+def broker_synonyms(name: str) -> tuple[str, ...]:
+    """The settings that say the same as `name`, most important first; with a listener's own, the one for all listeners."""
+    for names in _FIRST_WINS:
+        if name in names:
+            return names
+    if name == "log.flush.interval.ms":
+        return name, "log.flush.scheduler.interval.ms"
+    base = base_name(name)
+    return (name,) if base == name else (name, base)
+
 
 def update_mode(name: str) -> UpdateMode | None:
     """How the setting may change at run time; None if there is no such setting."""
     base = base_name(name)
     if base not in BROKER_KEYS:
         return None
-    mode = BROKER_KEYS[base].update_mode
-    if base != name and mode is UpdateMode.CLUSTER_WIDE and base not in _CLUSTER_LEVEL_OF_LISTENERS:
+    if base != name and base not in _CLUSTER_LEVEL_OF_LISTENERS:
         return UpdateMode.PER_BROKER
-    return mode
+    return BROKER_KEYS[base].update_mode
+
+
+def merge(*layers: Mapping[str, str]) -> dict[str, str]:
+    """All settings, later layers over earlier ones: a setting also hides what says the same in an earlier layer."""
+    merged: dict[str, str] = {}
+    for layer in layers:
+        for name, text in layer.items():
+            if merged and not name.startswith("listener.name."):
+                for synonym in broker_synonyms(name):
+                    if synonym not in layer:
+                        merged.pop(synonym, None)
+            merged[name] = text
+    return merged
+
+
+def _fault(name: str, text: str, per_broker: bool) -> str | None:
+    """Why `name` may not have the value `text` in a dynamic layer; None if it may, by itself."""
+    mode = update_mode(name)
+    if mode is None:
+        return None
+    if mode is UpdateMode.READ_ONLY or (name in _FIXED_HERE and per_broker):
+        return f"{name} cannot change while the node runs: set it in server.properties and restart"
+    if name in _PER_LISTENER:
+        return f"{name} can change at run time only for one listener: set listener.name.NAME.{name}"
+    if mode is UpdateMode.PER_BROKER and not per_broker:
+        return f"{name} can be set only for one broker at a time: name the broker"
+    try:
+        BROKER_KEYS[base_name(name)].parse(text)
+    except InvalidConfig as refused:
+        return str(refused)
+    return None
 
 
 class Layers:
     """What a node's settings are made of: the texts of each layer, and the snapshot that they come to."""
 
-    __slots__ = ("broker", "cluster", "config", "rejected", "static")
+    __slots__ = ("_hostname", "broker", "cluster", "config", "rejected", "static")
 
-    def __init__(
-        self,
-        static: Mapping[str, str],
-        cluster: Mapping[str, str],
-        broker: Mapping[str, str],
-        hostname: str,
-    ) -> None:
+    def __init__(self, static: Mapping[str, str], cluster: Mapping[str, str], broker: Mapping[str, str], hostname: str) -> None:
         """`InvalidConfig` if `static` alone cannot stand; of the dynamic layers, what cannot be used is put aside."""
         self.static = static
+        self._hostname = hostname
         self.rejected: dict[str, str] = {}
         """Dynamic settings that are left out → why."""
         self.cluster = self._usable(cluster, per_broker=False)
         """The usable settings for all brokers."""
         self.broker = self._usable(broker, per_broker=True)
         """The usable settings for this broker."""
-        self.config = self._combine(hostname)
+        self.config = self._combine()
+
+    def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
+        """`InvalidConfig` unless `layer` may take the place of this broker's dynamic settings, or of those for all brokers."""
+        for name, text in layer.items():
+            if (fault := _fault(name, text, per_broker)) is not None:
+                raise InvalidConfig(name, fault)
+            if name in _FIXED_HERE:
+                raise InvalidConfig(
+                    name, f"{name} cannot change while an Ottla node runs: set it in server.properties and restart"
+                )
+        cluster, broker = (self.cluster, layer) if per_broker else (layer, self.broker)
+        settings = merge(self.static, cluster, broker)
+        BrokerConfig.from_settings(settings, hostname=self._hostname)
+        before = self.settings()
+        for name in settings:
+            if base_name(name) in _COUNTS:
+                _check_count(name, _count(before, name), _count(settings, name))
+            if base_name(name) in ("max.connections", "max.connection.creation.rate") and settings[name].strip() == "0":
+                raise InvalidConfig(name, f"{name}=0 would let nobody in: use at least 1")
+
+    def settings(self) -> dict[str, str]:
+        """All settings that are set in any layer."""
+        return self._clamped(merge(self.static, self.cluster, self.broker))
 
     def _usable(self, layer: Mapping[str, str], per_broker: bool) -> dict[str, str]:
         usable = {}
         for name, text in layer.items():
-            mode = update_mode(name)
-            if mode is None:
-                self.rejected[name] = "no broker setting has this name"
-            elif mode is UpdateMode.READ_ONLY:
-                self.rejected[name] = "it cannot change while the node runs"
-            elif mode is UpdateMode.PER_BROKER and not per_broker:
-                self.rejected[name] = "it can be set only for one broker at a time"
+            fault = _fault(name, text, per_broker)
+            if fault is None:
+                usable[name] = text
             else:
-                try:
-                    BROKER_KEYS[base_name(name)].parse(text)
-                except InvalidConfig as refused:
-                    self.rejected[name] = str(refused)
-                else:
-                    usable[name] = text
+                self.rejected[name] = fault
         return usable
 
-    def _combine(self, hostname: str) -> BrokerConfig:
+    def _combine(self) -> BrokerConfig:
         """The snapshot; a dynamic setting that contradicts others gives way."""
         while True:
             try:
-                return BrokerConfig.from_settings({**self.static, **self.cluster, **self.broker}, hostname=hostname)
+                return BrokerConfig.from_settings(self.settings(), hostname=self._hostname)
             except InvalidConfig as refused:
                 culprit = self._culprit(refused)
                 if culprit is None:
@@ -90,3 +168,30 @@ class Layers:
             return refused.name
         mentioned = [name for name in dynamic if name in str(refused)]
         return mentioned[0] if mentioned else dynamic[0] if dynamic else None
+
+    def _clamped(self, settings: dict[str, str]) -> dict[str, str]:
+        for pattern in _CLAMPED:
+            name = pattern.format("")
+            if name in self.cluster or name in self.broker:
+                least, value, most = (_count(settings, pattern.format(bound)) for bound in ("min.", "", "max."))
+                if not least <= value <= most:
+                    settings[name] = str(min(max(value, least), most))
+        return settings
+
+
+def _count(settings: Mapping[str, str], name: str) -> int:
+    """The whole number that a setting is in `settings`, or by default."""
+    key = BROKER_KEYS[base_name(name)]
+    text = settings.get(name, settings.get(key.name))
+    value = key.default if text is None else key.parse(text)
+    assert isinstance(value, int)
+    return value
+
+
+def _check_count(name: str, before: int, after: int) -> None:
+    if after == before:
+        return
+    if after < 1:
+        raise InvalidConfig(name, f"{name}={after}: must be at least 1")
+    if not before // 2 <= after <= before * 2:
+        raise InvalidConfig(name, f"{name}={after}: may at most double or halve at a time, and is {before} now")

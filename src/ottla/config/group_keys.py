@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+
 from ottla.config.row_table import RowTable
+from ottla.config.values import InvalidConfig, Value
 
 GROUP_KEYS = RowTable(
     "group",
@@ -31,3 +34,55 @@ _ONLY_OF_GROUPS = ("share.auto.offset.reset", "share.isolation.level", "share.re
 
 GROUP_SYNONYMS: dict[str, str] = {name: f"group.{name}" for name in GROUP_KEYS if name not in _ONLY_OF_GROUPS}
 """Group setting → the broker setting that counts where the group has none."""
+
+_BOUNDED = {
+    "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"),
+    "share": (
+        "session.timeout.ms",
+        "heartbeat.interval.ms",
+        "assignment.interval.ms",
+        "record.lock.duration.ms",
+        "delivery.count.limit",
+        "partition.max.record.locks",
+    ),
+    "streams": ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"),
+}
+"""Kind of group → its settings that the broker's `group.KIND.min.…` and `group.KIND.max.…` bound."""
+
+
+def validate_group_settings(settings: Mapping[str, str], broker_value: Callable[[str], Value]) -> None:
+    """`InvalidConfig` where a group must not have `settings`; `broker_value` tells the value of a broker setting."""
+    GROUP_KEYS.require_known(settings)
+    parsed = GROUP_KEYS.parse_known(settings)
+
+    def number(name: str, value: Value) -> int:
+        assert isinstance(value, int), name
+        return value
+
+    def value_of(name: str) -> int:
+        return number(name, parsed[name] if name in parsed else broker_value(GROUP_SYNONYMS[name]))
+
+    for kind, names in _BOUNDED.items():
+        for what in names:
+            name = f"{kind}.{what}"
+            # An interval that the group leaves to the broker can change with it: only one of its own is held to the bounds.
+            if what != "assignment.interval.ms" or name in parsed:
+                _check_bound(name, value_of(name), f"group.{kind}.min.{what}", f"group.{kind}.max.{what}", broker_value)
+        if value_of(f"{kind}.session.timeout.ms") <= value_of(f"{kind}.heartbeat.interval.ms"):
+            raise InvalidConfig(
+                f"{kind}.session.timeout.ms",
+                f"{kind}.session.timeout.ms={value_of(f'{kind}.session.timeout.ms')} must be more than "
+                f"{kind}.heartbeat.interval.ms={value_of(f'{kind}.heartbeat.interval.ms')}",
+            )
+    _check_bound("streams.num.standby.replicas", value_of("streams.num.standby.replicas"), None,
+                 "group.streams.max.standby.replicas", broker_value)  # fmt: skip
+
+
+def _check_bound(name: str, value: int, least: str | None, most: str, broker_value: Callable[[str], Value]) -> None:
+    low, high = (0 if least is None else broker_value(least)), broker_value(most)
+    assert isinstance(low, int)
+    assert isinstance(high, int)
+    if value < low:
+        raise InvalidConfig(name, f"{name}={value} must be at least {low}, the broker's {least}")
+    if value > high:
+        raise InvalidConfig(name, f"{name}={value} must be at most {high}, the broker's {most}")

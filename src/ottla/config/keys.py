@@ -39,6 +39,8 @@ class ConfigKey:
     documentation: str
     update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE
     internal: bool = False
+    distinct: bool = False
+    """Of a list: an entry that comes again is dropped."""
 
     @property
     def attribute(self) -> str:
@@ -48,6 +50,8 @@ class ConfigKey:
     def parse(self, text: str) -> Value:
         """The checked value of `text`; `InvalidConfig` says what it must be."""
         value = parse_value(self.name, self.type, text)
+        if self.distinct and isinstance(value, tuple):
+            value = tuple(dict.fromkeys(value))
         self.check(value, text)
         return value
 

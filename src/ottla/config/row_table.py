@@ -1,7 +1,8 @@
 """Tables of settings that are kept as rows of text, parsed when they are asked for: cheap to import, however long.
 
 name | type | default | valid values | importance [| update mode [| internal]]. In valid values, `[1,...]` is at least 1,
-`[1,...,9]` from 1 to 9, `[a, b]` one of the words; of a list, any of them, each once, and of a `filled` list at least one.
+`[1,...,9]` from 1 to 9, `[a, b]` one of the words; of a list, any of them, and of a `filled` list at least one. Lists with a
+rule drop entries that come again.
 REQUIRED has no default. An internal setting is shown only where it is set.
 """
 
@@ -17,7 +18,7 @@ from ottla.config.values import (
     at_least,
     between,
     between_or,
-    distinct,
+    entries,
     filled,
     filled_text,
     offset_reset,
@@ -64,6 +65,7 @@ def key_of_row(row: str) -> ConfigKey:
         "",
         UpdateMode(rest[0]) if rest else UpdateMode.CLUSTER_WIDE,
         internal=len(rest) > 1,
+        distinct=type_ is ConfigType.LIST and valid != "-",
     )
 
 
@@ -97,8 +99,8 @@ _NAMED_RULES: dict[str, Rule | None] = {
     "-": None,
     "non-null string": None,
     "non-empty string": filled_text,
-    "distinct list": distinct,
-    "filled distinct list": filled(distinct),
+    "distinct list": entries,
+    "filled distinct list": filled(entries),
     "offset reset": offset_reset,
 }
 

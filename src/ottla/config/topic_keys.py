@@ -24,9 +24,15 @@ MINUTE_MS = 60_000
 
 
 def _key(
-    name: str, type_: ConfigType, default: Value, rule: Rule | None, documentation: str, internal: bool = False
+    name: str,
+    type_: ConfigType,
+    default: Value,
+    rule: Rule | None,
+    documentation: str,
+    internal: bool = False,
+    distinct: bool = False,
 ) -> ConfigKey:
-    return ConfigKey(name, type_, default, rule, Importance.MEDIUM, documentation, internal=internal)
+    return ConfigKey(name, type_, default, rule, Importance.MEDIUM, documentation, internal=internal, distinct=distinct)
 
 
 _BOOLEAN, _DOUBLE, _INT = ConfigType.BOOLEAN, ConfigType.DOUBLE, ConfigType.INT
@@ -45,6 +51,7 @@ TOPIC_KEYS = ConfigTable(
             words_from("compact", "delete"),
             "How old records go: `delete` drops whole segments by age and size, `compact` keeps the last record of every key, "
             "both together do both. Empty keeps everything until it is deleted by hand.",
+            distinct=True,
         ),
         _key(
             "compression.gzip.level",

@@ -53,10 +53,9 @@ public class ConfigOracle {
             String[] parts = line.split("\t", -1);
             ConfigDef.ConfigKey key = tables.get(parts[0]).get(parts[1]);
             try {
-                Object value = ConfigDef.parseType(key.name, parts[2], key.type);
-                if (key.validator != null) {
-                    key.validator.ensureValid(key.name, value);
-                }
+                ConfigDef alone = new ConfigDef();
+                alone.define(key);
+                Object value = alone.parse(Map.of(key.name, parts[2])).get(key.name);
                 verdicts.append("ok\t").append(ConfigDef.convertToString(value, key.type)).append('\n');
             } catch (Exception refused) {
                 verdicts.append("no\t").append(String.valueOf(refused.getMessage()).replace('\n', ' ')).append('\n');

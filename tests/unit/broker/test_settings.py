@@ -112,8 +112,9 @@ LEFT_OUT = [
     (ALL, "max.connections", "many", "must be a whole number"),
     (ALL, "max.connections", "-1", "must be at least 0"),
     (ALL, "num.partitions", "7", "cannot change while the node runs"),
-    (ALL, "no.such.thing", "7", "no broker setting has this name"),
     (ALL, "listeners", "PLAINTEXT://:1", "only for one broker at a time"),
+    (ONE, "listeners", "PLAINTEXT://:1", "cannot change while the node runs"),
+    (ONE, "ssl.keystore.location", "x", "only for one listener"),
     (ONE, "log.cleaner.threads", "1000", "leaves 1 MiB or less"),
     (ONE, "log.retention.ms", "0", "would delete everything"),
 ]

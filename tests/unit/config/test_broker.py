@@ -137,7 +137,6 @@ REFUSED = [
     ({"process_roles": None}, "process.roles is not set"),
     ({"process_roles": ""}, "process.roles=: must not be empty"),
     ({"process_roles": "broker,king"}, "must be a comma-separated list of broker, controller"),
-    ({"process_roles": "broker,broker"}, "each at most once"),
     ({"controller_listener_names": None}, "controller.listener.names is not set"),
     ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
     ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),

@@ -105,7 +105,7 @@ def test_a_broker_row_is_read_as_it_is_written(row: list[str]) -> None:
         ("security.inter.broker.protocol", "PLAINTEXT", "plaintext"),
         ("process.roles", "broker", "broker,king"),
         ("listeners", "A://:1", ""),
-        ("ssl.cipher.suites", "", "a,a"),
+        ("ssl.cipher.suites", "a,a", "a,"),
         ("remote.log.metadata.manager.class.name", "x", ""),
         ("group.share.delivery.count.limit", "10", "11"),
         ("log.cleaner.min.cleanable.ratio", "0.25", "1.25"),
@@ -115,6 +115,12 @@ def test_rules_of_every_shape(name: str, good: str, bad: str) -> None:
     BROKER_KEYS[name].parse(good)
     with pytest.raises(InvalidConfig, match=f"^{name}=.*must"):
         BROKER_KEYS[name].parse(bad)
+
+
+def test_lists_with_a_rule_drop_what_comes_again() -> None:
+    assert BROKER_KEYS["process.roles"].parse("broker, broker") == ("broker",)
+    assert TOPIC_KEYS["cleanup.policy"].parse("compact,delete,compact") == ("compact", "delete")
+    assert TOPIC_KEYS["leader.replication.throttled.replicas"].parse("0:1,0:1") == ("0:1", "0:1")
 
 
 def test_a_listener_can_have_settings_of_its_own() -> None:

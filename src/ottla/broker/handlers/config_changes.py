@@ -1,0 +1,103 @@
+"""What AlterConfigs and IncrementalAlterConfigs share: what is refused before the controller is asked, and the answer.
+
+The broker checks what only it can know, its own settings and loggers; the rest of the request goes to the controller, and both
+outcomes become one answer in the order of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol, TypeVar
+
+from ottla.broker.services import Services
+from ottla.config.values import InvalidConfig
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.image.image import ConfigResource, ResourceType
+from ottla.wire.messages import alter_configs, incremental_alter_configs
+
+Outcomes = dict[ConfigResource, KafkaError | None]
+"""Resource → why it was refused; None where all is well."""
+
+
+class _Config(Protocol):
+    name: str
+    value: str | None
+
+
+class _Resource(Protocol):
+    resource_type: int
+    resource_name: str
+
+    @property
+    def configs(self) -> Sequence[_Config]: ...
+
+
+R = TypeVar("R", bound=_Resource)
+Response = TypeVar(
+    "Response", alter_configs.AlterConfigsResourceResponse, incremental_alter_configs.AlterConfigsResourceResponse
+)
+
+
+def key_of(resource: _Resource) -> ConfigResource:
+    return resource.resource_type, resource.resource_name
+
+
+def refused_repeats(resources: Sequence[R]) -> Outcomes:
+    """Resources that come more than once: it is not for us to choose which change is meant."""
+    counts: dict[ConfigResource, int] = {}
+    for resource in resources:
+        counts[key_of(resource)] = counts.get(key_of(resource), 0) + 1
+    repeated = KafkaError(ErrorCode.INVALID_REQUEST, "the resource comes more than once in the request")
+    return {key: repeated for key, count in counts.items() if count > 1}
+
+
+def check_names(resource: _Resource, may_be_null: frozenset[str] = frozenset()) -> None:
+    """INVALID_REQUEST for a setting that comes twice, or has no value."""
+    names = [config.name for config in resource.configs]
+    if len(set(names)) != len(names):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a setting comes more than once in the request")
+    without = [config.name for config in resource.configs if config.value is None and config.name not in may_be_null]
+    if without:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"without a value: {', '.join(without)}")
+
+
+def check_broker(services: Services, name: str, after: Mapping[str, str]) -> None:
+    """INVALID_REQUEST unless `after` may be what is set at run time for this broker, or for all (an empty name)."""
+    if name:
+        check_is_this_node(services, name)
+    try:
+        services.settings.check_change(after, per_broker=bool(name))
+    except InvalidConfig as invalid:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, str(invalid)) from None
+
+
+def check_is_this_node(services: Services, name: str) -> None:
+    if name != str(services.node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"this is broker {services.node_id}, and the change is for broker {name!r}: ask that broker",
+        )
+
+
+def check_type(resource: _Resource, types: tuple[ResourceType, ...]) -> None:
+    if resource.resource_type not in types:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"there is no resource type {resource.resource_type} with settings that could be changed"
+        )
+
+
+def responses(kind: type[Response], resources: Sequence[R], outcomes: Outcomes) -> list[Response]:
+    """One entry per resource, in the order of the request."""
+    entries = []
+    for resource in resources:
+        error = outcomes[key_of(resource)]
+        entries.append(
+            kind(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=ErrorCode.NONE if error is None else error.code,
+                error_message=None if error is None else str(error),
+            )
+        )
+    return entries

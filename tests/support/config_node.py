@@ -1,0 +1,114 @@
+"""A node with settings and a controller, and nothing else: for tests of who describes and changes settings.
+
+    node = ConfigNode({"log.retention.hours": "5"})
+    response = await node.ask(DescribeConfigsRequest(...))
+
+The controller's decisions are replayed and published at once, as if every append were committed.
+"""
+
+import importlib
+from collections.abc import Callable, Mapping
+from types import SimpleNamespace
+from typing import Any, cast
+
+from ottla.broker.handlers import MODULES
+from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.request import ConnectionInfo, Pending, RequestContext
+from ottla.broker.services import Services
+from ottla.broker.settings import BrokerSettings, SettingsChange
+from ottla.errors import KafkaError
+from ottla.ids import Uuid
+from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.state import ControllerSettings, ControllerState
+from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.image import Provenance
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message
+from ottla.wire.messages.metadata_records import (
+    ConfigRecord,
+    FeatureLevelRecord,
+    PartitionRecord,
+    RegisterBrokerRecord,
+    TopicRecord,
+)
+
+STATIC = {
+    "process.roles": "broker,controller",
+    "node.id": "1",
+    "controller.quorum.bootstrap.servers": "localhost:9093",
+    "listeners": "PLAINTEXT://127.0.0.1:9092,CONTROLLER://127.0.0.1:9093",
+    "controller.listener.names": "CONTROLLER",
+    "log.dirs": "/data",
+}
+TOPIC_ID = Uuid(b"topic-t-topic-t-")
+
+
+class FakeLoggers:
+    """Two loggers, and what becomes of them."""
+
+    def __init__(self) -> None:
+        self.now: dict[str, str] = {"root": "INFO", "ottla.log": "INFO"}
+
+    def levels(self) -> dict[str, str]:
+        return dict(self.now)
+
+    def set_level(self, name: str, level: str | None) -> None:
+        self.now[name] = level or self.now["root"]
+
+
+class ConfigNode:
+    """Node 1 of a fresh cluster with a topic `t`."""
+
+    def __init__(self, static: Mapping[str, str] | None = None) -> None:
+        self.loggers = FakeLoggers()
+        self.settings = BrokerSettings(STATIC | dict(static or {}), loggers=self.loggers)
+        self.metadata = MetadataCache()
+        config = self.settings.current
+        self.state = ControllerState(
+            ControllerSettings("cluster", 1, static=self.settings.static, topic_defaults=config.log.topic_defaults),
+            cast("Any", None),
+        )
+        self.written: list[Message] = []
+        self.last_change = SettingsChange()
+        self.replay(
+            FeatureLevelRecord(name="metadata.version", feature_level=30),
+            FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+            ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
+            RegisterBrokerRecord(broker_id=1, incarnation_id=TOPIC_ID, broker_epoch=1, fenced=False),
+            TopicRecord(name="t", topic_id=TOPIC_ID),
+            PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[1], isr=[1], leader=1, directories=[TOPIC_ID]),
+        )
+        self.written.clear()
+        self.services = cast(
+            "Services",
+            SimpleNamespace(
+                node_id=1, settings=self.settings, metadata=self.metadata, controller=SimpleNamespace(write=self.write)
+            ),
+        )
+
+    async def write(self, decide: Callable[[ControllerState, int], Decision[Any]]) -> Any:
+        decision = decide(self.state, 0)
+        self.replay(*decision.records)
+        return decision.response
+
+    def replay(self, *records: Message) -> None:
+        """Put records into the log, committed."""
+        self.written += records
+        self.state.replay(records, self.state.next_offset, 1, 0)
+        delta = MetadataDelta(self.metadata.image)
+        delta.replay_all(records)
+        image = delta.finish(Provenance(self.state.next_offset - 1, 1, 0))
+        self.last_change = self.settings.apply(delta, image)
+        self.metadata.image = image
+
+    async def ask(self, request: Message, version: int | None = None) -> Any:
+        """The answer of the request's handler, refusals included."""
+        module = importlib.import_module(f"ottla.broker.handlers.{MODULES[request.KEY]}")
+        connection = ConnectionInfo(1, "PLAINTEXT", ("127.0.0.1", 1))
+        version = APIS[request.KEY].max_version if version is None else version
+        context = RequestContext(self.services, connection, request.KEY, version, 1, "test", 0.0)
+        try:
+            handled = module.handle(context, request)
+            return await handled._task if isinstance(handled, Pending) else handled
+        except KafkaError as error:
+            return module.refuse(context, request, error)
