@@ -168,7 +168,7 @@ def test_frame_splitter_survives_damage() -> None:
     random = Random(7)
     stream = b"".join(len(golden.data).to_bytes(4, "big") + golden.data for golden in golden_cases()[:200])
     for _ in range(300):
-        splitter = FrameSplitter(10_000, read_ahead_bytes=random.choice([4, 100, 65536]))
+        splitter = FrameSplitter(10_000, bytearray(random.choice([4, 100, 65536])))
         data = damaged(random, stream)
         try:
             while data:

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import DecodeError
-from ottla.wire.framing import FrameSplitter, InvalidFrame
+from ottla.wire.framing import AT_ONCE_BYTES, FREE_BYTES, FrameSplitter, InvalidFrame
 
 FRAMES = st.lists(st.binary(max_size=40), max_size=8)
 
@@ -18,7 +18,7 @@ def framed(frames: list[bytes]) -> bytes:
 
 @given(frames=FRAMES, cuts=st.lists(st.integers(1, 30), min_size=1, max_size=20), read_ahead=st.integers(4, 64))
 def test_any_cut_gives_the_same_frames(frames: list[bytes], cuts: list[int], read_ahead: int) -> None:
-    stream, splitter, got = framed(frames), FrameSplitter(100, read_ahead), []
+    stream, splitter, got = framed(frames), FrameSplitter(100, bytearray(read_ahead)), []
     position = index = 0
     while position < len(stream):
         size = cuts[index % len(cuts)]
@@ -31,12 +31,13 @@ def test_any_cut_gives_the_same_frames(frames: list[bytes], cuts: list[int], rea
 
 @given(frames=FRAMES, amount=st.integers(1, 64), read_ahead=st.integers(4, 64))
 def test_receiving_straight_into_the_buffer(frames: list[bytes], amount: int, read_ahead: int) -> None:
-    stream, splitter, got = framed(frames), FrameSplitter(100, read_ahead), []
+    stream, splitter, got = framed(frames), FrameSplitter(100, bytearray(read_ahead)), []
     while stream:
         target = splitter.writable()
         assert len(target) > 0
         count = min(amount, len(target), len(stream))
         target[:count] = stream[:count]
+        del target
         stream = stream[count:]
         got += splitter.received(count)
     assert got == frames
@@ -53,7 +54,7 @@ def test_every_frame_is_a_buffer_of_its_own() -> None:
 
 
 def test_a_large_frame_is_received_into_its_own_buffer() -> None:
-    splitter = FrameSplitter(1 << 20, read_ahead_bytes=16)
+    splitter = FrameSplitter(1 << 20, bytearray(16))
     assert splitter.feed((1000).to_bytes(4, "big") + b"abc") == []
     assert len(splitter.writable()) == 997
     assert not splitter.is_between_frames
@@ -74,3 +75,85 @@ def test_impossible_sizes_are_refused_before_anything_is_allocated(size: int) ->
 
 def test_the_largest_allowed_frame_and_an_empty_one() -> None:
     assert FrameSplitter(100).feed(framed([bytes(100), b""])) == [bytes(100), b""]
+
+
+def test_splitters_share_a_read_ahead_buffer() -> None:
+    ahead = bytearray(64)
+    first, second = FrameSplitter(100, ahead), FrameSplitter(100, ahead)
+    streams = framed([b"one", b"x" * 40, b"three"]), framed([b"ONE", b"Y" * 90, b"THREE"])
+    got: tuple[list[bytearray], list[bytearray]] = [], []
+    for position in range(0, 200, 3):
+        for splitter, stream, frames in zip((first, second), streams, got, strict=True):
+            frames += splitter.feed(stream[position : position + 3])
+    assert got == ([b"one", b"x" * 40, b"three"], [b"ONE", b"Y" * 90, b"THREE"])
+
+
+class Store:
+    """Memory that is asked for before it is taken."""
+
+    def __init__(self, left: int) -> None:
+        self.left = left
+        self.asked: list[int] = []
+
+    def reserve(self, size: int) -> bool:
+        self.asked.append(size)
+        if size > self.left:
+            return False
+        self.left -= size
+        return True
+
+
+def test_frames_that_producers_send_get_their_buffer_at_once() -> None:
+    store = Store(1 << 30)
+    splitter = FrameSplitter(1 << 30, reserve=store.reserve)
+    splitter.feed((1 << 20).to_bytes(4, "big") + b"x")
+    assert store.asked == [1 << 20]
+    assert splitter.reserved_bytes == 1 << 20
+    assert len(splitter.writable()) == (1 << 20) - 1
+    (frame,) = splitter.feed(bytes((1 << 20) - 1))
+    assert len(frame) == 1 << 20
+    assert splitter.reserved_bytes == 0
+    assert splitter.feed(framed([bytes(FREE_BYTES)]))
+    assert store.asked == [1 << 20], "small frames are not asked for"
+
+
+def test_a_huge_frame_takes_memory_as_its_bytes_come() -> None:
+    size = 100_000_000
+    store = Store(1 << 30)
+    splitter = FrameSplitter(size, reserve=store.reserve)
+    tracemalloc.start()
+    splitter.feed(size.to_bytes(4, "big") + bytes(10))
+    assert tracemalloc.get_traced_memory()[0] < 2 * AT_ONCE_BYTES
+    tracemalloc.stop()
+    received = 10
+    block = bytes(300_000)
+    frames: list[bytearray] = []
+    while received < size:
+        assert splitter.reserved_bytes <= 2 * received + AT_ONCE_BYTES + FREE_BYTES
+        part = block[: size - received]
+        frames += splitter.feed(part)
+        received += len(part)
+    assert [len(frame) for frame in frames] == [size]
+    assert (1 << 30) - store.left == size, "in the end exactly the frame has been reserved"
+
+
+def test_without_memory_the_splitter_starves_until_it_may_grow() -> None:
+    store = Store(0)
+    splitter = FrameSplitter(1 << 20, bytearray(100), reserve=store.reserve)
+    data = bytes(range(200)) * 500
+    stream = framed([b"small", data, b"next"])
+    assert splitter.feed(stream[:60]) == [b"small"]
+    assert splitter.is_starved
+    assert not splitter.grow()
+    assert splitter.reserved_bytes == 0
+    store.left = FREE_BYTES + 60
+    assert splitter.grow()
+    assert not splitter.is_starved
+    room = len(splitter.writable())
+    assert room == FREE_BYTES
+    assert splitter.feed(stream[60 : 60 + room]) == []
+    assert splitter.is_starved
+    store.left = 1 << 20
+    assert splitter.grow()
+    assert splitter.feed(stream[60 + room :]) == [data, b"next"]
+    assert splitter.is_between_frames
