@@ -22,7 +22,7 @@ from ottla.env import OpenMode
 from ottla.errors import LogDirectoryFailed, OttlaError
 from ottla.ids import Uuid, uuid_text
 from ottla.log.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
-from ottla.log.names import CLUSTER_METADATA_TOPIC
+from ottla.log.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from ottla.metadata import features
 from ottla.raft.snapshots import FIRST_SNAPSHOT, build_snapshot, snapshot_name
 from ottla.raft.voters import ReplicaKey, Voter, VoterSet, parse_initial_controllers
@@ -32,6 +32,10 @@ from ottla.wire.messages.metadata_records import FeatureLevelRecord
 if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
     from ottla.env import Disk, World
+
+
+_OF_A_FORMAT_CUT_SHORT = (BOOTSTRAP_CHECKPOINT, META_PROPERTIES, f"{CLUSTER_METADATA_TOPIC}-0", ".lock")
+"""How the names begin that a format, or a start before it, may have left."""
 
 
 class FormatRefused(OttlaError):
@@ -84,7 +88,8 @@ async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
     """Format the directories of a node that runs alone, as far as they are not: a new cluster if none is; what was done.
 
     `settings` are the texts of a `server.properties`. `FormatRefused` where the metadata log's directory is not formatted and
-    others are: with a new one in its place, their records would belong to nobody.
+    others are: with a new one in its place, their records would belong to nobody; and where a folder holds something else: the
+    person may have named the wrong one.
     """
     from ottla.config.broker import BrokerConfig
 
@@ -94,6 +99,8 @@ async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
     formatted = {path: meta for path, meta in metas.items() if meta is not None}
     if len(formatted) == len(metas):
         return []
+    for path in (path for path in metas if path not in formatted):
+        _check_empty(disk, path)
     if not formatted:
         cluster_id = uuid_text(world.randomness.new_uuid())
     elif (meta := formatted.get(metadata_directory)) is not None:
@@ -105,6 +112,14 @@ async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
         )
     options = FormatOptions(cluster_id, standalone=not config.controller_quorum_voters, ignore_formatted=True)
     return await format_directories(world, config, options)
+
+
+def _check_empty(disk: Disk, directory: str) -> None:
+    for name in disk.list_directory(directory) if disk.is_directory(directory) else ():
+        if not name.startswith(_OF_A_FORMAT_CUT_SHORT):
+            raise FormatRefused(
+                f"{directory} holds {name} and is no log directory: name an empty folder, or one that does not exist yet"
+            )
 
 
 def _check_cluster_id(cluster_id: str) -> None:

@@ -13,9 +13,8 @@ import signal
 import socket
 from collections.abc import Callable, Mapping
 
-from ottla.broker.first_start import format_if_new
+from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
-from ottla.config.broker import BrokerConfig
 from ottla.env import World
 from ottla.env.real.world import real_world
 
@@ -53,7 +52,7 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
 async def _start(world: World, settings: Mapping[str, str], format_new: bool) -> Node:
     hostname = socket.gethostname()
     if format_new:
-        await format_if_new(world, BrokerConfig.from_settings(settings, hostname=hostname))
+        await format_if_new(world, settings)
     return await Node.start(world, settings, hostname=hostname)
 
 

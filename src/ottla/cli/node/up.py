@@ -58,6 +58,7 @@ def up(
         "node.id": str(NODE_ID),
         "listeners": f"PLAINTEXT://{host}:{port},CONTROLLER://{host}:0",
         "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{host}:0",  # this node's own port, whichever it gets
         "log.dirs": directory,
         "offsets.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
