@@ -171,8 +171,8 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, reque
     cordoned = request.cordoned_log_dirs
     if cordoned is None or version < CORDONED_DIRECTORIES_FROM:
         return records
-    if sorted(cordoned) != list(broker.cordoned_directories or ()):
+    if broker.cordoned_directories is None or set(cordoned) != set(broker.cordoned_directories):
         records.append(
-            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=sorted(cordoned))
+            BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, cordoned_log_dirs=list(cordoned))
         )
     return records

@@ -86,14 +86,16 @@ class PartitionChange:
         return None if _is_empty(record) else record
 
     def _complete_reassignment(self) -> None:
-        """Once all replicas that are to stay are in sync, those that are to go, go."""
+        """Once the new replicas are in sync, the old ones go; if fewer remain than there were, all that remain must be in sync."""
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
         replicas = [replica for replica in self.replicas if replica not in self.removing]
-        if not isr or not replicas or not set(replicas) <= set(isr):
+        if self.removing and not (isr and replicas):
             return
-        self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
+        needed = replicas if len(self.adding) < len(self.removing) else self.adding
+        if set(needed) <= set(isr) and set(self.adding) <= set(isr):
+            self.isr, self.replicas, self.removing, self.adding = isr, replicas, [], []
 
     def _fill_elr(self) -> None:
         if not self.elr_enabled:

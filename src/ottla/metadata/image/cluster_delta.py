@@ -50,7 +50,7 @@ class ClusterDelta:
                 fenced=record.fenced,
                 in_controlled_shutdown=record.in_controlled_shutdown,
                 directories=tuple(sorted(record.log_dirs)),
-                cordoned_directories=None if cordoned is None else tuple(sorted(cordoned)),
+                cordoned_directories=None if cordoned is None else tuple(cordoned),
                 is_migrating_zk_broker=record.is_migrating_zk_broker,
             )
         )
@@ -75,7 +75,7 @@ class ClusterDelta:
                 fenced=broker.fenced if fenced is None else fenced,
                 in_controlled_shutdown=broker.in_controlled_shutdown if shutting_down is None else shutting_down,
                 directories=tuple(sorted(record.log_dirs)) if record.log_dirs else broker.directories,
-                cordoned_directories=broker.cordoned_directories if cordoned is None else tuple(sorted(cordoned)),
+                cordoned_directories=broker.cordoned_directories if cordoned is None else tuple(cordoned),
             )
         )
 
