@@ -19,6 +19,7 @@ from ottla.errors import OttlaError
 VERBS: dict[str, tuple[str, str, str]] = {
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
+    "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show what brokers keep in which directory, and how large it is."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions up to an offset."),

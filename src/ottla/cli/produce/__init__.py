@@ -1,0 +1,1 @@
+"""The `produce` verb: lines to records, records to batches, batches to brokers."""
