@@ -172,11 +172,13 @@ INCREMENTAL = [
     Case(INVALID_REQUEST, 0, "t", [("retention.ms", SET, "1")]),
 ]  # fmt: skip
 
+CROSSED = (("min", "9"), ("max", "8"))
+
 STRICTER = [
     # Apache fails inside.
     Case(INVALID_REQUEST, TOPIC, "t", [("retention.ms", 9, "1")]),
     # Apache takes it, and will not start with the same in its file.
-    Case(INVALID_REQUEST, BROKER, "", [(f"log.cleaner.{edge}.compaction.lag.ms", SET, lag) for edge, lag in (("min", "9"), ("max", "8"))]),
+    Case(INVALID_REQUEST, BROKER, "", [(f"log.cleaner.{edge}.compaction.lag.ms", SET, lag) for edge, lag in CROSSED]),
     # Apache opens another port.
     Case(INVALID_REQUEST, BROKER, "1", [("listeners", SET, "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0")]),
 ]  # fmt: skip

@@ -1,11 +1,12 @@
 """A node with settings and a controller, and nothing else: for tests of who describes and changes settings.
 
     node = ConfigNode({"log.retention.hours": "5"})
-    response = await node.ask(DescribeConfigsRequest(...))
+    response = node.ask(DescribeConfigsRequest(...))
 
 The controller's decisions are replayed and published at once, as if every append were committed.
 """
 
+import asyncio
 import importlib
 from collections.abc import Callable, Mapping
 from types import SimpleNamespace
@@ -40,7 +41,8 @@ STATIC = {
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "/data",
 }
-TOPIC_ID = Uuid(b"topic-t-topic-t-")
+DIRECTORY_ID = Uuid(b"directory-of-1--")
+TOPIC_IDS = {"t": Uuid(b"topic-t-topic-t-"), "u": Uuid(b"topic-u-topic-u-")}
 
 
 class FakeLoggers:
@@ -57,7 +59,7 @@ class FakeLoggers:
 
 
 class ConfigNode:
-    """Node 1 of a fresh cluster with a topic `t`."""
+    """Node 1 of a fresh cluster with topics `t` and `u`."""
 
     def __init__(self, static: Mapping[str, str] | None = None) -> None:
         self.loggers = FakeLoggers()
@@ -74,9 +76,12 @@ class ConfigNode:
             FeatureLevelRecord(name="metadata.version", feature_level=30),
             FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
             ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
-            RegisterBrokerRecord(broker_id=1, incarnation_id=TOPIC_ID, broker_epoch=1, fenced=False),
-            TopicRecord(name="t", topic_id=TOPIC_ID),
-            PartitionRecord(partition_id=0, topic_id=TOPIC_ID, replicas=[1], isr=[1], leader=1, directories=[TOPIC_ID]),
+            RegisterBrokerRecord(broker_id=1, incarnation_id=DIRECTORY_ID, broker_epoch=1, fenced=False),
+            *(TopicRecord(name=name, topic_id=topic_id) for name, topic_id in TOPIC_IDS.items()),
+            *(
+                PartitionRecord(partition_id=0, topic_id=topic_id, replicas=[1], isr=[1], leader=1, directories=[DIRECTORY_ID])
+                for topic_id in TOPIC_IDS.values()
+            ),
         )
         self.written.clear()
         self.services = cast(
@@ -101,11 +106,14 @@ class ConfigNode:
         self.last_change = self.settings.apply(delta, image)
         self.metadata.image = image
 
-    async def ask(self, request: Message, version: int | None = None) -> Any:
-        """The answer of the request's handler, refusals included."""
+    def ask(self, request: Message, version: int | None = None) -> Any:
+        """The answer of the request's handler, refusals included, in `version` or the newest."""
+        return asyncio.run(self._ask(request, version))
+
+    async def _ask(self, request: Message, version: int | None) -> Any:
         module = importlib.import_module(f"ottla.broker.handlers.{MODULES[request.KEY]}")
         connection = ConnectionInfo(1, "PLAINTEXT", ("127.0.0.1", 1))
-        version = APIS[request.KEY].max_version if version is None else version
+        version = APIS[request.KEY].newest if version is None else version
         context = RequestContext(self.services, connection, request.KEY, version, 1, "test", 0.0)
         try:
             handled = module.handle(context, request)

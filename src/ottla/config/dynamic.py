@@ -126,13 +126,15 @@ class Layers:
                 )
         cluster, broker = (self.cluster, layer) if per_broker else (layer, self.broker)
         settings = merge(self.static, cluster, broker)
-        BrokerConfig.from_settings(settings, hostname=self._hostname)
+        config = BrokerConfig.from_settings(settings, hostname=self._hostname)
         before = self.settings()
         for name in settings:
             if base_name(name) in _COUNTS:
                 _check_count(name, _count(before, name), _count(settings, name))
-            if base_name(name) in ("max.connections", "max.connection.creation.rate") and settings[name].strip() == "0":
-                raise InvalidConfig(name, f"{name}=0 would let nobody in: use at least 1")
+        for limit in ("max.connections", "max.connection.creation.rate"):
+            for listener in config.broker_listeners:
+                if _count(settings, f"listener.name.{listener.name.lower()}.{limit}") == 0:
+                    raise InvalidConfig(limit, f"{limit}=0 would let nobody in at {listener.name}: use at least 1")
 
     def settings(self) -> dict[str, str]:
         """All settings that are set in any layer."""

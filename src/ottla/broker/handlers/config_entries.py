@@ -57,11 +57,11 @@ class EntryMaker:
 
     def topic_entries(self, topic: str, wanted: Callable[[str], bool]) -> list[DescribeConfigsResourceResult]:
         own = self._settings.topic_settings(topic)
-        config = self._settings.topic_config(topic)
+        defaults = self._settings.current.log.topic_defaults
         entries = []
         for name in _shown(TOPIC_KEYS, own, wanted):
             key = TOPIC_KEYS.get(name)
-            value = None if key is None else format_value(getattr(config, key.attribute))
+            value = _parsed(key, own[name]) if name in own else format_value(getattr(defaults, TOPIC_KEYS[name].attribute))
             synonyms = self._broker_layers(TOPIC_SYNONYMS[name][0][0]) if name in TOPIC_SYNONYMS else []
             if name in own:
                 synonyms.insert(0, (name, value, TOPIC_SOURCE))
