@@ -86,7 +86,7 @@ class PartitionChange:
         return None if _is_empty(record) else record
 
     def _complete_reassignment(self) -> None:
-        """Once the new replicas are in sync, the old ones go; if fewer remain than there were, all that remain must be in sync."""
+        """Once the new replicas are in sync, the old ones go; if fewer remain than there were, all of them must be in sync."""
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
