@@ -128,9 +128,9 @@ class Layers:
         settings = merge(self.static, cluster, broker)
         config = BrokerConfig.from_settings(settings, hostname=self._hostname)
         before = self.settings()
-        for name in settings:
-            if base_name(name) in _COUNTS:
-                _check_count(name, _count(before, name), _count(settings, name))
+        own = (name for name in (*before, *settings) if base_name(name) in _COUNTS)
+        for name in dict.fromkeys((*_COUNTS, *own)):
+            _check_count(name, _count(before, name), _count(settings, name))
         for limit in ("max.connections", "max.connection.creation.rate"):
             for listener in config.broker_listeners:
                 if _count(settings, f"listener.name.{listener.name.lower()}.{limit}") == 0:

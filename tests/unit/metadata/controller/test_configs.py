@@ -1,0 +1,137 @@
+"""Decisions on settings: which records they write. Their codes: tests/unit/broker/handlers/test_alter_configs.py."""
+
+from collections.abc import Mapping
+
+import pytest
+from tests.support.config_cases import (
+    APPEND,
+    BROKER,
+    DELETE,
+    GROUP,
+    INVALID_CONFIG,
+    INVALID_REQUEST,
+    NONE,
+    SET,
+    TOPIC,
+    Case,
+    incremental_request,
+    legacy_request,
+)
+from tests.support.config_node import ConfigNode
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.configs import alter_configs, incremental_alter_configs
+from ottla.metadata.controller.state import ControllerState
+from ottla.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, FeatureLevelRecord
+
+
+def state(static: Mapping[str, str] | None = None) -> ControllerState:
+    """Of a cluster of one with topics `t` and `u`, ELR on, and nothing set but what ELR wants."""
+    return ConfigNode(static).state
+
+
+def decide(
+    controller: ControllerState, *cases: Case, validate_only: bool = False
+) -> tuple[list[int], list[tuple[object, ...]]]:
+    """The codes of an incremental change, and its records as plain values."""
+    decision = incremental_alter_configs(controller, incremental_request(*cases, validate_only=validate_only), 0)
+    codes = [NONE if error is None else error.code for error in decision.response.values()]
+    return codes, [_plain(record) for record in decision.records]
+
+
+def _plain(record: object) -> tuple[object, ...]:
+    if isinstance(record, ConfigRecord):
+        return record.resource_type, record.resource_name, record.name, record.value
+    assert isinstance(record, ClearElrRecord)
+    return "clear", record.topic_name
+
+
+def take(controller: ControllerState, *cases: Case) -> None:
+    decision = incremental_alter_configs(controller, incremental_request(*cases, validate_only=False), 0)
+    controller.replay(decision.records, controller.next_offset, 1, 0)
+
+
+def test_records_are_what_was_asked_for() -> None:
+    changes = [("retention.ms", SET, "5"), ("segment.ms", DELETE, None), ("cleanup.policy", APPEND, "compact")]
+    assert decide(state(), Case(NONE, TOPIC, "t", changes)) == (
+        [NONE],
+        [(TOPIC, "t", "retention.ms", "5"), (TOPIC, "t", "cleanup.policy", "delete,compact")],
+    )
+
+
+def test_a_refused_resource_writes_nothing_and_the_others_do() -> None:
+    good, bad = Case(NONE, TOPIC, "t", [("retention.ms", SET, "5")]), Case(NONE, TOPIC, "u", [("retention.ms", SET, "x")])
+    assert decide(state(), bad, good) == ([INVALID_CONFIG, NONE], [(TOPIC, "t", "retention.ms", "5")])
+    assert decide(state(), bad, good, validate_only=True) == ([INVALID_CONFIG, NONE], [])
+
+
+def test_another_min_isr_clears_eligible_leaders() -> None:
+    controller = state()
+    topic, brokers = (
+        Case(NONE, TOPIC, "t", [("min.insync.replicas", SET, "2")]),
+        Case(NONE, BROKER, "", [("min.insync.replicas", SET, "3")]),
+    )
+    assert decide(controller, topic, brokers)[1][2:] == [("clear", "t"), ("clear", "")]
+    controller.replay([FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=0)], 100, 1, 0)
+    assert decide(controller, topic, brokers)[1] == [
+        (TOPIC, "t", "min.insync.replicas", "2"),
+        (BROKER, "", "min.insync.replicas", "3"),
+    ]
+    assert decide(controller, Case(NONE, BROKER, "1", [("min.insync.replicas", SET, "2")]))[0] == [NONE]
+    assert decide(controller, Case(NONE, BROKER, "", [("min.insync.replicas", DELETE, None)]))[0] == [NONE]
+
+
+def test_a_list_cannot_grow_past_what_a_record_holds() -> None:
+    controller = state()
+    pairs = [",".join(f"{partition}:1" for partition in range(start, start + 3000)) for start in (0, 10_000, 20_000)]
+    name = "leader.replication.throttled.replicas"
+    take(controller, Case(NONE, TOPIC, "t", [(name, APPEND, pairs[0])]))
+    assert decide(controller, Case(NONE, TOPIC, "t", [(name, APPEND, pairs[1])])) == ([INVALID_CONFIG], [])
+
+
+def test_brokers_must_be_registered() -> None:
+    case = Case(NONE, BROKER, "9", [("max.connections", SET, "5")])
+    assert decide(state(), case)[0] == [ErrorCode.BROKER_ID_NOT_REGISTERED]
+    assert decide(state(), Case(NONE, BROKER, "-1", []))[0] == [INVALID_REQUEST]
+
+
+def test_a_topics_lags_are_held_to_the_brokers() -> None:
+    controller = state()
+    case = Case(NONE, TOPIC, "t", [("min.compaction.lag.ms", SET, "1000")])
+    assert decide(controller, case)[0] == [NONE]
+    take(controller, Case(NONE, BROKER, "", [("log.cleaner.max.compaction.lag.ms", SET, "500")]))
+    assert decide(controller, case)[0] == [INVALID_CONFIG]
+
+
+@pytest.mark.parametrize(("most", "code"), [("55000", NONE), ("46000", INVALID_CONFIG)])
+def test_groups_are_held_to_the_brokers_bounds(most: str, code: int) -> None:
+    controller = state({"group.consumer.max.session.timeout.ms": most})
+    assert decide(controller, Case(NONE, GROUP, "g", [("consumer.session.timeout.ms", SET, "50000")]))[0] == [code]
+
+
+def test_a_heartbeat_is_shorter_than_a_session() -> None:
+    controller = state({"group.consumer.min.session.timeout.ms": "1000"})
+    changes = [("consumer.session.timeout.ms", SET, "5000"), ("consumer.heartbeat.interval.ms", SET, "5000")]
+    assert decide(controller, Case(NONE, GROUP, "g", changes))[0] == [INVALID_CONFIG]
+
+
+def test_the_older_kind_replaces_all() -> None:
+    controller = state()
+    take(controller, Case(NONE, TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", SET, "6")]))
+    decision = alter_configs(
+        controller,
+        legacy_request(Case(NONE, TOPIC, "t", [("segment.ms", SET, "6"), ("flush.ms", SET, "7")]), validate_only=False),
+        0,
+    )
+    assert [_plain(record) for record in decision.records] == [
+        (TOPIC, "t", "flush.ms", "7"),
+        (TOPIC, "t", "retention.ms", None),
+    ]
+
+
+def test_more_than_one_write_can_hold_is_refused_whole() -> None:
+    groups = [Case(NONE, GROUP, f"g{n}", [("consumer.session.timeout.ms", SET, "50000")]) for n in range(10_001)]
+    with pytest.raises(KafkaError, match="split it") as refused:
+        decide(state(), *groups)
+    assert refused.value.code == ErrorCode.POLICY_VIOLATION
