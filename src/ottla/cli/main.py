@@ -20,11 +20,15 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
+    "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they come."),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show what brokers keep in which directory, and how large it is."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions up to an offset."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }
+
+# What Kafka's own tools are called, for hands that know them; --help does not list these.
+ALIASES = {"console-producer": "produce", "console-consumer": "consume"}
 
 
 class LazyVerbs(click.Group):
@@ -34,9 +38,10 @@ class LazyVerbs(click.Group):
         return sorted(VERBS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in VERBS:
+        verb = ALIASES.get(cmd_name, cmd_name)
+        if verb not in VERBS:
             return None
-        module, attribute, _ = VERBS[cmd_name]
+        module, attribute, _ = VERBS[verb]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command

@@ -1,0 +1,1 @@
+"""The `consume` verb: partitions to records, records to lines."""

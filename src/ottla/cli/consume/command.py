@@ -1,0 +1,203 @@
+"""The `consume` verb: flags, those of Kafka's kafka-console-consumer among them, and what they come to."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+import click
+
+from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.offsets import EARLIEST, LATEST
+from ottla.cli.common.options import cluster_options, json_option, retired
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
+from ottla.cli.common.times import parse_time_ms
+from ottla.cli.consume.formatters import Formatter, find_formatter
+from ottla.cli.consume.options import ConsumeOptions, FetchLimits
+from ottla.errors import OttlaError
+
+EXAMPLES = """\b
+Examples:
+  ottla consume orders --from-beginning                    everything there is, then what comes
+  ottla consume orders --from-beginning --until-end        everything there is
+  ottla consume orders --from-time 1h                      since an hour ago; also 2026-01-31T12:00
+  ottla consume orders --partition 0 --offset 42 --max-messages 10
+  ottla consume orders --formatter-property print.key=true --formatter-property print.timestamp=true
+  ottla consume orders --from-beginning --json | jq .value
+\b
+Formatter properties: print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key, print.value,
+key.separator (tab), line.separator, headers.separator (,), null.literal, key.deserializer, value.deserializer,
+headers.deserializer. Deserializers: string, bytes, integer, long, short, float, double, boolean, uuid, hex, base64, or
+Kafka's class names.
+"""
+
+KNOWN = frozenset(
+    {
+        "auto.offset.reset",
+        "enable.auto.commit",
+        "fetch.max.bytes",
+        "fetch.max.wait.ms",
+        "fetch.min.bytes",
+        "isolation.level",
+        "key.deserializer",
+        "max.partition.fetch.bytes",
+        "value.deserializer",
+    }
+)
+NO_GROUPS = (
+    "consumer groups are not supported here yet: leave it out; --partition, --offset and --from-beginning say what to read"
+)
+INTERRUPTED = 130
+
+
+@click.command("consume", epilog=EXAMPLES)
+@click.argument("name", required=False, metavar="[TOPIC]", shell_complete=complete_topics)
+@click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Kafka's spelling of TOPIC.")
+@click.option("--include", metavar="REGEX", help="All topics that match, instead of one.")
+@click.option("--partition", "--partitions", "partitions", multiple=True, metavar="0,2-4", help="Only these.  [default: all]")
+@click.option("--offset", metavar="N|earliest|latest", help="Where to begin.  [default: latest]")
+@click.option("--from-beginning", is_flag=True, help="Begin with the first record there is.")
+@click.option("--from-time", metavar="WHEN", help="Begin with the first record since then: ISO 8601, milliseconds, or 1h ago.")
+@click.option("--max-messages", type=click.IntRange(-1), help="Stop after so many records.")
+@click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when so long nothing has come.")
+@click.option("--until-end", is_flag=True, help="Stop at what is the end of each partition now.")
+@click.option(
+    "--isolation-level",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    help="read_committed leaves out records of open and aborted transactions.  [default: read_uncommitted]",
+)
+@click.option("--formatter", default="default", metavar="NAME", help="default, no-op, logging or json; Kafka's classes too.")
+@click.option("--formatter-property", "--property", "formatter_property", multiple=True, metavar="KEY=VALUE", help="See below.")
+@click.option("--formatter-config", metavar="FILE", help="The same from a properties file.")
+@click.option("--key-deserializer", metavar="NAME", help="Short for key.deserializer.")
+@click.option("--value-deserializer", metavar="NAME", help="Short for value.deserializer.")
+@click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be shown, instead of stopping.")
+@click.option("--enable-systest-events", is_flag=True, hidden=True)
+@click.option("--group", metavar="ID", help="Not supported yet.")
+@retired("--whitelist", "use --include")
+@retired("--new-consumer", "it is the only one there is: leave the flag out", takes_value=False)
+@retired("--delete-consumer-offsets", "it belonged to ZooKeeper: leave the flag out", takes_value=False)
+@json_option
+@cluster_options(known=KNOWN, old_config_flag="consumer")
+def consume(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> int:
+    """Show the records of TOPIC as they come, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
+
+    Without --partition all partitions are read at once; within each, records come in order. Nothing is remembered for the
+    next time. How many records were shown is told on standard error.
+    """
+    options = build_options(name, topic, settings, flags)
+    formatter = build_formatter(as_json, flags, options.skip_bad)
+    from ottla.cli.consume.running import Counter
+    from ottla.cli.consume.running import consume as run
+
+    counter = Counter()
+    out = sys.stdout.buffer
+
+    def write(data: bytes) -> None:
+        out.write(data)
+        out.flush()
+
+    code = 0
+    try:
+        with_cluster(settings, lambda cluster: run(cluster, options, formatter, write, counter))
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    except OttlaError:
+        if counter.records:
+            _tell(counter.records)
+        raise
+    _tell(counter.records)
+    return code
+
+
+def _tell(records: int) -> None:
+    click.echo(f"Processed a total of {records} messages", err=True)
+
+
+def build_formatter(as_json: bool, flags: dict[str, Any], skip_bad: bool) -> Formatter:
+    properties = read_properties(flags["formatter_config"]) if flags["formatter_config"] else {}
+    properties |= parse_pairs(flags["formatter_property"], "--formatter-property")
+    for part in ("key", "value"):
+        if flags[f"{part}_deserializer"] is not None:
+            properties[f"{part}.deserializer"] = flags[f"{part}_deserializer"]
+    return find_formatter("json" if as_json else flags["formatter"], properties, skip_bad)
+
+
+def build_options(name: str | None, topic: str | None, settings: ClientSettings, flags: dict[str, Any]) -> ConsumeOptions:
+    """Flags first, then client properties, then defaults."""
+    if sum(each is not None for each in (name, topic, flags["include"])) != 1:
+        raise click.UsageError("name the topic to read, for example: ottla consume orders --from-beginning")
+    if flags["group"] is not None or "group.id" in settings.properties:
+        raise click.UsageError(f"--group: {NO_GROUPS}")
+    properties = settings.properties
+    offset, start = _start(flags)
+    reset = properties.get("auto.offset.reset", "earliest" if flags["from_beginning"] else "latest").strip().lower()
+    if reset not in ("earliest", "latest"):
+        raise click.UsageError(f"auto.offset.reset must be earliest or latest here, not {reset!r}")
+    isolation = flags["isolation_level"] or properties.get("isolation.level", "read_uncommitted").strip().lower()
+    limits = FetchLimits()
+
+    def number(name: str, default: int) -> int:
+        return whole_number(name, properties[name], 0) if name in properties else default
+
+    return ConsumeOptions(
+        topic=name or topic,
+        include=_pattern(flags["include"]),
+        partitions=parse_partitions(flags["partitions"]),
+        offset=offset,
+        start=start,
+        reset=EARLIEST if reset == "earliest" else LATEST,
+        max_messages=None if flags["max_messages"] in (None, -1) else flags["max_messages"],
+        timeout_ms=None if flags["timeout_ms"] in (None, -1) else flags["timeout_ms"],
+        until_end=flags["until_end"],
+        read_committed=isolation == "read_committed",
+        skip_bad=flags["skip_message_on_error"],
+        fetch=FetchLimits(
+            min_bytes=number("fetch.min.bytes", limits.min_bytes),
+            max_bytes=number("fetch.max.bytes", limits.max_bytes),
+            max_wait_ms=number("fetch.max.wait.ms", limits.max_wait_ms),
+            partition_bytes_max=number("max.partition.fetch.bytes", limits.partition_bytes_max),
+        ),
+    )
+
+
+def _start(flags: dict[str, Any]) -> tuple[int | None, int]:
+    """(an offset or None, the place or time to begin at)."""
+    given = [flag for flag in ("from_beginning", "offset", "from_time") if flags[flag]]
+    if len(given) > 1:
+        named = " and ".join(f"--{flag.replace('_', '-')}" for flag in given)
+        raise click.UsageError(f"{named} both say where to begin: choose one")
+    if flags["from_beginning"]:
+        return None, EARLIEST
+    if flags["from_time"]:
+        return None, parse_time_ms(flags["from_time"], "--from-time")
+    text = flags["offset"] or "latest"
+    if text in ("earliest", "latest"):
+        return None, EARLIEST if text == "earliest" else LATEST
+    if not text.isascii() or not text.isdigit():
+        raise click.UsageError(f"--offset must be earliest, latest, or a number from 0 on, not {text!r}")
+    if not flags["partitions"]:
+        raise click.UsageError(
+            "--offset with a number needs --partition: offsets of different partitions have nothing in common"
+        )
+    return int(text), 0
+
+
+def _pattern(text: str | None) -> re.Pattern[str] | None:
+    try:
+        return None if text is None else re.compile(text.replace(",", "|"))
+    except re.error as error:
+        raise click.UsageError(f"--include takes a regular expression, and {text!r} is none: {error}") from None
+
+
+def parse_partitions(texts: tuple[str, ...]) -> frozenset[int] | None:
+    """`0,2-4`: numbers and ranges, whose ends are included."""
+    found: set[int] = set()
+    for part in ",".join(texts).split(",") if texts else ():
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise click.UsageError(f"--partition takes numbers and ranges such as 0,2-4, not {part!r}")
+        found |= set(range(int(first), int(last or first) + 1))
+    return frozenset(found) if texts else None

@@ -1,0 +1,208 @@
+"""From records to bytes on standard output: Kafka's formatters, and JSON.
+
+A formatter takes the records of one batch at a time. Kafka's default prints, separated by `key.separator` and in this order:
+timestamp, partition, offset, epoch, headers, key, value.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from collections.abc import Mapping
+from typing import Protocol
+
+import click
+
+from ottla.cli.consume.deserializers import BadData, Deserializer, as_text, find_deserializer
+from ottla.cli.consume.records import Consumed
+from ottla.ids import TopicPartition
+from ottla.records.kernels import Record
+
+PARTS = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
+DESERIALIZED = ("key", "value", "headers")
+PROPERTIES = (
+    *(f"print.{part}" for part in PARTS),
+    "key.separator",
+    "line.separator",
+    "headers.separator",
+    "null.literal",
+    *(f"{part}.deserializer" for part in DESERIALIZED),
+)
+_PREFIXES = ("org.apache.kafka.tools.consumer.", "kafka.tools.")
+NAMES = {"DefaultMessageFormatter": "default", "NoOpMessageFormatter": "no-op", "LoggingMessageFormatter": "logging"}
+
+
+class Formatter(Protocol):
+    """Makes output of records."""
+
+    def format(self, partition: TopicPartition, batch: Consumed) -> bytes: ...
+
+
+def find_formatter(name: str, properties: Mapping[str, str], skip_bad: bool = False) -> Formatter:
+    """The formatter of a short name or of one of Kafka's class names, set up by `properties`."""
+    plain = name
+    for prefix in _PREFIXES:
+        plain = plain.removeprefix(prefix)
+    match NAMES.get(plain, plain.lower()):
+        case "default":
+            return LineFormatter(properties, skip_bad)
+        case "json":
+            return JsonFormatter(properties, skip_bad)
+        case "no-op":
+            return NoOpFormatter()
+        case "logging":
+            return LoggingFormatter(LineFormatter(properties, skip_bad))
+    raise click.UsageError(
+        f"no formatter is called {name!r}: choose default, no-op, logging or json; Java classes of others cannot run here"
+    )
+
+
+class _Deserializers:
+    """How keys, values and headers are read; bytes as they are unless told otherwise."""
+
+    def __init__(self, properties: Mapping[str, str]) -> None:
+        for name in properties:
+            is_known = name in PROPERTIES or name == "header.deserializer"
+            if not is_known and not name.startswith(tuple(f"{part}.deserializer." for part in DESERIALIZED)):
+                raise click.UsageError(f"the formatter has no property {name}: choose from {', '.join(PROPERTIES)}")
+        found: dict[str, Deserializer | None] = {}
+        for part in DESERIALIZED:
+            chosen = properties.get(f"{part}.deserializer")
+            if part == "headers":
+                chosen = chosen or properties.get("header.deserializer")
+            found[part] = None if chosen is None else find_deserializer(chosen, f"{part}.deserializer")
+        self.key, self.value, self.headers = (found[part] for part in DESERIALIZED)
+
+
+def _refused(partition: TopicPartition, record: Record, problem: BadData) -> BadData:
+    return BadData(
+        f"the record at offset {record.offset} of partition {partition} cannot be shown: {problem}. Choose another "
+        "deserializer, or --skip-message-on-error"
+    )
+
+
+class LineFormatter:
+    """Kafka's default formatter."""
+
+    def __init__(self, properties: Mapping[str, str], skip_bad: bool = False) -> None:
+        self._deserializers = _Deserializers(properties)
+        self._skip_bad = skip_bad
+        self._key_separator = properties.get("key.separator", "\t").encode()
+        self._line_separator = properties.get("line.separator", "\n").encode()
+        self._headers_separator = properties.get("headers.separator", ",").encode()
+        self._null = properties.get("null.literal", "null").encode()
+        self._shown = [
+            part
+            for part in PARTS
+            if properties.get(f"print.{part}", "true" if part == "value" else "false").strip().lower() == "true"
+        ]
+
+    def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
+        end = self._line_separator
+        if self._shown == ["value"] and self._deserializers.value is None:
+            null = self._null
+            return end.join([null if record.value is None else record.value for record in batch.records]) + end
+        if not self._shown:
+            return b""
+        lines = []
+        for record in batch.records:
+            try:
+                lines.append(self._key_separator.join([self._part(part, partition, batch, record) for part in self._shown]))
+            except BadData as problem:
+                if not self._skip_bad:
+                    raise _refused(partition, record, problem) from None
+        return end.join(lines) + end if lines else b""
+
+    def _part(self, part: str, partition: TopicPartition, batch: Consumed, record: Record) -> bytes:
+        match part:
+            case "value":
+                return self._data(record.value, self._deserializers.value)
+            case "key":
+                return self._data(record.key, self._deserializers.key)
+            case "timestamp":
+                return f"{batch.timestamp_type}:{record.timestamp}".encode()
+            case "partition":
+                return b"Partition:%d" % partition.partition
+            case "offset":
+                return b"Offset:%d" % record.offset
+            case "epoch":
+                return b"Epoch:%d" % batch.leader_epoch if batch.leader_epoch >= 0 else b"Epoch:NOT_PRESENT"
+            case "headers":
+                return self._headers(record)
+        return b"Delivery:NOT_PRESENT"  # counted for share groups only
+
+    def _headers(self, record: Record) -> bytes:
+        headers = [name.encode() + b":" + self._data(value, self._deserializers.headers) for name, value in record.headers]
+        return self._headers_separator.join(headers) if headers else b"NO_HEADERS"
+
+    def _data(self, data: bytes | None, deserializer: Deserializer | None) -> bytes:
+        if data is None:
+            return self._null
+        return data if deserializer is None else as_text(deserializer(data)).encode()
+
+
+class NoOpFormatter:
+    """Prints nothing; records are only counted."""
+
+    def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
+        return b""
+
+
+class LoggingFormatter:
+    """Prints as the default does, and tells of every record on standard error too."""
+
+    def __init__(self, inner: LineFormatter) -> None:
+        self._inner = inner
+
+    def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
+        for record in batch.records:
+            key = "null" if record.key is None else record.key.decode("utf-8", "replace")
+            value = "null" if record.value is None else record.value.decode("utf-8", "replace")
+            sys.stderr.write(f"{batch.timestamp_type}:{record.timestamp}, key:{key}, value:{value}\n")
+        return self._inner.format(partition, batch)
+
+
+class JsonFormatter:
+    """One JSON object a line. Bytes that are no UTF-8 appear in base64, under another name: `value_base64`."""
+
+    def __init__(self, properties: Mapping[str, str], skip_bad: bool = False) -> None:
+        self._deserializers = _Deserializers(properties)
+        self._skip_bad = skip_bad
+
+    def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
+        lines = []
+        for record in batch.records:
+            try:
+                shown = self._record(partition, batch, record)
+            except BadData as problem:
+                if not self._skip_bad:
+                    raise _refused(partition, record, problem) from None
+            else:
+                lines.append(json.dumps(shown, ensure_ascii=False) + "\n")
+        return "".join(lines).encode()
+
+    def _record(self, partition: TopicPartition, batch: Consumed, record: Record) -> dict[str, object]:
+        headers = [{"name": name, **_member("value", value, self._deserializers.headers)} for name, value in record.headers]
+        return {
+            "topic": partition.topic,
+            "partition": partition.partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+            "timestampType": batch.timestamp_type,
+            "leaderEpoch": batch.leader_epoch,
+            "headers": headers,
+            **_member("key", record.key, self._deserializers.key),
+            **_member("value", record.value, self._deserializers.value),
+        }
+
+
+def _member(name: str, data: bytes | None, deserializer: Deserializer | None) -> dict[str, object]:
+    if data is None:
+        return {name: None}
+    if deserializer is not None:
+        return {name: deserializer(data)}
+    try:
+        return {name: data.decode()}
+    except UnicodeDecodeError:
+        return {f"{name}_base64": base64.b64encode(data).decode("ascii")}
