@@ -48,6 +48,7 @@ bench: $(STAMP)  ## the micro-benchmarks beside kafka-python and aiokafka; puts 
 generate: $(STAMP)  ## write anew what is made from tables: message classes, docs
 	$(BIN)/python tools/generate_messages.py
 	$(BIN)/python tools/generate_api_table.py
+	$(BIN)/python tools/generate_config_docs.py
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

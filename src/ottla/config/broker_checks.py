@@ -40,7 +40,9 @@ def check_combinations(config: BrokerConfig) -> None:
             "controller.quorum.auto.join.enable is for controllers; this node is only a broker",
         )
     for directory in config.cordoned_log_dirs:
-        if directory not in config.log.log_dirs:
+        if directory == "*" and len(config.cordoned_log_dirs) > 1:
+            raise InvalidConfig("cordoned.log.dirs", "cordoned.log.dirs has * and others: * stands for all, alone")
+        if directory != "*" and directory not in config.log.log_dirs:
             raise InvalidConfig(
                 "cordoned.log.dirs",
                 f"cordoned.log.dirs has {directory}, which log.dirs does not: only directories of this node count",

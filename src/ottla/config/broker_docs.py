@@ -63,6 +63,7 @@ _WORDS: dict[str, str] = {
     "log.flush.start.offset.checkpoint.interval.ms": (
         "How often to write down where each log begins, so that deleted records do not come back after a crash."
     ),
+    "log.initial.task.delay.ms": "How long after the start of a node retention, checkpoints and the like begin.",
     "log.retention.check.interval.ms": "How often to look for segments that retention lets go.",
     "max.connection.creation.rate": "The most new connections in a second. Those above it wait.",
     "max.connections": (
@@ -93,11 +94,13 @@ _WORDS: dict[str, str] = {
         "How many partitions are moved to other log directories at once; as many as there are directories if not set."
     ),
     "process.roles": "What this node does: `broker` keeps partitions and serves clients, `controller` runs the cluster.",
+    "producer.id.expiration.check.interval.ms": "How often to look for producers that have been silent for too long.",
     "producer.id.expiration.ms": (
         "How long a partition remembers a silent producer. A retry after that is not recognised as one."
     ),
     "queued.max.request.bytes": "The most bytes of requests that wait to be served; -1 is no limit.",
     "queued.max.requests": "How many requests may wait to be served before no more are read.",
+    "replica.high.watermark.checkpoint.interval.ms": "How often to write down how far each partition is committed.",
     "security.inter.broker.protocol": (
         "The protocol that brokers speak to each other, where inter.broker.listener.name does not name a listener."
     ),
@@ -122,7 +125,8 @@ def _stand_in_words() -> dict[str, str]:
             note = f"For topics without {topic_name} of their own. {TOPIC_KEYS[topic_name].documentation}"
             if position:
                 unit = {1: "", 60_000: "In minutes. ", 3_600_000: "In hours. "}[factor]
-                note = f"{unit}Counts only where {' and '.join(other for other, _ in synonyms[:position])} are not set. {note}"
+                others = " and ".join(other for other, _ in synonyms[:position])
+                note = f"{unit}Counts only where {others} {'is' if position == 1 else 'are'} not set. {note}"
             if name not in _TIERED:
                 words[name] = note
     return words

@@ -39,7 +39,7 @@ _COUNTS = (
 )  # fmt: skip
 """May only be doubled or halved at a time: a slip of the finger must not bring a node down."""
 
-_FIXED_HERE = ("listeners", "listener.security.protocol.map")
+FIXED_HERE = ("listeners", "listener.security.protocol.map")
 """Kafka lets them change at run time; Ottla opens its ports once."""
 
 _CLAMPED = tuple(f"group.{kind}.{{}}assignment.interval.ms" for kind in ("consumer", "share", "streams"))
@@ -85,7 +85,7 @@ def _fault(name: str, text: str, per_broker: bool) -> str | None:
     mode = update_mode(name)
     if mode is None:
         return None
-    if mode is UpdateMode.READ_ONLY or (name in _FIXED_HERE and per_broker):
+    if mode is UpdateMode.READ_ONLY or (name in FIXED_HERE and per_broker):
         return f"{name} cannot change while the node runs: set it in server.properties and restart"
     if name in _PER_LISTENER:
         return f"{name} can change at run time only for one listener: set listener.name.NAME.{name}"
@@ -120,7 +120,7 @@ class Layers:
         for name, text in layer.items():
             if (fault := _fault(name, text, per_broker)) is not None:
                 raise InvalidConfig(name, fault)
-            if name in _FIXED_HERE:
+            if name in FIXED_HERE:
                 raise InvalidConfig(
                     name, f"{name} cannot change while an Ottla node runs: set it in server.properties and restart"
                 )

@@ -98,8 +98,6 @@ def validate_topic_settings(settings: Mapping[str, str], defaults: LogConfig | N
     """What the log would run with under `settings`; `InvalidConfig` where a topic must not have them."""
     TOPIC_KEYS.require_known(settings)
     config = (defaults or LogConfig()).with_settings(settings)
-    if config.remote_storage_enable:
-        raise InvalidConfig("remote.storage.enable", "remote.storage.enable=true: this cluster has no tiered storage")
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:
         raise InvalidConfig(
             "min.compaction.lag.ms",

@@ -1,0 +1,117 @@
+"""Writes docs/configuration.md from the tables of settings: `make generate`.
+
+The output is checked in, and a test fails when it is stale. With `--check` nothing is written, and a stale file is named.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from ottla.config.broker_docs import documentation
+from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.client_metrics_keys import CLIENT_METRICS_DOCS, CLIENT_METRICS_KEYS
+from ottla.config.dynamic import FIXED_HERE
+from ottla.config.group_keys import GROUP_KEYS, GROUP_SYNONYMS
+from ottla.config.keys import ConfigKey
+from ottla.config.notices import REMOVED
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
+from ottla.config.values import format_value
+
+TARGET = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
+
+HEAD = """\
+# Settings
+
+Written by `tools/generate_config_docs.py` from the tables in `src/ottla/config`: do not edit.
+
+Names, types, defaults and rules are Kafka 4.3's, so a `server.properties` written for Kafka is taken as it is. What Ottla does
+not go by is accepted, and named in one warning at the start; so is a name that nobody knows. A value that cannot stand, or two
+that contradict each other, end the start with one sentence.
+
+A broker's settings come in layers, each over the one before it: the default; the file; what was set at run time for all
+brokers; what was set at run time for this one. A topic's own settings go over the broker's that stand in for them. **Changes**
+says who can change a setting while the node runs: nobody (`read-only`), one broker at a time (`per-broker`), or all brokers at
+once as well (`cluster-wide`). A listener can have settings of its own, such as `listener.name.internal.max.connections`.
+"""
+
+
+def render() -> str:
+    words = documentation()
+    honoured = [key for key in BROKER_KEYS.values() if key.name in words]
+    accepted = [key for key in BROKER_KEYS.values() if key.name not in words and not key.internal]
+    topics = [key for key in TOPIC_KEYS.values() if not key.internal]
+    return "\n".join(
+        [
+            HEAD,
+            "## Broker settings that count",
+            "",
+            _table(["Setting", "Type", "Default", "Changes", "What it does"],
+                   ((*_facts(key), _mode(key), words[key.name]) for key in honoured)),
+            "## Topic settings",
+            "",
+            _table(["Setting", "Type", "Default", "Stands in", "What it does"],
+                   ((*_facts(key), _stand_ins(key.name), key.documentation) for key in topics)),
+            "## Group settings",
+            "",
+            "Stored, checked and shown; groups are not served yet.",
+            "",
+            _table(["Setting", "Type", "Default", "Stands in"],
+                   ((*_facts(key), _code(GROUP_SYNONYMS.get(key.name, ""))) for key in GROUP_KEYS.values())),
+            "## Settings of client metrics subscriptions",
+            "",
+            "Stored, checked and shown; clients are not asked for metrics yet.",
+            "",
+            _table(["Setting", "Type", "Default", "What it says"],
+                   ((*_facts(key), CLIENT_METRICS_DOCS[key.name]) for key in CLIENT_METRICS_KEYS.values())),
+            "## Broker settings without effect",
+            "",
+            "Accepted, checked and shown, since Kafka has them.",
+            "",
+            _table(["Setting", "Type", "Default", "Changes"], ((*_facts(key), _mode(key)) for key in accepted)),
+            "## Settings of older Kafkas",
+            "",
+            "Named at the start, with what to do instead. All that begin with `zookeeper.` are among them.",
+            "",
+            _table(["Setting", "Instead"], ((_code(name), advice) for name, advice in REMOVED.items())),
+        ]
+    )  # fmt: skip
+
+
+def _facts(key: ConfigKey) -> tuple[str, str, str]:
+    default = format_value(key.default)
+    return _code(key.name), key.type.value.lower(), "" if default is None else _code(default)
+
+
+def _mode(key: ConfigKey) -> str:
+    return "read-only" if key.name in FIXED_HERE else key.update_mode.value
+
+
+def _stand_ins(name: str) -> str:
+    return ", ".join(_code(broker) for broker, _ in TOPIC_SYNONYMS.get(name, ()))
+
+
+def _code(text: str) -> str:
+    return f"`{text}`" if text else ""
+
+
+def _table(columns: list[str], rows: Iterable[tuple[str, ...]]) -> str:
+    lines = [columns, ["---"] * len(columns), *(list(row) for row in rows)]
+    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
+
+
+def main() -> int:
+    text = render()
+    if "--check" in sys.argv[1:]:
+        if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
+            print(f"{TARGET.name} is stale: run make generate")
+            return 1
+        return 0
+    TARGET.parent.mkdir(exist_ok=True)
+    TARGET.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
