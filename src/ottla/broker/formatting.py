@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import posixpath
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -31,7 +31,7 @@ from ottla.wire.messages.metadata_records import FeatureLevelRecord
 
 if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
-    from ottla.env import Disk, World
+    from ottla.env import Disk, File, World
 
 
 _OF_A_FORMAT_CUT_SHORT = (BOOTSTRAP_CHECKPOINT, META_PROPERTIES, f"{CLUSTER_METADATA_TOPIC}-0", ".lock")
@@ -265,17 +265,17 @@ async def _format(
     values = [encode_metadata_record(record, 0) for record in bootstrap_records(levels)]
     files = {f"{directory}/{BOOTSTRAP_CHECKPOINT}": build_snapshot(FIRST_SNAPSHOT, 0, 0, None, values, now_ms)}
     directory_id: Uuid | None = None
-    new_folders = _missing(disk, directory)
+    folders = [posixpath.dirname(path) for path in _missing(disk, directory)]
     disk.make_directory(directory)
+    folders.append(directory)
     if voters is not None:
         own = voters.get(config.node_id)
         directory_id = own.key.directory_id if own is not None else None
-        folder = f"{directory}/{CLUSTER_METADATA_TOPIC}-0"
-        disk.make_directory(folder)
-        new_folders.append(f"{folder}/{snapshot_name(FIRST_SNAPSHOT)}")
-        files[new_folders[-1]] = build_snapshot(FIRST_SNAPSHOT, now_ms, levels[features.KRAFT_VERSION], voters, [], now_ms)
-    parents = sorted({posixpath.dirname(path) for path in new_folders})
-    await asyncio.gather(*(_write(disk, path, data) for path, data in files.items()), *map(disk.sync_directory, parents))
+        folders.append(f"{directory}/{CLUSTER_METADATA_TOPIC}-0")
+        disk.make_directory(folders[-1])
+        path = f"{folders[-1]}/{snapshot_name(FIRST_SNAPSHOT)}"
+        files[path] = build_snapshot(FIRST_SNAPSHOT, now_ms, levels[features.KRAFT_VERSION], voters, [], now_ms)
+    await _write_all(disk, files, folders)
     meta = MetaProperties(options.cluster_id, config.node_id, directory_id or world.randomness.new_uuid())
     await write_meta_properties(disk, directory, meta, now_ms)
 
@@ -289,12 +289,16 @@ def _missing(disk: Disk, directory: str) -> list[str]:
     return missing
 
 
-async def _write(disk: Disk, path: str, data: bytes) -> None:
-    """Write a file that nobody looks at before `meta.properties` is there, whose folder's sync also makes its name sure."""
-    file = disk.open(path, OpenMode.CREATE)
+async def _write_all(disk: Disk, files: Mapping[str, bytes], folders: Sequence[str]) -> None:
+    """Write files that nobody looks at before `meta.properties` is there; they and their names are sure when this returns."""
+    opened: list[File] = []
     try:
-        file.truncate(0)
-        file.append(data)
-        await file.sync()
+        for path, data in files.items():
+            file = disk.open(path, OpenMode.CREATE)
+            opened.append(file)
+            file.truncate(0)
+            file.append(data)
+        await asyncio.gather(*(file.sync() for file in opened), *map(disk.sync_directory, folders))
     finally:
-        file.close()
+        for file in opened:
+            file.close()

@@ -227,9 +227,7 @@ class QuorumHost:
                 await self._appended.wait()
                 self._appended.clear()
                 await self._commit(listener)
-        except asyncio.CancelledError:
-            raise
-        except BaseException as failure:
+        except Exception as failure:
             self.fail(failure)
 
     async def _commit(self, listener: CommitListener) -> None:

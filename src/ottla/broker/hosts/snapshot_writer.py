@@ -59,9 +59,7 @@ class SnapshotWriter:
             self._last_s = self._clock.monotonic_s()
             await self.write(image)
             await self._clean()
-        except asyncio.CancelledError:
-            raise
-        except BaseException as failure:
+        except Exception as failure:
             self._quorum.fail(failure)
         finally:
             self._task = None
