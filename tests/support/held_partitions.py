@@ -36,6 +36,7 @@ from ottla.sim.disk import MemoryDisk
 from ottla.sim.faults import Fault
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.randomness import SeededRandomness
+from ottla.sim.work import InPlaceHelpers
 from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import (
     ConfigRecord,
@@ -103,8 +104,7 @@ class HeldPartitions:
         self.clock = LoopClock(asyncio.get_running_loop(), T0)
         self.settings = BrokerSettings(self.static)
         config = self.settings.current.log
-        helpers: Any = None
-        compactor = Compactor(self.disk, self.clock, helpers)
+        compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock))
         self.directories = await LogDirectories.open(
             LogWorld(self.disk, self.clock, self.new_uuid),
             config,
