@@ -140,12 +140,15 @@ class ControllerHost:
     def _append(self, records: Sequence[Message]) -> None:
         if not records:
             return
-        for batch in self._quorum.append(records, self.state.image.metadata_version):
-            try:
+        change = self._quorum.prepare(records, self.state.image.metadata_version)
+        try:
+            # Replayed before it is appended: a log with a record that cannot be replayed could never be read again.
+            for batch in change.batches:
                 self.state.replay(batch.records, batch.base_offset, batch.epoch, batch.timestamp_ms)
-            except BaseException as failure:
-                self._quorum.fail(failure)  # what is in the log cannot be replayed: no decision may build on this state
-                raise
+            self._quorum.append(change)
+        except Exception as failure:
+            self._quorum.fail(failure)  # the state may be ahead of the log now: no decision may build on it
+            raise
 
     def _now_ms(self) -> int:
         return int(self._world.clock.monotonic_s() * 1000)

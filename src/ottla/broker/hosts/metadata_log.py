@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.hosts.snapshots import SnapshotStore
 from ottla.config.topic import LogConfig
-from ottla.errors import CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
+from ottla.errors import BrokenInvariant, CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, TopicPartition
 from ottla.log.loading import load_log
@@ -59,6 +59,13 @@ class MetadataBatch(NamedTuple):
     size_bytes: int
     records: Sequence[Message] = ()
     controls: Sequence[ControlRecord] = ()
+
+
+class PreparedChange(NamedTuple):
+    """A change with its place in the log, not yet appended."""
+
+    batches: Sequence[MetadataBatch]
+    data: bytearray
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
@@ -172,8 +179,8 @@ class MetadataLog:
         self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
         return MetadataBatch(base_offset, base_offset + len(controls) - 1, epoch, now_ms, len(data), controls=tuple(controls))
 
-    def append_change(self, records: Sequence[Message], metadata_version: int, epoch: int) -> list[MetadataBatch]:
-        """Append one change whole; `KafkaError` if it is too large to be one. Returns the batches it became."""
+    def prepare(self, records: Sequence[Message], metadata_version: int, epoch: int) -> PreparedChange:
+        """One change as it would be appended now; `KafkaError` if it is too large to be one."""
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
         parts = list(_parts(records, values))
         if len(parts) > 1:
@@ -189,9 +196,9 @@ class MetadataLog:
                 *parts,
                 ([end], [encode_metadata_record(end, 0)]),
             ]
-        return self._append_parts(parts, epoch)
+        return self._build(parts, epoch)
 
-    def _append_parts(self, parts: Sequence[tuple[Sequence[Message], Sequence[bytes]]], epoch: int) -> list[MetadataBatch]:
+    def _build(self, parts: Sequence[tuple[Sequence[Message], Sequence[bytes]]], epoch: int) -> PreparedChange:
         offset, now_ms = self.end_offset, self._clock.now_ms()
         batches: list[MetadataBatch] = []
         data = bytearray()
@@ -201,8 +208,14 @@ class MetadataLog:
             batches.append(MetadataBatch(offset, offset + len(rows) - 1, epoch, now_ms, len(batch), records))
             data += batch
             offset += len(rows)
-        self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
-        return batches
+        return PreparedChange(batches, data)
+
+    def append(self, change: PreparedChange) -> None:
+        """Append a change that was prepared, before anything else is."""
+        first = change.batches[0]
+        if first.base_offset != self.end_offset:
+            raise BrokenInvariant(f"a change for offset {first.base_offset} comes too late: the log ends at {self.end_offset}")
+        self.log.append_as_leader(change.data, first.epoch, AppendOrigin.RAFT_LEADER)
 
     async def sync(self) -> int:
         """Make every record appended so far safe from a power loss; returns up to which offset that is. For one caller."""

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, log_config
+from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, PreparedChange, log_config
 from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -62,7 +62,7 @@ class QuorumFacts(NamedTuple):
 
 
 class QuorumHost:
-    """This node's replica of the metadata log. `open`, `load`, `elect`, `start`; then `append`."""
+    """This node's replica of the metadata log. `open`, `load`, `elect`, `start`; then `prepare` and `append`."""
 
     def __init__(self, world: World, metadata_log: MetadataLog, local: ReplicaKey, history: VoterHistory) -> None:
         self._world = world
@@ -201,19 +201,19 @@ class QuorumHost:
 
     # -- appending
 
-    def append(self, records: Sequence[Message], metadata_version: int) -> list[MetadataBatch]:
-        """Append one change, to be committed with all that waits; returns the batches it became.
-
-        `KafkaError` NOT_CONTROLLER unless this node leads.
-        """
+    def prepare(self, records: Sequence[Message], metadata_version: int) -> PreparedChange:
+        """One change as it would be appended now; `KafkaError` NOT_CONTROLLER unless this node leads."""
         if not self.is_leader or self.failure.done():
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} does not lead the metadata quorum: ask the controller that does"
             )
-        batches = self.log.append_change(records, metadata_version, self.epoch)
-        for batch in batches:
+        return self.log.prepare(records, metadata_version, self.epoch)
+
+    def append(self, change: PreparedChange) -> None:
+        """Append what was just prepared, to be committed with all that waits."""
+        self.log.append(change)
+        for batch in change.batches:
             self._take(batch)
-        return batches
 
     def _take(self, batch: MetadataBatch) -> None:
         for at, control in enumerate(batch.controls, start=batch.base_offset):

@@ -161,7 +161,7 @@ def test_what_waits_shares_one_sync_and_is_told_in_order() -> None:
 
         quorum.start(listener)
         for number in range(50):
-            quorum.append([setting("log.retention.ms", str(number))], 30)
+            quorum.append(quorum.prepare([setting("log.retention.ms", str(number))], 30))
         syncs = node.disk.counts["sync"]
         await released.wait()
         assert node.disk.counts["sync"] - syncs == 1
@@ -225,7 +225,7 @@ def test_only_the_leader_appends() -> None:
         await node.format()
         await node.open()
         with pytest.raises(KafkaError) as refusal:
-            node.quorum.append([setting("a", "b")], 30)
+            node.quorum.prepare([setting("a", "b")], 30)
         assert refusal.value.code == ErrorCode.NOT_CONTROLLER
 
     asyncio.run(run())
