@@ -45,6 +45,13 @@ class FileRange(Protocol):
         """The bytes themselves. `OSError` if the file has become shorter than the range."""
         ...
 
+    def is_resident(self) -> bool:
+        """Whether the bytes are in memory, as far as a look at a few of them can tell: then sending them waits for no device.
+
+        Never waits itself. True also where the system does not tell.
+        """
+        ...
+
 
 class File(Protocol):
     """One open file."""
@@ -135,6 +142,10 @@ class Disk(Protocol):
 
     def lock_directory(self, path: str) -> DirectoryLock:
         """Take `path`/.lock, or raise `DirectoryInUse`."""
+        ...
+
+    async def warm(self, records: FileRange) -> None:
+        """Read a range once, off the loop, so that its bytes are in memory when they are sent."""
         ...
 
     async def replace_file(self, path: str, data: Buffer) -> None:

@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from random import Random
 
-from ottla.env import Buffer, Clock, DiskSpace, OpenMode
+from ottla.env import Buffer, Clock, DiskSpace, FileRange, OpenMode
 from ottla.errors import DirectoryInUse
 from ottla.sim.clock import ManualClock
 from ottla.sim.faults import DiskCrashed, Fault
@@ -42,6 +42,8 @@ class MemoryDisk:
         self.faults: list[Fault] = []
         self.names = Names()
         self.crashed = False
+        self.is_cold = False
+        """Whether ranges say of themselves that they are not in memory."""
         self._calls_left: int | None = None
         self._failed_directories: set[str] = set()
         self._locks: set[str] = set()
@@ -164,6 +166,12 @@ class MemoryDisk:
         self._locks.add(path)
         return MemoryDirectoryLock(self._locks, path)
 
+    async def warm(self, records: FileRange) -> None:
+        if self.pause is not None:
+            await self.pause()
+        assert isinstance(records, MemoryFileRange)
+        self.check("warm", records.path, changes=False)
+
     async def replace_file(self, path: str, data: Buffer) -> None:
         draft = f"{path}.tmp"
         await self._begin("replace", path)
@@ -252,11 +260,12 @@ class MemoryDirectoryLock:
 class MemoryFileRange:
     """`FileRange` of a simulated file."""
 
-    __slots__ = ("_disk", "_inode", "length", "position")
+    __slots__ = ("_disk", "_inode", "length", "path", "position")
 
-    def __init__(self, disk: MemoryDisk, inode: Inode, position: int, length: int) -> None:
+    def __init__(self, disk: MemoryDisk, inode: Inode, path: str, position: int, length: int) -> None:
         self._disk = disk
         self._inode = inode
+        self.path = path
         self.position = position
         self.length = length
 
@@ -270,6 +279,9 @@ class MemoryFileRange:
         if len(data) < self.length:
             raise OSError(errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position}")
         return data
+
+    def is_resident(self) -> bool:
+        return not self._disk.is_cold
 
 
 class MemoryFile:
@@ -318,7 +330,7 @@ class MemoryFile:
 
     def range(self, position: int, length: int) -> MemoryFileRange:
         self._check_open()
-        return MemoryFileRange(self._disk, self._inode, position, length)
+        return MemoryFileRange(self._disk, self._inode, self.path, position, length)
 
     def truncate(self, size: int) -> None:
         if size > self.size or size < 0:

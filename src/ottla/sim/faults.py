@@ -1,8 +1,8 @@
 """Which calls on the simulated disk are to fail, and how.
 
-Operations are named by what they do: open, exists, read, append, write, truncate, sync, list, make_directory, set_modified,
-lock, replace, rename, remove, remove_directory, sync_directory, space; "*" means any of them. Paths are matched by shell
-patterns.
+Operations are named by what they do: open, exists, read, warm, append, write, truncate, sync, list, make_directory,
+set_modified, lock, replace, rename, remove, remove_directory, sync_directory, space; "*" means any of them. Paths are matched
+by shell patterns.
 """
 
 import errno

@@ -231,3 +231,16 @@ def test_a_directory_is_locked_once(place: Place) -> None:
     again = disk.lock_directory(root)
     again.release()
     assert disk.list_directory(root) == [".lock"]
+
+
+def test_a_range_is_warmed_and_then_in_memory(place: Place) -> None:
+    disk, root = place
+    file = disk.open(f"{root}/a", OpenMode.CREATE)
+    file.append(bytes(3_000_000))
+    records = file.range(1000, 2_500_000)
+    asyncio.run(disk.warm(records))
+    assert records.is_resident()
+    assert len(records.read()) == 2_500_000
+    empty = file.range(10, 0)
+    asyncio.run(disk.warm(empty))
+    assert empty.is_resident()

@@ -172,3 +172,18 @@ def test_the_lock_is_one_that_apache_kafka_sees(tmp_path: Path) -> None:
     assert other_process() == "refused"
     lock.release()
     assert other_process() == "taken"
+
+
+@pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="this system does not tell what is in memory")
+def test_a_range_that_is_not_in_memory_says_so_until_it_is_warmed(tmp_path: Path) -> None:
+    disk = RealDisk()
+    file = disk.open(f"{tmp_path}/a", OpenMode.CREATE)
+    file.append(os.urandom(4 << 20))
+    asyncio.run(file.sync())
+    records = file.range(100_000, 3 << 20)
+    assert records.is_resident()
+    os.posix_fadvise(records.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
+    if records.is_resident():
+        pytest.skip("this file system keeps everything in memory")
+    asyncio.run(disk.warm(records))
+    assert records.is_resident()

@@ -10,11 +10,14 @@ that is there, and a log that has parted from the reader's, end the waiting at o
 
 from __future__ import annotations
 
+from typing import cast
+
 from ottla.broker.fetch_sessions import Answers, FetchContext, Wanted
 from ottla.broker.handlers.leader_hints import leader_hint
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
-from ottla.broker.request import Handled, Pending, RequestContext
+from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
+from ottla.env import FileRange
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, uuid_text
@@ -64,6 +67,7 @@ class Fetch:
     """One fetch request, tried once or more often."""
 
     __slots__ = (
+        "_cold",
         "_context",
         "_isolation",
         "_max_bytes",
@@ -86,6 +90,7 @@ class Fetch:
             self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
         else:
             self._isolation = _LOG_END
+        self._cold: list[tuple[Partition, Wanted, PartitionData]] = []
         self.missing_bytes = 0
         self.watched: list[Partition] = []
         """The partitions that were there at the last try: whose news may change the answer."""
@@ -95,6 +100,7 @@ class Fetch:
         answers: Answers = []
         unknown: Answers = []
         self.watched = watched = []
+        self._cold = []
         left_bytes, total_bytes, has_failed = self._max_bytes, 0, False
         isolation, is_incremental = self._isolation, self._plan.is_incremental
         for wanted in self._plan.wanted.values():
@@ -142,6 +148,17 @@ class Fetch:
             for wanted, data in answers:
                 if data.error_code in _LEADER_MOVED:
                     self._hint(response, wanted, data)
+        return PendingTask(self._warmed(response)) if self._cold else response
+
+    async def _warmed(self, response: FetchResponse) -> Message:
+        """The response, once all its records are in memory."""
+        cold_reads = self._context.services.partitions.cold_reads
+        for partition, wanted, data in self._cold:
+            try:
+                await cold_reads.warm(cast("FileRange", data.records))
+            except OSError as error:
+                self._set_failed(data, partition.refused_by(partition.log.fail(error)))
+                wanted.say(data)
         return response
 
     # Finding
@@ -187,7 +204,10 @@ class Fetch:
             info = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left_bytes), self._isolation, is_first)
         except KafkaError as error:
             return self._failed(wanted, error)
-        return self._found(wanted.index, info)
+        data = self._found(wanted.index, info)
+        if self._context.services.partitions.cold_reads.is_cold(partition.log, info):
+            self._cold.append((partition, wanted, data))
+        return data
 
     def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:
         """Replication between nodes is not there yet: no other node is a replica of anything here."""
@@ -226,16 +246,19 @@ class Fetch:
     # Refusing
 
     def _failed(self, wanted: Wanted, error: KafkaError) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = wanted.index
+        self._set_failed(data, error)
+        return data
+
+    def _set_failed(self, data: PartitionData, error: KafkaError) -> None:
         code = error.code
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < STORAGE_ERROR_SINCE:
             code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # so that old clients look for another leader
-        data = PartitionData()
-        data.partition_index = wanted.index
         data.error_code = code
-        data.high_watermark = -1
+        data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         data.aborted_transactions = None
         data.records = b""
-        return data
 
     def _hint(self, response: FetchResponse, wanted: Wanted, data: PartitionData) -> None:
         hint = leader_hint(self._context, wanted.topic or "", wanted.index)

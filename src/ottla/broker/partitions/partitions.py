@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.partitions.cold_reads import ColdReads
 from ottla.broker.partitions.following import follow
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.upkeep_loop import UpkeepLoop
@@ -53,6 +54,7 @@ class Partitions:
         """Partitions that belong here but cannot be used, and why."""
         self.has_followed = False
         """Whether the metadata has been followed once; before, nobody knows which logs belong here."""
+        self.cold_reads = ColdReads(world.disk)
         self._metadata = metadata
         self._wakeups = Wakeups()
         self._upkeep = UpkeepLoop(directories, world.clock, settings, self.take_losses)

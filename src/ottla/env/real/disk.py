@@ -11,8 +11,8 @@ import shutil
 import stat
 from collections.abc import Callable
 
-from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, OpenMode
-from ottla.env.real.file import RealFile, sync_descriptor, write_all
+from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
+from ottla.env.real.file import RealFile, RealFileRange, sync_descriptor, warm, write_all
 from ottla.env.work import InlineWorkers, Workers
 from ottla.errors import DirectoryInUse
 
@@ -64,6 +64,10 @@ class RealDisk:
 
     def lock_directory(self, path: str) -> DirectoryLock:
         return RealDirectoryLock(path)
+
+    async def warm(self, records: FileRange) -> None:
+        assert isinstance(records, RealFileRange)
+        await self._workers.run(lambda: warm(records))
 
     async def replace_file(self, path: str, data: Buffer) -> None:
         await self._workers.run(lambda: _replace_file(path, data))

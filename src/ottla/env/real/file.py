@@ -17,6 +17,12 @@ from ottla.env.work import Workers
 PARTS_MAX = 512
 """Parts handed to one pwritev; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
 
+PROBE_BYTES = 512 << 10
+"""How far apart the places are at which a range is looked at for being in memory."""
+
+WARM_CHUNK_BYTES = 256 << 10
+
+RWF_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 F_FULLFSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 
 
@@ -75,6 +81,36 @@ class RealFileRange:
                 errno.EIO, f"the file has become shorter than the range of {self.length} bytes at {self.position} taken from it"
             )
         return data
+
+    def is_resident(self) -> bool:
+        if RWF_NOWAIT is None:
+            return True
+        position, last = self.position, self.position + self.length - 1
+        try:
+            while position < last:
+                os.preadv(self._descriptor.fd, _PROBE, position, RWF_NOWAIT)
+                position += PROBE_BYTES
+            os.preadv(self._descriptor.fd, _PROBE, last, RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # the file system does not tell
+                raise
+        return True
+
+
+_PROBE = [bytearray(1)]
+
+
+def warm(records: RealFileRange) -> None:
+    """Read all of a range, to nowhere."""
+    chunk = bytearray(min(WARM_CHUNK_BYTES, records.length))
+    position, end = records.position, records.position + records.length
+    while position < end:
+        got = os.preadv(records.fileno(), [memoryview(chunk)[: end - position]], position)
+        if not got:
+            break
+        position += got
 
 
 def read_exactly(fd: int, position: int, length: int) -> bytes:

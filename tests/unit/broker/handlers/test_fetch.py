@@ -417,6 +417,63 @@ def test_readers_of_committed_records_wait_for_the_end_of_a_transaction() -> Non
     virtual(scenario())
 
 
+# Records that are not in memory
+
+
+async def old_records() -> HeldPartitions:
+    """Partition 0 has much more than what counts as just written, partition 1 a little."""
+    held = await node(segment_bytes=3 << 20)
+    for _ in range(10):
+        held.produced("t", 0, sized_batch(900_000))
+    held.produced("t", 1, sized_batch(900))
+    held.disk.is_cold = True
+    return held
+
+
+def test_old_records_are_read_by_a_worker_before_they_are_sent() -> None:
+    async def scenario() -> None:
+        held = await old_records()
+        reply = waiting(held.fetch(fetch_of("t", part(0), part(1))))
+        response = await reply
+        assert held.disk.counts["warm"] == 1, "partition 1 was just written"
+        assert [len(bytes_of(data)) for data in found(response)] == [MEGABYTE, len(sized_batch(900))]
+        held.disk.is_cold = False
+        assert found(held.fetch(fetch_of("t", part(0), part(1))))[0].error_code == 0, "at once, if they are in memory"
+
+    virtual(scenario())
+
+
+def test_what_was_just_written_is_not_even_asked() -> None:
+    async def scenario() -> None:
+        held = await old_records()
+        assert len(found(held.fetch(fetch_of("t", part(0, offset=9), part(1))))) == 2
+
+    virtual(scenario())
+
+
+def test_a_fetch_that_waited_is_warmed_as_well() -> None:
+    async def scenario() -> None:
+        held = await old_records()
+        reply = waiting(held.fetch(fetch_of("t", part(0), part(1, offset=1), min_bytes=MEGABYTE + 100, max_wait_ms=50)))
+        assert [len(bytes_of(data)) for data in found(await reply)] == [MEGABYTE, 0]
+        assert held.disk.counts["warm"] == 1
+
+    virtual(scenario())
+
+
+def test_a_disk_that_cannot_read_takes_its_directory_offline() -> None:
+    async def scenario() -> None:
+        held = await old_records()
+        held.disk.fail("warm")
+        response = await waiting(held.fetch(fetch_of("t", part(0), part(1))))
+        broken, whole = found(response)
+        assert (broken.error_code, broken.records, broken.high_watermark) == (ErrorCode.KAFKA_STORAGE_ERROR, b"", -1)
+        assert whole.records
+        assert held.partitions.find("t", 0) is None
+
+    virtual(scenario())
+
+
 def test_refuse_is_a_whole_answer() -> None:
     from ottla.broker.handlers.fetch import refuse
     from ottla.errors import KafkaError
