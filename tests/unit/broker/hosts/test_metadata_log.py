@@ -1,0 +1,167 @@
+"""The metadata log: changes in, batches out, whole after every end."""
+
+import asyncio
+
+import pytest
+from tests.support.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
+
+from ottla.broker.hosts.metadata_log import MetadataLog, log_config
+from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
+from ottla.ids import Uuid
+from ottla.log.partition_metadata import write_partition_metadata
+from ottla.raft.snapshots import SnapshotId
+
+SEGMENT_BYTES_MIN = "8388608"
+
+
+async def opened(node: QuorumNode) -> MetadataLog:
+    return await MetadataLog.open(node.world, DIRECTORY, log_config(node.config))
+
+
+def values(log: MetadataLog, offset: int = 0) -> list[str]:
+    return [record.value for batch in log.batches(offset) for record in batch.records]  # type: ignore[attr-defined]
+
+
+def append(log: MetadataLog, *texts: str, epoch: int = 1) -> None:
+    log.append(log.prepare([setting("s", text) for text in texts], 30, epoch))
+
+
+def test_what_was_appended_is_read() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a", "b")
+        append(log, "c", epoch=2)
+        batches = list(log.batches(0))
+        assert [(batch.base_offset, batch.last_offset, batch.epoch) for batch in batches] == [(0, 1, 1), (2, 2, 2)]
+        assert batches[0].timestamp_ms == node.clock.now_ms()
+        assert values(log) == ["a", "b", "c"]
+        assert values(log, 2) == ["c"]
+        assert values(log, 1) == ["b", "c"], "a batch that a snapshot ends in is read from there on"
+        assert values(log, 3) == []
+        assert log.last_epoch == 2
+
+    asyncio.run(run())
+
+
+def test_a_change_prepared_before_another_comes_too_late() -> None:
+    async def run() -> None:
+        log = await opened(QuorumNode())
+        early = log.prepare([setting("s", "a")], 30, 1)
+        append(log, "b")
+        with pytest.raises(BrokenInvariant, match="too late"):
+            log.append(early)
+        assert values(log) == ["b"]
+
+    asyncio.run(run())
+
+
+def test_what_is_synced_survives_and_the_rest_may_go() -> None:
+    async def run() -> None:
+        for seed in range(20):
+            node = QuorumNode(seed=seed)
+            node.disk.make_directory(DIRECTORY)
+            await node.disk.sync_directory("/")
+            log = await opened(node)
+            await node.disk.sync_directory(DIRECTORY)
+            append(log, "a")
+            append(log, "b")
+            assert await log.sync() == 2
+            append(log, "c")
+            append(log, "d")
+            node.crash()
+            found = values(await opened(node))
+            assert found[:2] == ["a", "b"]
+            assert ["a", "b", "c", "d"][: len(found)] == found
+
+    asyncio.run(run())
+
+
+def test_a_roll_is_synced_with_the_records_before_it() -> None:
+    async def run() -> None:
+        node = QuorumNode({"metadata.log.segment.bytes": SEGMENT_BYTES_MIN})
+        node.disk.make_directory(DIRECTORY)
+        await node.disk.sync_directory("/")
+        log = await opened(node)
+        await node.disk.sync_directory(DIRECTORY)
+        append(log, "a")
+        await log.sync()
+        append(log, "b")
+        log.log.roll()
+        append(log, "c")
+        assert await log.sync() == 3
+        node.crash()
+        log = await opened(node)
+        assert values(log) == ["a", "b", "c"]
+        assert len(log.log.segments) == 2
+
+    asyncio.run(run())
+
+
+def test_a_device_that_fails_ends_the_log() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a")
+        node.disk.fail("sync", "*.log")
+        with pytest.raises(LogDirectoryFailed):
+            await log.sync()
+        with pytest.raises(LogDirectoryFailed):
+            append(log, "b")
+
+    asyncio.run(run())
+
+
+def test_the_folder_must_be_the_metadata_logs() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        node.disk.make_directory(FOLDER)
+        await write_partition_metadata(node.disk, FOLDER, Uuid(b"x" * 16))
+        with pytest.raises(CorruptFile, match="topic id"):
+            await opened(node)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_starts_after_its_snapshots_is_refused() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a", "b")
+        await log.log.truncate_fully_and_start_at(10)
+        append(log, "c")
+        await log.close()
+        with pytest.raises(CorruptFile, match="starts at offset 10"):
+            await opened(node)
+
+    asyncio.run(run())
+
+
+def test_a_log_that_ends_before_its_snapshot_begins_anew_there() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "a", "b")
+        await log.snapshots.write(SnapshotId(7, 3), 0, 0, None, [], 0)
+        await log.close()
+        log = await opened(node)
+        assert log.end_offset == 7
+        assert log.last_epoch == 3
+        append(log, "c", epoch=4)
+        assert values(log, 7) == ["c"]
+
+    asyncio.run(run())
+
+
+def test_a_damaged_batch_is_named() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        log = await opened(node)
+        append(log, "first")
+        append(log, "second")
+        file = log.log.segments.active.file
+        file.write_at(file.size - 3, b"?")
+        with pytest.raises(CorruptFile, match="offset 1"):
+            values(log)
+
+    asyncio.run(run())
