@@ -5,8 +5,8 @@ a text came from, and what wins, is decided above it.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from ottla.config.values import ConfigType, InvalidConfig, Rule, Value, parse_value
 
@@ -27,8 +27,7 @@ class UpdateMode(Enum):
     CLUSTER_WIDE = "cluster-wide"
 
 
-@dataclass(frozen=True, slots=True)
-class ConfigKey:
+class ConfigKey(NamedTuple):
     """One setting. `rule` is what a parsed value must keep, beyond its type."""
 
     name: str

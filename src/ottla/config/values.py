@@ -8,7 +8,6 @@ number here, and Java's spellings of doubles (`0.5d`, hexadecimal) are refused.
 import math
 import re
 from collections.abc import Callable
-from decimal import Decimal
 from enum import Enum
 
 from ottla.errors import OttlaError
@@ -21,9 +20,8 @@ Rule = Callable[[Value], str | None]
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
-_WHOLE_NUMBER = re.compile(r"[+-]?[0-9]+")
-_DURATION = re.compile(r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{0,9})?S)?)?", re.IGNORECASE)
-_DECIMAL = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+_DURATION = r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{0,9})?S)?)?"
+_DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 class InvalidConfig(OttlaError):
@@ -62,16 +60,21 @@ def parse_value(name: str, type_: ConfigType, text: str) -> Value:
     if type_ in _WHOLE_NUMBER_BITS:
         bits = _WHOLE_NUMBER_BITS[type_]
         limit = 1 << (bits - 1)
-        if not _WHOLE_NUMBER.fullmatch(trimmed) or len(trimmed) > 32 or not -limit <= int(trimmed) < limit:
+        if not _is_whole_number(trimmed) or len(trimmed) > 32 or not -limit <= int(trimmed) < limit:
             raise InvalidConfig(name, f"{name}={text!r}: must be a whole number of at most {bits} bits, such as 1000")
         return int(trimmed)
     if type_ is ConfigType.DOUBLE:
-        if not _DECIMAL.fullmatch(trimmed) or math.isinf(float(trimmed)):
+        if not re.fullmatch(_DECIMAL, trimmed) or math.isinf(float(trimmed)):
             raise InvalidConfig(name, f"{name}={text!r}: must be a decimal number, such as 0.5")
         return float(trimmed)
     if type_ is ConfigType.LIST:
         return tuple(part.strip() for part in trimmed.split(",")) if trimmed else ()
     return trimmed
+
+
+def _is_whole_number(text: str) -> bool:
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    return digits.isascii() and digits.isdigit()
 
 
 def format_value(value: Value) -> str | None:
@@ -91,6 +94,8 @@ def _java_double(value: float) -> str:
     """As Java writes doubles: 0.5, but 1.0E7 from ten million on and 1.0E-4 below a thousandth."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
+    from decimal import Decimal  # rarely wanted, and not cheap to import
+
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     fraction = "".join(map(str, digits[1:])) or "0"
     return f"{'-' if sign else ''}{digits[0]}.{fraction}E{int(exponent) + len(digits) - 1}"
@@ -176,7 +181,9 @@ def words_from(*choices: str) -> Rule:
 def offset_reset(value: Value) -> str | None:
     """Where a group begins without an offset: at an end of the log, or as long ago as an ISO 8601 duration says."""
     text = str(value)
-    if text in ("earliest", "latest") or (text.startswith("by_duration:") and _DURATION.fullmatch(text[12:])):
+    if text in ("earliest", "latest") or (
+        text.startswith("by_duration:") and re.fullmatch(_DURATION, text[12:], re.IGNORECASE)
+    ):
         return None
     return "must be earliest, latest or by_duration: and a duration such as PT1H"
 
