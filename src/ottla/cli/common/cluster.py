@@ -26,6 +26,8 @@ T = TypeVar("T")
 _FINAL_FOR_PEOPLE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.CORRUPT_MESSAGE})
 """Codes that clients repeat in the hope of newer metadata, but that a command had better report."""
 
+SEE_CHANGES_MS = 5_000
+
 
 class NoBroker(OttlaError):
     """None of the bootstrap servers can be talked to."""
@@ -200,6 +202,18 @@ class Cluster:
             return topic
 
         return await self.retrying(attempt)
+
+    async def see(self, name: str, is_seen: Callable[[MetadataResponseTopic], bool]) -> None:
+        """Wait, but not for long, until a broker shows a change that the controller has made.
+
+        Brokers hear of changes a moment after they have been acknowledged. A script's next command had better find them.
+        """
+        deadline_s = self._loop.time() + SEE_CHANGES_MS / 1000
+        failures = 0
+        while not is_seen((await self.metadata([name])).topics[0]):
+            failures += 1
+            if not await self.wait(failures, deadline_s):
+                return
 
     async def by_leader(
         self,

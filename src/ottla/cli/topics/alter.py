@@ -82,3 +82,5 @@ async def _alter(cluster: Cluster, counts: dict[str, int], partitions: int, assi
                 raise refusal(result.error_code, f"topic {result.name} was not altered", result.error_message)
 
     await cluster.retrying(attempt)
+    for name in counts:
+        await cluster.see(name, lambda topic: len(topic.partitions) >= partitions)

@@ -103,4 +103,7 @@ async def _create(
             raise refusal(result.error_code, f"topic {wanted.name} was not created", result.error_message)
         return result
 
-    return await cluster.retrying(attempt)
+    made = await cluster.retrying(attempt)
+    if made is not None and not validate_only:
+        await cluster.see(made.name, lambda topic: any(each.leader_id >= 0 for each in topic.partitions))
+    return made

@@ -58,3 +58,5 @@ async def _delete(cluster: Cluster, names: list[str]) -> None:
                 raise refusal(result.error_code, f"topic {result.name} was not deleted", result.error_message)
 
     await cluster.retrying(attempt)
+    for name in names:
+        await cluster.see(name, lambda topic: topic.error_code != 0)

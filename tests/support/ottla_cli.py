@@ -1,0 +1,65 @@
+"""The `ottla` command, run within the test process: quick, and seen from the outside all the same.
+
+    said = run_cli("topics", "list", "-b", bootstrap)
+    assert said.rc == 0, said.err
+
+Standard input is a real file or pipe, since verbs read its descriptor; output is neither a terminal nor a file.
+"""
+
+import contextlib
+import io
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ottla.cli.main import main
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """What a command left."""
+
+    rc: int
+    out: str
+    err: str
+    raw: bytes = b""
+
+    @property
+    def lines(self) -> list[str]:
+        return self.out.splitlines()
+
+
+def run_cli(*arguments: object, stdin: bytes = b"") -> Said:
+    """One `ottla` command, to its end."""
+    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    rc = 0
+    with _standard_input(stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        try:
+            main([str(argument) for argument in arguments])
+        except SystemExit as ended:
+            rc = ended.code if isinstance(ended.code, int) else 1
+    raw, errors = _content(out), _content(err)
+    return Said(rc, raw.decode("utf-8", "replace"), errors.decode("utf-8", "replace"), raw)
+
+
+def _content(stream: io.TextIOWrapper) -> bytes:
+    stream.flush()
+    buffer = stream.buffer
+    assert isinstance(buffer, io.BytesIO)
+    return buffer.getvalue()
+
+
+@contextlib.contextmanager
+def _standard_input(content: bytes) -> Iterator[None]:
+    before = sys.stdin
+    with tempfile.TemporaryFile(buffering=0) as file:
+        file.write(content)
+        os.lseek(file.fileno(), 0, os.SEEK_SET)
+        sys.stdin = io.TextIOWrapper(io.FileIO(os.dup(file.fileno())))
+        try:
+            yield
+        finally:
+            sys.stdin.close()
+            sys.stdin = before
