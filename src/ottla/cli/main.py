@@ -24,6 +24,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show what brokers keep in which directory, and how large it is."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions up to an offset."),
+    "storage": ("ottla.cli.storage", "storage", "Format the log directories of a node, and look at them."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }
 

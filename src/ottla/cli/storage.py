@@ -1,0 +1,172 @@
+"""`ottla storage`: cluster ids, formatting, and what lies in the directories of a node. Kafka's spelling of every option works.
+
+The verbs about features are in `storage_features.py`, `format` itself in `ottla.broker.formatting`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from ottla.cli.storage_features import feature_dependencies, parse_features, version_mapping
+
+if TYPE_CHECKING:
+    from ottla.config.broker import BrokerConfig
+
+EPILOG = """\b
+Examples:
+  ottla storage random-uuid
+  ottla storage format --standalone -t $(ottla storage random-uuid) -c server.properties
+  ottla storage format --standalone -t ID -c server.properties --feature group.version=0
+  ottla storage info -c server.properties
+"""
+
+CONFIG = click.option(
+    "--config",
+    "-c",
+    required=True,
+    type=click.Path(exists=True, dir_okay=False, path_type=Path),
+    help="The node's server.properties.",
+)
+
+
+@click.group(epilog=EPILOG)
+def storage() -> None:
+    """Format the log directories of a node, and look at them."""
+
+
+storage.add_command(version_mapping)
+storage.add_command(feature_dependencies)
+
+
+@storage.command("random-uuid")
+def random_uuid() -> None:
+    """Print a new id, for a cluster or a directory."""
+    from ottla.env.real.randomness import RealRandomness
+    from ottla.ids import uuid_text
+
+    click.echo(uuid_text(RealRandomness().new_uuid()))
+
+
+@storage.command("format")
+@CONFIG
+@click.option("--cluster-id", "-t", required=True, help="The id of the cluster that the node belongs to.")
+@click.option("--standalone", "-s", is_flag=True, help="The node is a quorum of its own, to which others may be added later.")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="The node joins a quorum that is there already.")
+@click.option(
+    "--initial-controllers",
+    "-I",
+    metavar="ID@HOST:PORT:DIRECTORY-ID,…",
+    help="The first controllers of the quorum, the same for every node of it.",
+)
+@click.option(
+    "--feature",
+    "-f",
+    "features",
+    multiple=True,
+    metavar="NAME=LEVEL",
+    callback=parse_features,
+    help="The level of a feature. Repeatable.",
+)
+@click.option("--release-version", "-r", help="Begin with the levels of this release, such as 4.1 or 4.3-IV0.")
+@click.option("--ignore-formatted", "-g", is_flag=True, help="Leave directories alone that are formatted, and do the others.")
+def format_command(
+    config: Path,
+    cluster_id: str,
+    standalone: bool,
+    no_initial_controllers: bool,
+    initial_controllers: str | None,
+    features: tuple[tuple[str, int], ...],
+    release_version: str | None,
+    ignore_formatted: bool,
+) -> None:
+    """Make the log directories of a node ready for its first start."""
+    from ottla.broker.formatting import FormatOptions, format_directories
+    from ottla.env.real.world import real_world
+
+    options = FormatOptions(
+        cluster_id=cluster_id,
+        standalone=standalone,
+        initial_controllers=initial_controllers,
+        no_initial_controllers=no_initial_controllers,
+        release_version=release_version,
+        features=dict(features),
+        ignore_formatted=ignore_formatted,
+    )
+    settings = read_config(config)
+    with real_world() as world:
+        for line in asyncio.run(format_directories(world, settings, options)):
+            click.echo(line)
+
+
+def read_config(path: Path) -> BrokerConfig:
+    """The settings of a server.properties; a mistake in it is a sentence that names the file."""
+    from ottla.config.broker import BrokerConfig
+    from ottla.config.java_properties import parse_properties
+    from ottla.config.values import InvalidConfig
+
+    try:
+        return BrokerConfig.from_settings(parse_properties(path.read_bytes()))
+    except (InvalidConfig, ValueError) as mistake:
+        raise click.ClickException(f"{path}: {mistake}") from None
+
+
+@storage.command()
+@CONFIG
+def info(config: Path) -> int:
+    """Show which log directories there are, and whose they are. Ends with 1 if anything is wrong with them."""
+    settings = read_config(config)
+    found, metadata, problems = _look(sorted({*settings.log.log_dirs, settings.log.metadata_log_dir}))
+    if found:
+        _section("Found log directory:" if len(found) == 1 else "Found log directories:", found)
+    if metadata is not None:
+        click.echo("Found metadata: {" + ", ".join(f"{name}={metadata[name]}" for name in sorted(metadata)) + "}\n")
+    if problems:
+        _section("Found problem:" if len(problems) == 1 else "Found problems:", problems)
+    return 1 if problems else 0
+
+
+def _section(title: str, lines: Iterable[str]) -> None:
+    click.echo("\n".join([title, *(f"  {line}" for line in lines), ""]))
+
+
+def _look(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:
+    """The directories that are there, what the first of them says, and what is wrong."""
+    from ottla.env import InlineWorkers
+    from ottla.env.real.disk import RealDisk
+    from ottla.errors import OttlaError
+    from ottla.ids import uuid_text
+    from ottla.log.meta_properties import VERSION, MetaProperties, read_meta_properties
+
+    disk = RealDisk(InlineWorkers())
+    found: list[str] = []
+    problems: list[str] = []
+    first: MetaProperties | None = None
+    for directory in directories:
+        if not disk.is_directory(directory):
+            problems.append(f"{directory} is not a directory" if disk.exists(directory) else f"{directory} does not exist")
+            continue
+        found.append(directory)
+        try:
+            meta = read_meta_properties(disk, directory)
+        except OttlaError as damage:
+            problems.append(str(damage))
+            continue
+        if meta is None:
+            problems.append(f"{directory} is not formatted.")
+        elif first is None:
+            first = meta
+        elif meta.cluster_id != first.cluster_id:
+            problems.append(f"{directory} belongs to cluster {meta.cluster_id}, not to {first.cluster_id} as the first does.")
+        elif meta.node_id != first.node_id:
+            problems.append(f"{directory} belongs to node {meta.node_id}, not to {first.node_id} as the first does.")
+    if first is None:
+        return found, None, problems
+    metadata = {"cluster.id": first.cluster_id, "node.id": str(first.node_id), "version": str(VERSION)}
+    if first.directory_id is not None:
+        metadata["directory.id"] = uuid_text(first.directory_id)
+    return found, metadata, problems
