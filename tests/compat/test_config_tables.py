@@ -4,6 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 from tests.support.apache_kafka import ApacheKafka
+from tests.support.config_files import REFUSED, STRICTER, TAKEN, file_of
 
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.client_metrics_keys import CLIENT_METRICS_KEYS
@@ -48,7 +49,7 @@ WORDS = [
     "by_duration:1h", "by_duration:", "by_duration:P", "by_duration:PT0S", "read_committed", "READ_COMMITTED",
     "client_id=a,client_id=b", "client_id = x.*",
 ]  # fmt: skip
-STRICTER = {"NaN", "0.5d", "1E400"}
+OTHER_SPELLINGS = {"NaN", "0.5d", "1E400"}
 """Java's other spellings of doubles, and infinity: refused here on purpose."""
 CHECKED_WITH_OTHERS = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
 """Spelled addresses, which `BrokerConfig` takes apart."""
@@ -100,7 +101,7 @@ def test_every_setting_takes_and_refuses_what_apaches_does(apache_kafka: ApacheK
     for table, name, *_ in apaches_rows:
         key = TABLES[table][name]
         if key.type is not ConfigType.CLASS and name not in CHECKED_WITH_OTHERS:  # Java looks for the class, and finds none
-            asked += [(table, name, text) for text in dict.fromkeys(probes(key)) if text not in STRICTER]
+            asked += [(table, name, text) for text in dict.fromkeys(probes(key)) if text not in OTHER_SPELLINGS]
     answers = apache_kafka.run_java("ConfigOracle.java", "values", stdin="".join("\t".join(row) + "\n" for row in asked)).stdout
     verdicts = [line.split("\t") for line in answers.splitlines()]
     assert len(verdicts) == len(asked) > 10_000
@@ -113,3 +114,13 @@ def test_every_setting_takes_and_refuses_what_apaches_does(apache_kafka: ApacheK
         if (ours is not None) != (verdict == "ok") or (ours is not None and theirs not in (ours, "[hidden]")):
             different.append((name, text, ours, verdict, theirs))
     assert different == []
+
+
+def test_files_are_judged_as_by_apache(apache_kafka: ApacheKafka) -> None:
+    files = [(True, file_of(base, changes)) for base, changes in TAKEN]
+    files += [(False, file_of(base, changes)) for base, changes, _ in REFUSED]
+    files += [(True, file_of(base, changes)) for base, changes, _ in STRICTER]
+    lines = ["\t".join(f"{name}={text}" for name, text in file.items()) for _, file in files]
+    verdicts = apache_kafka.run_java("ConfigOracle.java", "files", stdin="".join(f"{line}\n" for line in lines)).stdout
+    for (is_taken, _), line, verdict in zip(files, lines, verdicts.splitlines(), strict=True):
+        assert verdict.startswith("ok" if is_taken else "no"), (line, verdict)

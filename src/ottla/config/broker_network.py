@@ -21,7 +21,7 @@ from ottla.config.listeners import (
 )
 from ottla.config.values import InvalidConfig, Value
 
-_UNROUTABLE = ("0.0.0.0", "::")
+_UNROUTABLE = "0.0.0.0"
 
 
 def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value], hostname: str) -> dict[str, Any]:
@@ -39,9 +39,10 @@ def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value]
     _check_listeners(listeners)
     _check_controller_listeners(roles, controller_names, listeners, protocols)
     advertised = parse_listeners("advertised.listeners", _words(value_of("advertised.listeners")), protocols)
-    for_brokers, for_controllers = _advertised(listeners, advertised, controller_names, hostname)
-    _check_advertised(roles, listeners, for_brokers + for_controllers, for_brokers)
     voters = parse_voters("controller.quorum.voters", _words(value_of("controller.quorum.voters")))
+    own_address = next(((voter.host, voter.port) for voter in voters if voter.id == node_id), None)
+    for_brokers, for_controllers = _advertised(listeners, advertised, controller_names, own_address, hostname)
+    _check_advertised(roles, listeners, for_brokers + for_controllers, for_brokers)
     bootstrap = tuple(
         parse_address("controller.quorum.bootstrap.servers", entry)
         for entry in _words(value_of("controller.quorum.bootstrap.servers"))
@@ -160,19 +161,35 @@ def _check_controller_listeners(
 
 
 def _advertised(
-    listeners: tuple[Listener, ...], advertised: tuple[Listener, ...], controller_names: tuple[str, ...], hostname: str
+    listeners: tuple[Listener, ...],
+    advertised: tuple[Listener, ...],
+    controller_names: tuple[str, ...],
+    own_address: tuple[str, int] | None,
+    hostname: str,
 ) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
-    """What brokers and what controllers advertise: the listener itself where advertised.listeners does not say."""
-    told = {listener.name: listener for listener in advertised}
-    for_brokers = advertised or listeners
-    for_controllers = tuple(told.get(each.name, each) for each in listeners if each.name in controller_names)
+    """What brokers and what controllers advertise: the listener itself where advertised.listeners does not say.
 
-    def reachable(listener: Listener) -> Listener:
-        return listener if listener.host else listener._replace(host=hostname)
+    A controller that listens on all addresses is where controller.quorum.voters says it is (`own_address`), for the first of
+    controller.listener.names; else, as for brokers, where the machine's name leads.
+    """
+    told = {listener.name: listener for listener in advertised}
+
+    def of_broker(listener: Listener) -> Listener:
+        is_everywhere = not listener.host or (listener.host == "::" and listener.name not in told)
+        return listener._replace(host=hostname) if is_everywhere else listener
+
+    def of_controller(listener: Listener) -> Listener:
+        if listener.name in told:
+            return told[listener.name]
+        if listener.host not in ("", "0.0.0.0", "::"):
+            return listener
+        if own_address is not None and listener.name == controller_names[0]:
+            return listener._replace(host=own_address[0], port=own_address[1])
+        return listener._replace(host=hostname)
 
     return (
-        tuple(reachable(each) for each in for_brokers if each.name not in controller_names),
-        tuple(reachable(each) for each in for_controllers),
+        tuple(of_broker(each) for each in advertised or listeners if each.name not in controller_names),
+        tuple(of_controller(each) for each in listeners if each.name in controller_names),
     )
 
 
@@ -180,7 +197,7 @@ def _check_advertised(
     roles: tuple[str, ...], listeners: tuple[Listener, ...], advertised: tuple[Listener, ...], for_brokers: tuple[Listener, ...]
 ) -> None:
     for listener in advertised:
-        if listener.host in _UNROUTABLE:
+        if listener.host == _UNROUTABLE:
             raise InvalidConfig(
                 "advertised.listeners",
                 f"{listener} would be advertised to clients, who cannot connect to {listener.host}: set advertised.listeners "

@@ -3,7 +3,10 @@ import java.io.InputStreamReader;
 import java.nio.charset.StandardCharsets;
 import java.util.LinkedHashMap;
 import java.util.Map;
+import java.util.Properties;
 import java.util.TreeMap;
+
+import kafka.server.KafkaConfig;
 
 import org.apache.kafka.common.config.ConfigDef;
 import org.apache.kafka.coordinator.group.GroupConfig;
@@ -18,6 +21,7 @@ import org.apache.kafka.storage.internals.log.LogConfig;
  *
  * "tables": one line per setting: table, name, type, default, valid values, importance, update mode, internal.
  * "values": for each line table \t name \t value of standard input, "ok \t value as text" or "no \t why".
+ * "files": for each line name=value \t name=value … of standard input, the same: would a server start with such a file?
  */
 public class ConfigOracle {
     public static void main(String[] arguments) throws Exception {
@@ -31,8 +35,10 @@ public class ConfigOracle {
         tables.put("client metrics", ClientMetricsConfigs.configDef().configKeys());
         if (arguments[0].equals("tables")) {
             printTables(tables);
-        } else {
+        } else if (arguments[0].equals("values")) {
             judgeValues(tables);
+        } else {
+            judgeFiles();
         }
     }
 
@@ -44,6 +50,23 @@ public class ConfigOracle {
             System.out.println(String.join("\t", table, name, key.type.name(), value == null ? "null" : value, valid,
                 key.importance.name(), modes.getOrDefault(name, "read-only"), String.valueOf(key.internalConfig)));
         }));
+    }
+
+    private static void judgeFiles() throws Exception {
+        BufferedReader input = new BufferedReader(new InputStreamReader(System.in, StandardCharsets.UTF_8));
+        for (String line = input.readLine(); line != null; line = input.readLine()) {
+            Properties file = new Properties();
+            for (String entry : line.split("\t")) {
+                int at = entry.indexOf('=');
+                file.setProperty(entry.substring(0, at), entry.substring(at + 1));
+            }
+            try {
+                KafkaConfig.fromProps(file);
+                System.out.println("ok\t");
+            } catch (Exception refused) {
+                System.out.println("no\t" + String.valueOf(refused.getMessage()).replace('\n', ' '));
+            }
+        }
     }
 
     private static void judgeValues(Map<String, Map<String, ConfigDef.ConfigKey>> tables) throws Exception {

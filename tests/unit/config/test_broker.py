@@ -1,6 +1,8 @@
 """A node's settings: what Kafka's stock files come to, defaults, and what is refused with which sentence."""
 
 import pytest
+from tests.support.config_files import COMBINED as SMALLEST
+from tests.support.config_files import REFUSED, STRICTER, TAKEN, Changes, file_of
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_keys import BROKER_KEYS
@@ -58,13 +60,6 @@ CONTROLLER = COMMON | {
     "advertised.listeners": "CONTROLLER://localhost:9093",
     "controller.listener.names": "CONTROLLER",
     "log.dirs": "/tmp/kraft-controller-logs",
-}
-SMALLEST = {
-    "process.roles": "broker,controller",
-    "node.id": "7",
-    "controller.quorum.bootstrap.servers": "localhost:9093",
-    "listeners": "PLAINTEXT://:9092,CONTROLLER://127.0.0.1:9093",
-    "controller.listener.names": "CONTROLLER",
 }
 
 
@@ -130,68 +125,27 @@ def test_one_port_for_two_families() -> None:
                       listener_security_protocol_map=MAP + ",B:PLAINTEXT").listeners) == 3  # fmt: skip
 
 
-REFUSED = [
-    ({"node_id": None}, "node.id is not set"),
-    ({"node_id": "-1"}, "node.id=-1: must be at least 0"),
-    ({"broker_id": "3"}, "broker.id=3 and node.id=7 differ"),
-    ({"process_roles": None}, "process.roles is not set"),
-    ({"process_roles": ""}, "process.roles=: must not be empty"),
-    ({"process_roles": "broker,king"}, "must be a comma-separated list of broker, controller"),
-    ({"controller_listener_names": None}, "controller.listener.names is not set"),
-    ({"listeners": "PLAINTEXT://:9092"}, "controller.listener.names has CONTROLLER, which listeners does not"),
-    ({"listeners": "CONTROLLER://:9093"}, "no listener for clients"),
-    ({"process_roles": "broker"}, "take it out of listeners"),
-    ({"process_roles": "controller"}, "listeners has PLAINTEXT, but with process.roles=controller"),
-    ({"listeners": "PLAINTEXT://:9092,CONTROLLER://:9092"}, "both want port 9092"),
-    ({"listeners": "PLAINTEXT://:9092,plaintext://:9094,CONTROLLER://:9093"}, "listener PLAINTEXT twice"),
-    ({"listeners": "PLAINTEXT://0.0.0.0:9092,CONTROLLER://:9093"}, "cannot connect to 0.0.0.0"),
-    ({"advertised_listeners": "PLAINTEXT://0.0.0.0:9092"}, "cannot connect to 0.0.0.0"),
-    ({"advertised_listeners": "SASL_SSL://a:1"}, "has SASL_SSL, which listeners does not"),
-    ({"listeners": "SSL://:9092,CONTROLLER://:9093", "listener_security_protocol_map": MAP}, "which Ottla cannot serve yet"),
-    ({"listeners": "INSIDE://:9092,CONTROLLER://:9093"}, "INSIDE, which listener.security.protocol.map does not map"),
-    ({"listeners": "PLAINTEXT:9092,CONTROLLER://:9093"}, "write NAME://host:port"),
-    ({"listeners": "PLAINTEXT://:99999,CONTROLLER://:9093"}, "a port from 0 to 65535"),
-    ({"listeners": "PLAINTEXT://::1:9092,CONTROLLER://:9093"}, "goes into brackets"),
-    ({"listeners": ""}, "listeners=: must not be empty"),
-    ({"inter_broker_listener_name": "CONTROLLER"}, "brokers would reach each other at listener CONTROLLER"),
-    ({"controller_quorum_bootstrap_servers": None}, "neither controller.quorum.bootstrap.servers nor"),
-    ({"controller_quorum_voters": "1@a:1"}, "node 7 is a controller, but controller.quorum.voters names only 1"),
-    ({"controller_quorum_voters": "a:1"}, "write id@host:port"),
-    ({"controller_quorum_voters": "7@a:1,7@b:2"}, "has an id twice"),
-    ({"listener_security_protocol_map": "PLAINTEXT:PLAIN"}, "each entry must be LISTENER:PROTOCOL"),
-    ({"listener_security_protocol_map": "A:SSL,a:SSL"}, "maps listener A twice"),
-    ({"queued_max_request_bytes": "10"}, "has no room for one request"),
-    ({"max_connections_per_ip": "0"}, "would let nobody in"),
-    ({"max_connections_per_ip_overrides": "a"}, "write host:count"),
-    ({"replica_fetch_wait_max_ms": "40000"}, "is more than replica.socket.timeout.ms=30000"),
-    ({"group_consumer_session_timeout_ms": "70000"}, "is more than group.consumer.max.session.timeout.ms=60000"),
-    ({"group_consumer_min_session_timeout_ms": "1", "group_consumer_session_timeout_ms": "5000"}, "must be less than"),
-    ({"group_consumer_min_assignment_interval_ms": "2000"}, "more than group.consumer.assignment.interval.ms=1000"),
-    ({"log_cleaner_min_compaction_lag_ms": "9", "log_cleaner_max_compaction_lag_ms": "8"}, "more than log.cleaner.max"),
-    ({"connections_max_idle_ms": "50"}, "connection.failed.authentication.delay.ms=100"),
-    ({"inter_broker_listener_name": "PLAINTEXT", "security_inter_broker_protocol": "PLAINTEXT"}, "set only one of"),
-    ({"cordoned_log_dirs": "/elsewhere"}, "cordoned.log.dirs has /elsewhere, which log.dirs does not"),
-    ({"num_partitions": "0"}, "num.partitions=0: must be at least 1"),
-    ({"log_retention_ms": "0"}, "would delete everything at once"),
-]  # fmt: skip
+@pytest.mark.parametrize(("base", "changes"), TAKEN, ids=[str(changes) for _, changes in TAKEN])
+def test_takes_what_apache_takes(base: dict[str, str], changes: Changes) -> None:
+    BrokerConfig.from_settings(file_of(base, changes))
 
 
-@pytest.mark.parametrize(("changes", "sentence"), REFUSED, ids=[sentence for _, sentence in REFUSED])
-def test_refuses_with_one_clear_sentence(changes: dict[str, str | None], sentence: str) -> None:
+@pytest.mark.parametrize(
+    ("base", "changes", "sentence"), REFUSED + STRICTER, ids=[str(changes) for _, changes, _ in REFUSED + STRICTER]
+)
+def test_refuses_with_one_clear_sentence(base: dict[str, str], changes: Changes, sentence: str) -> None:
     with pytest.raises(InvalidConfig) as refused:
-        config(**changes)
+        BrokerConfig.from_settings(file_of(base, changes))
     assert sentence in str(refused.value)
     assert refused.value.name in BROKER_KEYS
 
 
-def test_a_broker_is_no_voter() -> None:
-    with pytest.raises(InvalidConfig, match=r"node 2 is only a broker, but controller.quorum.voters has it"):
-        config(BROKER, controller_quorum_voters="2@a:1")
-
-
-def test_only_controllers_join_by_themselves() -> None:
-    with pytest.raises(InvalidConfig, match=r"controller\.quorum\.auto\.join\.enable"):
-        config(BROKER, controller_quorum_auto_join_enable="true")
+def test_a_controller_on_all_addresses_is_where_the_voters_say() -> None:
+    node = config(listeners="PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093", controller_quorum_voters="7@c.example:1234")
+    assert node.advertised_controller_listeners == (Listener("CONTROLLER", "c.example", 1234, "PLAINTEXT"),)
+    node = config(listeners="PLAINTEXT://[::]:9092,CONTROLLER://0.0.0.0:9093")
+    assert node.advertised_controller_listeners == (Listener("CONTROLLER", "host.example", 9093, "PLAINTEXT"),)
+    assert node.advertised_listeners == (Listener("PLAINTEXT", "host.example", 9092, "PLAINTEXT"),)
 
 
 def test_a_snapshot_never_changes() -> None:
