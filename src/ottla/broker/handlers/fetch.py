@@ -76,7 +76,6 @@ class Fetch:
         "_replica_id",
         "_version",
         "missing_bytes",
-        "watched",
     )
 
     def __init__(self, context: RequestContext, plan: FetchContext, request: FetchRequest, replica_id: int) -> None:
@@ -92,18 +91,16 @@ class Fetch:
             self._isolation = _LOG_END
         self._cold: list[tuple[Partition, Wanted, PartitionData]] = []
         self.missing_bytes = 0
-        self.watched: list[Partition] = []
-        """The partitions that were there at the last try: whose news may change the answer."""
 
     def answer(self, is_last: bool) -> Message | Pending | None:
         """Read everything that is asked for; None if that is too little and waiting for more makes sense."""
         answers: Answers = []
         unknown: Answers = []
-        self.watched = watched = []
         self._cold = []
         left_bytes, total_bytes, has_failed = self._max_bytes, 0, False
-        isolation, is_incremental = self._isolation, self._plan.is_incremental
-        for wanted in self._plan.wanted.values():
+        is_incremental, is_consumer = self._plan.is_incremental, self._isolation is not _LOG_END
+        all_wanted = self._plan.wanted.values()
+        for wanted in all_wanted:
             partition = wanted.partition
             if partition is None or not partition.is_leading:
                 try:
@@ -114,18 +111,22 @@ class Fetch:
                     unknown.append((wanted, data))
                     has_failed = has_failed or error.code not in _UNKNOWN
                     continue
-            watched.append(partition)
-            log = partition.log
-            high_watermark = log.high_watermark
-            if wanted.partition is partition and wanted.last_fetched_epoch < 0 and partition.leads_in(wanted.leader_epoch):
-                offset = wanted.fetch_offset
-                is_at_end = offset == high_watermark and isolation is not _LOG_END
-                if is_at_end or (total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset):
-                    # Nothing to read, or no room for it: by far the most partitions, in a fetch of many.
+            if (
+                wanted.last_fetched_epoch < 0
+                and (wanted.leader_epoch < 0 or wanted.leader_epoch == partition.leader_epoch)
+                and partition.is_leading
+                and wanted.partition is partition
+            ):
+                # Nothing to read, or no room for it: by far the most partitions in a fetch of many, so they come cheap.
+                log, offset = partition.log, wanted.fetch_offset
+                high_watermark = log.high_watermark
+                if (offset == high_watermark and is_consumer) or (
+                    total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset
+                ):
                     if (
-                        not is_incremental
-                        or high_watermark != wanted.said_high_watermark
+                        high_watermark != wanted.said_high_watermark
                         or log.log_start_offset != wanted.said_log_start
+                        or not is_incremental
                     ):
                         answers.append((wanted, self._nothing(wanted.index, log)))
                     continue
@@ -136,11 +137,16 @@ class Fetch:
                 left_bytes -= len(data.records)
             elif data.error_code or data.diverging_epoch is not None:
                 has_failed = True
-        if not is_last and watched and not has_failed and total_bytes < self._min_bytes:
-            # What a committed transaction sets free was appended long before.
-            self.missing_bytes = self._min_bytes - total_bytes if isolation is not _COMMITTED else 0
-            return None
-        return self._finish(answers + unknown)
+        if is_last or has_failed or total_bytes >= self._min_bytes or len(unknown) == len(all_wanted):
+            return self._finish(answers + unknown)
+        # What a committed transaction sets free was appended long before: any news may be enough.
+        self.missing_bytes = self._min_bytes - total_bytes if self._isolation is not _COMMITTED else 0
+        return None
+
+    @property
+    def watched(self) -> list[Partition]:
+        """The partitions whose news may change the answer."""
+        return [wanted.partition for wanted in self._plan.wanted.values() if wanted.partition is not None]
 
     def _finish(self, answers: Answers) -> Message | Pending:
         response = self._plan.finish(answers)
@@ -166,6 +172,7 @@ class Fetch:
     def _resolve(self, wanted: Wanted) -> Partition:
         """The partition that is here and fits; `KafkaError` if there is no such partition."""
         services = self._context.services
+        wanted.partition = None
         if wanted.topic is None:
             topic = services.metadata.topic_by_id(wanted.topic_id)
             if topic is None:
@@ -174,7 +181,8 @@ class Fetch:
         found = services.partitions.find(wanted.topic, wanted.index)
         if found is None:
             raise services.partitions.reason_missing(wanted.topic, wanted.index)
-        wanted.partition = found if wanted.topic_id in (ZERO_UUID, found.topic_id) else None
+        if wanted.topic_id in (ZERO_UUID, found.topic_id):
+            wanted.partition = found
         return found
 
     # Reading

@@ -59,6 +59,7 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
     acks, version, partitions = request.acks, context.version, context.services.partitions
     response = ProduceResponse()
     delayed: DelayedProduce | None = None
+    has_failed = False
     topics = request.topic_data
     if _has_repeats(topics):
         topics = _without_repeats(topics)
@@ -82,6 +83,7 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
                 info = partition.append(records, acks, version)
             except KafkaError as error:
                 _fail(answer, error, partition)
+                has_failed = True
                 continue
             answer.base_offset = info.first_offset
             answer.log_append_time_ms = info.append_time_ms
@@ -91,14 +93,15 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
                     delayed = DelayedProduce(response, request.timeout_ms)
                 delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
     if acks == NO_ACKS:
-        _close_if_failed(response)
+        if has_failed:
+            raise _closing(response)
         return None
-    if version >= HINTS_SINCE:
+    if has_failed and version >= HINTS_SINCE:
         _hint(context, response)
     return delayed if delayed is not None else response
 
 
-def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse | None:
+def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
         entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
@@ -107,8 +110,7 @@ def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) 
             entry.partition_responses.append(PartitionProduceResponse(index=data.index))
             _fail(entry.partition_responses[-1], error, None)
     if request.acks == NO_ACKS:
-        _close_if_failed(response)
-        return None
+        raise _closing(response)
     return response
 
 
@@ -185,11 +187,11 @@ def _fail(answer: PartitionProduceResponse, error: KafkaError, partition: Partit
         answer.record_errors.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text))
 
 
-def _close_if_failed(response: ProduceResponse) -> None:
+def _closing(response: ProduceResponse) -> CloseConnection:
     """The producer wants no answer: only the end of its connection tells it of an error."""
     failed = [answer.error_message for entry in response.responses for answer in entry.partition_responses if answer.error_code]
-    if failed:
-        raise CloseConnection(f"a produce request with acks=0 failed for {len(failed)} partitions. The first: {failed[0]}")
+    first = failed[0] if failed else "it names no partition"
+    return CloseConnection(f"a produce request with acks=0 failed for {len(failed)} partitions. The first: {first}")
 
 
 def _hint(context: RequestContext, response: ProduceResponse) -> None:

@@ -150,10 +150,6 @@ class Partition:
 
     # May I?
 
-    def leads_in(self, leader_epoch: int) -> bool:
-        """Whether this node leads the partition, in `leader_epoch` if the asker names one (not -1)."""
-        return self.is_leading and (leader_epoch < 0 or leader_epoch == self.leader_epoch)
-
     def check_leading(self, leader_epoch: int = -1) -> None:
         """`KafkaError` unless this node leads the partition, in `leader_epoch` if the asker names one (not -1)."""
         if leader_epoch >= 0 and leader_epoch != self.leader_epoch and self._failure is None:
