@@ -1,7 +1,11 @@
 """Layers of settings: which may change at run time, and how they are merged. In a node: tests/unit/broker/test_settings.py."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from ottla.config.broker import BrokerConfig
+from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.dynamic import Layers, broker_synonyms, merge, update_mode
 from ottla.config.keys import UpdateMode
 from ottla.config.values import InvalidConfig
@@ -98,3 +102,38 @@ def test_counts_double_or_halve_at_most() -> None:
             now.check_change({"num.io.threads": text}, per_broker=False)
     with pytest.raises(InvalidConfig, match="double or halve"):
         layers(broker={"num.io.threads": "32"}).check_change({}, per_broker=True)
+
+
+VALUES = {
+    "max.connections": st.sampled_from(["5", "7", "-1", "x"]),
+    "log.cleaner.threads": st.sampled_from(["1", "2", "500", ""]),
+    "log.retention.ms": st.sampled_from(["0", "1", "-1", "many"]),
+    "num.partitions": st.sampled_from(["2", "0"]),
+    "listeners": st.sampled_from(["PLAINTEXT://:1", "nonsense"]),
+    "compression.type": st.sampled_from(["gzip", "brotli"]),
+    "group.consumer.assignment.interval.ms": st.sampled_from(["5", "99999", "-5"]),
+    "max.connections.per.ip": st.sampled_from(["0", "3"]),
+    "listener.name.plaintext.max.connections": st.sampled_from(["1", "y"]),
+    "ssl.keystore.location": st.just("z"),
+    "nobody.knows": st.text(max_size=3),
+}
+LAYER = st.fixed_dictionaries({}, optional=VALUES)
+
+
+@given(LAYER, LAYER)
+def test_whatever_is_stored_a_node_has_settings(cluster: dict[str, str], broker: dict[str, str]) -> None:
+    now = layers(cluster=cluster, broker=broker)
+    assert set(now.cluster) <= set(cluster)
+    assert set(now.broker) <= set(broker)
+    for name in {*cluster, *broker}:
+        kept = now.broker.get(name, now.cluster.get(name))
+        assert (kept is None) <= (name in now.rejected)
+        key = BROKER_KEYS.get(name)
+        if kept is not None and key is not None and name != "group.consumer.assignment.interval.ms":
+            shown = now.config if key.attribute in BrokerConfig.__annotations__ else now.config.log
+            if key.attribute in getattr(type(shown), "__annotations__", {}):
+                assert getattr(shown, key.attribute) == key.parse(kept)
+    assert 0 <= now.config.group_consumer_assignment_interval_ms <= 15_000
+    # What is left stands by itself: nothing more would be rejected.
+    again = layers(cluster=now.cluster, broker=now.broker)
+    assert (again.rejected, again.config) == ({}, now.config)
