@@ -54,6 +54,11 @@ class EntryMaker:
         self._settings = settings
         self._include_synonyms = include_synonyms
         self._words = documentation() if include_documentation else None
+        self._layers = (
+            (settings.dynamic, DYNAMIC_BROKER_SOURCE),
+            (settings.dynamic_defaults, DYNAMIC_DEFAULT_SOURCE),
+            (settings.static_with_ids, STATIC_SOURCE),
+        )
 
     def topic_entries(self, topic: str, wanted: Callable[[str], bool]) -> list[DescribeConfigsResourceResult]:
         own = self._settings.topic_settings(topic)
@@ -120,14 +125,9 @@ class EntryMaker:
 
     def _broker_layers(self, name: str) -> list[Synonym]:
         """Where the broker setting `name` and its synonyms are set, as far as they are not more important than it."""
-        settings = self._settings
         names = broker_synonyms(name)
         found: list[Synonym] = []
-        for layer, source in (
-            (settings.dynamic, DYNAMIC_BROKER_SOURCE),
-            (settings.dynamic_defaults, DYNAMIC_DEFAULT_SOURCE),
-            (settings.static_with_ids, STATIC_SOURCE),
-        ):
+        for layer, source in self._layers:
             found += [(each, layer[each], source) for each in names if each in layer]
         for each in names:
             default = format_value(BROKER_KEYS[each].default) if each in BROKER_KEYS and each not in DYNAMIC_ONLY else None
