@@ -62,7 +62,7 @@ class LogMaker:
 
     def topic(self) -> Message:
         self.made += 1
-        topic_id, name = some_uuid(self.rng, 1, 1 << 30), f"topic-{self.made}"
+        topic_id, name = Uuid(b"some topic" + self.made.to_bytes(6, "big")), f"topic-{self.made}"
         self.topics[topic_id] = (name, {})
         return records.TopicRecord(name=name, topic_id=topic_id)
 

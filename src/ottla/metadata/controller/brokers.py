@@ -71,7 +71,8 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
         if request.want_shut_down:
             response.should_shut_down = True
             state.sessions.forget(broker.id)
-        elif not request.want_fence and is_caught_up:
+        elif not request.want_fence and is_caught_up and not broker.in_controlled_shutdown:
+            # One that was on its way out comes back by registering anew: it would lead, and be counted out at once.
             records += _unfence(state, broker)
             response.is_fenced = False
     elif request.want_fence:
