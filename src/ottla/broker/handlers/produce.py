@@ -98,7 +98,12 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
         return None
     if has_failed and version >= HINTS_SINCE:
         _hint(context, response)
-    return delayed if delayed is not None else response
+    if delayed is None:
+        return response
+    for topic in topics:
+        for data in topic.partition_data:
+            data.records = None  # the frame is not needed while the request waits
+    return delayed
 
 
 def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse:

@@ -49,6 +49,10 @@ class PartitionOwner(Protocol):
         """The log has work for the background."""
         ...
 
+    def broken(self, failure: BaseException) -> None:
+        """Something that cannot happen has happened where nobody waits who could be told."""
+        ...
+
 
 class Partition:
     """One partition. `Partitions` makes it, has it follow the cluster, and takes it away."""
@@ -275,6 +279,8 @@ class Partition:
                 await self.log.flush()
                 self.advance()
                 self.settle_acks()
+        except BrokenInvariant as failure:
+            self._owner.broken(failure)
         except OttlaError as failure:
             self.refused_by(failure)
         finally:

@@ -44,6 +44,8 @@ class Partitions:
         self.directories = directories
         self.on_must_stop: Callable[[str], None] | None = None
         """Called once with the reason when so many disks have failed that the node cannot go on."""
+        self.on_broken: Callable[[BaseException], None] | None = None
+        """Called when something that cannot happen has happened in the background: the node has to stop."""
         self.on_directory_lost: Callable[[DirectoryLoss], None] | None = None
         """Called with every directory that has failed, so that the controller can be told."""
         self.by_name: dict[str, dict[int, Partition]] = {}
@@ -57,7 +59,7 @@ class Partitions:
         self.cold_reads = ColdReads(world.disk)
         self._metadata = metadata
         self._wakeups = Wakeups()
-        self._upkeep = UpkeepLoop(directories, world.clock, settings, self.take_losses)
+        self._upkeep = UpkeepLoop(self, world.clock)
 
     def __len__(self) -> int:
         return sum(map(len, self.by_name.values()))
@@ -132,6 +134,11 @@ class Partitions:
 
     def upkeep_is_due(self) -> None:
         self._upkeep.look()
+
+    def broken(self, failure: BaseException) -> None:
+        logger.critical("%s", failure)
+        if self.on_broken is not None:
+            self.on_broken(failure)
 
     # Disks that fail
 

@@ -4,8 +4,8 @@
 at any time. Nobody who appends or reads waits for any of it: what waits for the device does so in worker threads, what burns
 CPU in helper processes.
 
-A failure of a disk is what the log room makes of it (`LogDirectories.take_losses`); any other error ends the round it came up
-in, is logged, and the next round comes all the same.
+A failure of a disk is what the log room makes of it (`LogDirectories.take_losses`), a broken invariant stops the node; any
+other error ends the round it came up in, is logged, and the next round comes all the same.
 
 Stopping lets every step that is under way come to its end: a write in a worker thread goes on even if nobody waits for it any
 more, and must not meet the one that closes the logs. Only compaction, which may take minutes, is given up.
@@ -16,12 +16,12 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.values import LONG_MAX
 from ottla.env import Clock
-from ottla.errors import LogDirectoryFailed
+from ottla.errors import BrokenInvariant, LogDirectoryFailed
 from ottla.ids import TopicPartition
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories import LogDirectories
@@ -37,17 +37,30 @@ WAIT_MIN_S = 0.02
 WAIT_MAX_S = 3600.0
 
 
+class UpkeepOwner(Protocol):
+    """Whose logs they are."""
+
+    directories: LogDirectories
+    settings: BrokerSettings
+
+    def take_losses(self) -> None:
+        """A disk may have failed."""
+        ...
+
+    def broken(self, failure: BaseException) -> None:
+        """Something that cannot happen has happened."""
+        ...
+
+
 class UpkeepLoop:
     """The background work of one node's logs, between `start` and `stop`."""
 
-    def __init__(
-        self, directories: LogDirectories, clock: Clock, settings: BrokerSettings, take_losses: Callable[[], None]
-    ) -> None:
-        self._directories = directories
+    def __init__(self, owner: UpkeepOwner, clock: Clock) -> None:
+        self._owner = owner
+        self._directories = owner.directories
+        self._settings = owner.settings
         self._clock = clock
-        self._settings = settings
-        self._take_losses = take_losses
-        self._upkeep = Upkeep(directories, clock, settings.current.log.producer_id_expiration_ms)
+        self._upkeep = Upkeep(self._directories, clock, self._settings.current.log.producer_id_expiration_ms)
         self._rounds: list[asyncio.Task[None]] = []
         self._compactions: list[asyncio.Task[None]] = []
         self._due = asyncio.Event()
@@ -105,9 +118,11 @@ class UpkeepLoop:
             await work()
         except LogDirectoryFailed as failed:
             self._directories.note_loss(failed)
+        except BrokenInvariant as failure:
+            self._owner.broken(failure)
         except Exception:
             logger.exception("upkeep of the logs went wrong; it is tried again at its next turn")
-        self._take_losses()
+        self._owner.take_losses()
 
     async def _retain(self) -> None:
         if await self._upkeep.run_retention():

@@ -47,7 +47,12 @@ class DelayedFetch(Pending):
         """Answer if there is enough to say."""
         if self._is_done:
             return
-        answer = self._attempt.answer(is_last)
+        try:
+            answer = self._attempt.answer(is_last)
+        except Exception as failure:  # told to whoever asked, as if the handler had raised it: others wait behind this one
+            self._leave()
+            self.fail(failure)
+            return
         if answer is None:
             self._missing_bytes = self._attempt.missing_bytes
             return

@@ -2,9 +2,11 @@
 
 import asyncio
 
+import pytest
 from tests.support.batches import make_batch, sized_batch
 from tests.support.held_partitions import HeldPartitions, virtual
 
+from ottla.errors import BrokenInvariant
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.sim.faults import Fault
@@ -147,6 +149,30 @@ def test_a_disk_that_fails_in_the_background_takes_its_partitions_offline() -> N
         await held.partitions.stop()
 
     virtual(scenario())
+
+
+def test_a_broken_invariant_is_told_and_any_other_error_waits_for_the_next_round(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(QUICK)
+        told: list[BaseException] = []
+        held.partitions.on_broken = told.append
+        failures: list[Exception] = [BrokenInvariant("it cannot be"), ValueError("odd")]
+
+        async def run_once(_logs: object) -> None:
+            if failures:
+                raise failures.pop(0)
+
+        monkeypatch.setattr(held.directories.compactor, "run_once", run_once)
+        held.partitions.start()
+        await asyncio.sleep(5)
+        assert [str(failure) for failure in told] == ["it cannot be"]
+        assert not failures
+        await held.partitions.stop()
+
+    virtual(scenario())
+    assert "ValueError: odd" in caplog.text
 
 
 def test_deleted_topics_leave_no_files() -> None:
