@@ -16,7 +16,7 @@ from ottla.config.dynamic import FIXED_HERE
 from ottla.config.group_keys import GROUP_KEYS, GROUP_SYNONYMS
 from ottla.config.keys import ConfigKey
 from ottla.config.notices import REMOVED
-from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 from ottla.config.values import format_value
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "configuration.md"
@@ -52,7 +52,7 @@ def render() -> str:
             "## Topic settings",
             "",
             _table(["Setting", "Type", "Default", "Stands in", "What it does"],
-                   ((*_facts(key), _stand_ins(key.name), key.documentation) for key in topics)),
+                   ((*_facts(key), _stand_ins(key.name), _topic_words(key)) for key in topics)),
             "## Group settings",
             "",
             "Stored, checked and shown; groups are not served yet.",
@@ -82,6 +82,10 @@ def render() -> str:
 def _facts(key: ConfigKey) -> tuple[str, str, str]:
     default = format_value(key.default)
     return _code(key.name), key.type.value.lower(), "" if default is None else _code(default)
+
+
+def _topic_words(key: ConfigKey) -> str:
+    return f"{key.documentation} Without effect yet." if key.name in TOPIC_WITHOUT_EFFECT else key.documentation
 
 
 def _mode(key: ConfigKey) -> str:

@@ -45,6 +45,7 @@ class BrokerConfig:
     max_connections_per_ip_overrides: Mapping[str, int]
     listener_max_connections: Mapping[str, int]
     """Listener name → its own limit, where `listener.name.NAME.max.connections` sets one."""
+    listener_max_connection_creation_rate: Mapping[str, int]
     queued_max_request_bytes: int
     queued_max_requests: int
     socket_listen_backlog_size: int
@@ -201,6 +202,10 @@ class BrokerConfig:
     def max_connections_of(self, listener: str) -> int:
         """The most connections that `listener` takes."""
         return self.listener_max_connections.get(listener, self.max_connections)
+
+    def max_connection_creation_rate_of(self, listener: str) -> int:
+        """The most new connections that `listener` takes in a second."""
+        return self.listener_max_connection_creation_rate.get(listener, self.max_connection_creation_rate)
 
     def __setattr__(self, name: str, value: object) -> None:
         raise AttributeError(f"{name}: a snapshot of settings never changes; make a new one")

@@ -5,7 +5,7 @@ Settings that stand in for a topic's (`TOPIC_SYNONYMS`) are told by what they st
 
 from __future__ import annotations
 
-from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 
 _WORDS: dict[str, str] = {
     "advertised.listeners": (
@@ -13,16 +13,12 @@ _WORDS: dict[str, str] = {
         "listens: behind a proxy, in a container. A listener without an entry advertises its own address."
     ),
     "auto.create.topics.enable": "Make a topic when somebody asks for one that does not exist.",
-    "broker.heartbeat.interval.ms": "How often a broker tells the controller that it lives.",
     "broker.id": "The older name of node.id.",
     "broker.rack": "Where the broker stands. Replicas of one partition are spread over racks.",
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it takes leaderships from it.",
     "connections.max.idle.ms": "Close a connection on which nothing has happened for this long.",
     "controller.listener.names": "Which of the listeners are for the controller, and closed to clients.",
-    "controller.quorum.append.linger.ms": "How long the controller gathers changes before it writes them together.",
     "controller.quorum.bootstrap.servers": "Where to find the controllers, as host:port.",
-    "controller.quorum.election.timeout.ms": "How long a candidate waits for votes before it stands again.",
-    "controller.quorum.fetch.timeout.ms": "How long a quorum member waits for word from the leader before it stands itself.",
     "controller.quorum.voters": (
         "The members of a quorum that is fixed for good, as id@host:port. Quorums that can change use "
         "controller.quorum.bootstrap.servers."
@@ -44,15 +40,11 @@ _WORDS: dict[str, str] = {
     "log.cleaner.io.buffer.load.factor": (
         "How full the map of keys may get, from 0 to 1. Fuller fits more keys and finds them more slowly."
     ),
-    "log.cleaner.io.buffer.size": "The memory for reading and writing in compaction, shared by all that run.",
     "log.cleaner.io.max.bytes.per.second": (
         "The most that compaction reads and writes in a second, so that clients keep their share of the disk."
     ),
     "log.cleaner.threads": "How many logs are compacted at once.",
     "log.dir": "Where partitions are kept, if log.dirs does not say.",
-    "log.dir.failure.timeout.ms": (
-        "How long a broker may fail to tell the controller that a log directory is lost before it stops itself."
-    ),
     "log.dirs": (
         "The directories in which partitions are kept, separated by commas, best one per disk. A new partition goes to the "
         "directory with the fewest. Wins over log.dir."
@@ -80,9 +72,6 @@ _WORDS: dict[str, str] = {
     "metadata.log.max.snapshot.interval.ms": "How long the metadata log grows before a snapshot of it is made; 0 is for ever.",
     "metadata.log.segment.bytes": "The size at which a segment of the metadata log is closed and the next begun.",
     "metadata.log.segment.ms": "The age at which a segment of the metadata log is closed even if it is not full.",
-    "metadata.max.idle.interval.ms": (
-        "How often an idle controller writes an empty record, so that others see how far they are behind; 0 is never."
-    ),
     "metadata.max.retention.bytes": "How large metadata log and snapshots may get before what a newer snapshot has is deleted.",
     "metadata.max.retention.ms": "How long parts of the metadata log are kept that a newer snapshot has.",
     "node.id": "This node's number in the cluster, different from all others.",
@@ -99,7 +88,6 @@ _WORDS: dict[str, str] = {
         "How long a partition remembers a silent producer. A retry after that is not recognised as one."
     ),
     "queued.max.request.bytes": "The most bytes of requests that wait to be served; -1 is no limit.",
-    "queued.max.requests": "How many requests may wait to be served before no more are read.",
     "replica.high.watermark.checkpoint.interval.ms": "How often to write down how far each partition is committed.",
     "security.inter.broker.protocol": (
         "The protocol that brokers speak to each other, where inter.broker.listener.name does not name a listener."
@@ -108,27 +96,21 @@ _WORDS: dict[str, str] = {
     "socket.receive.buffer.bytes": "The size of the kernel's buffer for what comes in; -1 is the kernel's choice.",
     "socket.request.max.bytes": "The largest request that is taken. A larger one ends its connection.",
     "socket.send.buffer.bytes": "The size of the kernel's buffer for what goes out; -1 is the kernel's choice.",
-    "transaction.max.timeout.ms": "The longest timeout a transaction may ask for.",
-    "transaction.partition.verification.enable": (
-        "Ask the transaction coordinator whether a transaction is really open before its first record is taken."
-    ),
 }
-
-_TIERED = ("log.local.retention.bytes", "log.local.retention.ms")
-"""Stand in for topic settings that need tiered storage, which is not there yet."""
 
 
 def _stand_in_words() -> dict[str, str]:
     words = {}
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
+        if topic_name in TOPIC_WITHOUT_EFFECT:
+            continue
         for position, (name, factor) in enumerate(synonyms):
             note = f"For topics without {topic_name} of their own. {TOPIC_KEYS[topic_name].documentation}"
             if position:
                 unit = {1: "", 60_000: "In minutes. ", 3_600_000: "In hours. "}[factor]
                 others = " and ".join(other for other, _ in synonyms[:position])
                 note = f"{unit}Counts only where {others} {'is' if position == 1 else 'are'} not set. {note}"
-            if name not in _TIERED:
-                words[name] = note
+            words[name] = note
     return words
 
 

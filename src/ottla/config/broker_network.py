@@ -60,7 +60,8 @@ def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value]
         "controller_quorum_voters": voters,
         "controller_quorum_bootstrap_servers": bootstrap,
         "max_connections_per_ip_overrides": _overrides(str(value_of("max.connections.per.ip.overrides") or "")),
-        "listener_max_connections": _listener_limits(settings, listeners),
+        "listener_max_connections": _listener_limits("max.connections", settings, listeners),
+        "listener_max_connection_creation_rate": _listener_limits("max.connection.creation.rate", settings, listeners),
     }
 
 
@@ -275,12 +276,12 @@ def _overrides(text: str) -> dict[str, int]:
     return overrides
 
 
-def _listener_limits(settings: Mapping[str, str], listeners: tuple[Listener, ...]) -> dict[str, int]:
+def _listener_limits(setting: str, settings: Mapping[str, str], listeners: tuple[Listener, ...]) -> dict[str, int]:
     limits: dict[str, int] = {}
     for listener in listeners:
-        name = f"listener.name.{listener.name.lower()}.max.connections"
+        name = f"listener.name.{listener.name.lower()}.{setting}"
         if name in settings:
-            limit = BROKER_KEYS["max.connections"].parse(settings[name])
+            limit = BROKER_KEYS[setting].parse(settings[name])
             assert isinstance(limit, int)
             limits[listener.name] = limit
     return limits

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS, base_name
-from ottla.config.values import InvalidConfig
 
 REMOVED: dict[str, str] = {
     "advertised.host.name": "use advertised.listeners",
@@ -66,28 +65,10 @@ def notices(settings: Mapping[str, str]) -> list[str]:
                 without_effect.append(name)
         else:
             unknown.append(name)
-    told += _hasty_heartbeat(settings)
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")
     told += [_unknown(name) for name in unknown]
     return told
-
-
-def _hasty_heartbeat(settings: Mapping[str, str]) -> list[str]:
-    names = ("broker.heartbeat.interval.ms", "broker.session.timeout.ms")
-    try:
-        interval, timeout = (
-            BROKER_KEYS[name].parse(settings[name]) if name in settings else BROKER_KEYS[name].default for name in names
-        )
-    except InvalidConfig:
-        return []  # ends the start by itself
-    assert isinstance(interval, int)
-    assert isinstance(timeout, int)
-    if interval * 2 <= timeout:
-        return []
-    return [
-        f"{names[0]}={interval} is more than half of {names[1]}={timeout}: one late heartbeat takes a broker's leaderships away"
-    ]
 
 
 def _removed(name: str) -> str | None:

@@ -269,6 +269,20 @@ TOPIC_KEYS = ConfigTable(
     ],
 )
 
+TOPIC_WITHOUT_EFFECT = frozenset(
+    {
+        "follower.replication.throttled.replicas",
+        "leader.replication.throttled.replicas",
+        "local.retention.bytes",
+        "local.retention.ms",
+        "preallocate",
+        "remote.log.copy.disable",
+        "remote.log.delete.on.disable",
+        "remote.storage.enable",
+    }
+)
+"""Accepted, stored and shown; what they are about is not there yet."""
+
 TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "cleanup.policy": (("log.cleanup.policy", 1),),
     "compression.gzip.level": (("compression.gzip.level", 1),),

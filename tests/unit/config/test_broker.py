@@ -118,6 +118,9 @@ def test_connection_limits_of_addresses_and_listeners() -> None:
     node = BrokerConfig.from_settings(SMALLEST | limits | {"listener.name.plaintext.max.connections": "3"})
     assert node.max_connections_per_ip_overrides == {"::1": 5, "a": 6}
     assert (node.max_connections_of("PLAINTEXT"), node.max_connections_of("CONTROLLER")) == (3, 9)
+    node = BrokerConfig.from_settings(SMALLEST | {"listener.name.controller.max.connection.creation.rate": "4"})
+    assert node.max_connection_creation_rate_of("CONTROLLER") == 4
+    assert node.max_connection_creation_rate_of("PLAINTEXT") == 2**31 - 1
 
 
 def test_one_port_for_two_families() -> None:
@@ -165,7 +168,12 @@ PYTHON_TYPES: dict[ConfigType, type] = {
     ConfigType.STRING: str,
     ConfigType.LIST: tuple,
 }
-SPELLED_OUT = {"listener_security_protocol_map", "max_connections_per_ip_overrides", "listener_max_connections"}
+SPELLED_OUT = {
+    "listener_security_protocol_map",
+    "max_connections_per_ip_overrides",
+    "listener_max_connections",
+    "listener_max_connection_creation_rate",
+}
 
 
 def test_every_attribute_is_a_setting_of_the_declared_type() -> None:

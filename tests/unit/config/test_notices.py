@@ -36,11 +36,6 @@ def test_an_authorizer_that_does_not_guard_is_said_so() -> None:
     )
 
 
-def test_a_heartbeat_that_is_hardly_in_time() -> None:
-    assert notices({"broker.heartbeat.interval.ms": "4500"}) == []
-    assert "one late heartbeat" in notices({"broker.heartbeat.interval.ms": "4501"})[0]
-
-
 def test_no_value_is_shown() -> None:
     assert "hunter2" not in " ".join(
         notices({"password.encoder.secret": "hunter2", "ssl.key.password": "hunter2", "x": "hunter2"})

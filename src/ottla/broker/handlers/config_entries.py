@@ -16,7 +16,7 @@ from ottla.config.client_metrics_keys import CLIENT_METRICS_DOCS, CLIENT_METRICS
 from ottla.config.dynamic import broker_synonyms
 from ottla.config.group_keys import GROUP_KEYS, GROUP_SYNONYMS
 from ottla.config.keys import ConfigKey, UpdateMode
-from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 from ottla.config.values import ConfigType, InvalidConfig, format_value
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult, DescribeConfigsSynonym
 
@@ -41,6 +41,7 @@ _TYPE_NUMBERS = {
     ConfigType.PASSWORD: 9,
 }
 _UNKNOWN_TYPE = 0
+_NOT_YET = "Without effect yet."
 _WITHOUT_EFFECT = "Accepted, since Kafka has it; without effect here."
 
 Synonym = tuple[str, str | None, int]
@@ -70,7 +71,7 @@ class EntryMaker:
             synonyms = self._broker_layers(TOPIC_SYNONYMS[name][0][0]) if name in TOPIC_SYNONYMS else []
             if name in own:
                 synonyms.insert(0, (name, value, TOPIC_SOURCE))
-            entries.append(self._entry(name, value, key, synonyms, words=None if key is None else key.documentation))
+            entries.append(self._entry(name, value, key, synonyms, words=_topic_words(key)))
         return entries
 
     def broker_entries(self, wanted: Callable[[str], bool]) -> list[DescribeConfigsResourceResult]:
@@ -161,6 +162,12 @@ class EntryMaker:
                 for each, text, source in synonyms
             ]
         return entry
+
+
+def _topic_words(key: ConfigKey | None) -> str | None:
+    if key is None:
+        return None
+    return f"{key.documentation} {_NOT_YET}" if key.name in TOPIC_WITHOUT_EFFECT else key.documentation
 
 
 def _shown(table: Mapping[str, ConfigKey], own: Iterable[str], wanted: Callable[[str], bool]) -> list[str]:

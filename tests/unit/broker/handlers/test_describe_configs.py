@@ -89,7 +89,10 @@ def test_words_of_ours_where_a_setting_counts_and_a_warning_where_not() -> None:
     assert words["num.io.threads"] == "Accepted, since Kafka has it; without effect here."
     assert all(words.values())
     response = node.ask(describe_request(TOPIC, "t", documentation=True))
-    assert all(config.documentation == TOPIC_KEYS[config.name].documentation for config in response.results[0].configs)
+    words = {config.name: config.documentation for config in response.results[0].configs}
+    assert words["retention.ms"] == TOPIC_KEYS["retention.ms"].documentation
+    assert words["preallocate"] == TOPIC_KEYS["preallocate"].documentation + " Without effect yet."
+    assert all(words.values())
 
 
 def test_groups_metrics_and_loggers() -> None:
