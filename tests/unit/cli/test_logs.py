@@ -1,0 +1,52 @@
+"""Log lines on the terminal and in a file per day."""
+
+import logging
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.logs import DailyFile, configure_logging
+
+
+@pytest.fixture(autouse=True)
+def restored() -> Iterator[None]:
+    package = logging.getLogger("ottla")
+    before = package.handlers, package.level, package.propagate
+    yield
+    for handler in package.handlers:
+        if handler not in before[0]:
+            handler.close()
+    package.handlers, package.propagate = before[0], before[2]
+    package.setLevel(before[1])
+
+
+def test_a_line_says_when_how_bad_and_who(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(level="WARNING", directory=tmp_path / "logs")
+    logging.getLogger("ottla.node").info("up")
+    logging.getLogger("ottla.requests").warning("Produce version %d failed", 9)
+    (file,) = (tmp_path / "logs").iterdir()
+    assert re.fullmatch(r"server\.log\.\d{4}-\d\d-\d\d", file.name)
+    first, second = file.read_text().splitlines()
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO     node: up", first)
+    assert second.endswith(" WARNING  requests: Produce version 9 failed")
+    assert capsys.readouterr().err.splitlines() == [second], "the terminal has only what it was asked for"
+
+
+def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
+    handler = DailyFile(tmp_path)
+    for created in (1_700_000_000.0, 1_700_200_000.0):
+        record = logging.LogRecord("ottla.x", logging.INFO, "", 0, "at %s", (created,), None)
+        record.created = created
+        handler.emit(record)
+    handler.close()
+    written = {path.name: path.read_text() for path in tmp_path.iterdir() if path.read_text()}
+    assert len(written) == 2
+    assert all(text.count("\n") == 1 for text in written.values())
+
+
+def test_a_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OSError, match="file"):
+        configure_logging(level="INFO", directory=tmp_path / "file")
