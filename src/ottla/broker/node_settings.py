@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 
-from ottla.broker.net.settings import NetSettings
+from ottla.broker.net.settings import ListenerLimits, NetSettings
 from ottla.broker.settings import BrokerSettings
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_log import BrokerLogConfig
@@ -26,7 +26,19 @@ def warn_of_settings(settings: Mapping[str, str]) -> None:
 
 
 def net_settings(config: BrokerConfig) -> NetSettings:
-    raise NotImplementedError
+    return NetSettings(
+        socket_request_max_bytes=config.socket_request_max_bytes,
+        socket_send_buffer_bytes=config.socket_send_buffer_bytes,
+        socket_receive_buffer_bytes=config.socket_receive_buffer_bytes,
+        socket_listen_backlog_size=config.socket_listen_backlog_size,
+        connections_max_idle_ms=config.connections_max_idle_ms,
+        max_connections=config.max_connections,
+        max_connections_per_ip=config.max_connections_per_ip,
+        max_connections_per_ip_overrides=config.max_connections_per_ip_overrides,
+        max_connection_creation_rate=config.max_connection_creation_rate,
+        listener_limits={name: ListenerLimits(limit) for name, limit in config.listener_max_connections.items()},
+        queued_max_request_bytes=config.queued_max_request_bytes,
+    )
 
 
 def controller_settings(cluster_id: str, settings: BrokerSettings) -> ControllerSettings:

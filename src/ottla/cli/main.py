@@ -17,6 +17,8 @@ from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
 VERBS: dict[str, tuple[str, str, str]] = {
+    "up": ("ottla.cli.node.up", "up", "Run one Kafka node in this process, with sane defaults."),
+    "server": ("ottla.cli.node.server", "server", "Run a node from a server.properties."),
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),

@@ -58,13 +58,10 @@ async def _start(world: World, settings: Mapping[str, str], format_new: bool) ->
 
 async def _until_over(node: Node, stopping: asyncio.Event) -> None:
     """Wait until the node is told to stop; raises if it can no longer go on by itself."""
-    told = asyncio.ensure_future(stopping.wait())
-    try:
-        await asyncio.wait({told, node.broken}, return_when=asyncio.FIRST_COMPLETED)
-        if node.broken.done():
-            raise node.broken.result()
-    finally:
-        told.cancel()
+    node.broken.add_done_callback(lambda _: stopping.set())
+    await stopping.wait()
+    if node.broken.done():
+        raise node.broken.result()
 
 
 def _told_to_stop(signal_name: str, stopping: asyncio.Event) -> None:
