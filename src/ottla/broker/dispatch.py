@@ -1,0 +1,308 @@
+"""From a request's frame to the frame of its reply: decode, find the handler, call it, encode what it answers.
+
+`Dispatcher.dispatch` is a plain call. It returns the parts to send; None where no reply is wanted; or a `Parked` request, whose
+reply comes later. `CloseConnection` says that the peer's connection has to end; the log line that names the request is written
+by then, and a hostile peer cannot make it more than a few (`net/fault_log.py`).
+
+Three kinds of wrong meet here: a `KafkaError` becomes a response through the API's own `refuse`; a peer's fault ends its
+connection; a broken invariant is handed to `on_broken`, which stops the node. Anything else is a bug of ours: it is logged with
+its traceback, and the client is told UNKNOWN_SERVER_ERROR. Knows no socket. Belongs to one event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol
+
+from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.interception import Intercept, InterceptedRequest
+from ottla.broker.net.counters import ApiCounters, Counters
+from ottla.broker.net.fault_log import FaultLog
+from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.services import Services
+from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.base import Message, Part, UnsupportedVersion
+from ottla.wire.headers import encode_response, parse_request, read_request_header
+
+logger = logging.getLogger("ottla.requests")
+
+
+class HandlerModule(Protocol):
+    """What every module in `handlers/` has."""
+
+    def handle(self, context: RequestContext, request: Any, /) -> Handled: ...
+    def refuse(self, context: RequestContext, request: Any, error: KafkaError, /) -> Message | None: ...
+
+
+def load_module(api_key: int) -> HandlerModule | None:
+    """The module that serves an API; None if none does."""
+    name = MODULES.get(api_key)
+    return None if name is None else import_module(f"ottla.broker.handlers.{name}")
+
+
+class Route:
+    """The way of one API's requests."""
+
+    __slots__ = ("counters", "handle", "key", "name", "newest", "oldest", "refuse")
+
+    def __init__(self, key: int, module: HandlerModule, counters: ApiCounters) -> None:
+        api = APIS[key]
+        self.key = key
+        self.name = api.name
+        self.oldest = api.oldest
+        self.newest = api.advertised()[1]
+        self.handle = module.handle
+        self.refuse = module.refuse
+        self.counters = counters
+
+
+class Parked:
+    """A request whose reply is not there yet. Its connection keeps it in its place among the replies."""
+
+    __slots__ = (
+        "_context",
+        "_dispatcher",
+        "_request",
+        "_route",
+        "fault",
+        "frame_bytes",
+        "is_ready",
+        "on_ready",
+        "parts",
+        "pending",
+    )
+
+    def __init__(
+        self, dispatcher: Dispatcher, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending
+    ) -> None:
+        self._dispatcher = dispatcher
+        self._route = route
+        self._context = context
+        self._request = request
+        self.frame_bytes = frame_bytes
+        self.pending = pending
+        self.is_ready = False
+        self.parts: list[Part] | None = None
+        self.fault: CloseConnection | None = None
+        """In place of `parts`: the connection has to end."""
+        self.on_ready: Callable[[], None] | None = None
+        pending.deliver_to(self._deliver)
+
+    @property
+    def lets_pass(self) -> bool:
+        """Whether a request behind it may be handled before it is answered, if it is of the same kind.
+
+        Kafka handles one request of a connection at a time. Produce requests are appended in order when they are handled, so
+        nothing is lost if the next is appended while one waits for replicas or the disk.
+        """
+        return self._route.key == ApiKey.PRODUCE and self.pending.__class__ is not InterceptedRequest
+
+    def abandon(self) -> None:
+        """The connection has gone."""
+        self.on_ready = None
+        self.pending.abandon()
+
+    def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
+        try:
+            self.parts = self._dispatcher.conclude(
+                self._route, self._context, self._request, self.frame_bytes, response, failure
+            )
+        except CloseConnection as fault:
+            self.fault = fault
+        self.is_ready = True
+        if self.on_ready is not None:
+            self.on_ready()
+
+
+class Dispatcher:
+    """One node's, on the running loop. Nothing may be dispatched before `services` is set."""
+
+    def __init__(self, services: Services | None = None, load: Callable[[int], HandlerModule | None] = load_module) -> None:
+        self.services = services
+        self._load = load
+        self._monotonic_s = asyncio.get_running_loop().time
+        self._routes: dict[int, Route] = {}
+        self._controller_routes: dict[int, Route] = {}
+        self.counters = Counters()
+        self.fault_log = FaultLog(self._monotonic_s, logger)
+        self.on_broken: Callable[[BaseException], None] | None = None
+        """Told of broken invariants: the node has to stop."""
+        self.intercept: Intercept | None = None
+        """Lets tests interfere with requests."""
+
+    def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
+        """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
+        received_s = self._monotonic_s()
+        services = self.services
+        assert services is not None
+        try:
+            header, request = parse_request(frame)
+        except (DecodeError, UnsupportedVersion) as fault:
+            raise self._unreadable(connection, frame, str(fault)) from None
+        key, version = header.request_api_key, header.request_api_version
+        routes = self._controller_routes if connection.is_controller_listener else self._routes
+        route = routes.get(key) or self._find_route(connection, key, routes)
+        if route is None:
+            raise self._unreadable(connection, frame, "this API is not served here; ApiVersions tells which are")
+        context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
+        if not route.oldest <= version <= route.newest:
+            return self._unserved_version(route, context, request, frame)
+        try:
+            if self.intercept is not None and (interception := self.intercept(context, request)) is not None:
+                handled: Handled = InterceptedRequest(interception, lambda: route.handle(context, request))
+            else:
+                handled = route.handle(context, request)
+        except Exception as failure:
+            return self.conclude(route, context, request, len(frame), None, failure)
+        if isinstance(handled, Pending):
+            parked = Parked(self, route, context, request, len(frame), handled)
+            if not parked.is_ready:
+                return parked
+            if parked.fault is not None:
+                raise parked.fault
+            return parked.parts
+        return self.conclude(route, context, request, len(frame), handled, None)
+
+    def conclude(
+        self,
+        route: Route,
+        context: RequestContext,
+        request: Any,
+        frame_bytes: int,
+        response: Message | None,
+        failure: BaseException | None,
+    ) -> list[Part] | None:
+        """The parts of a reply, from what the handler answered or raised; counts the request."""
+        counters = route.counters
+        counters.requests += 1
+        counters.bytes_in += frame_bytes
+        if failure is not None:
+            counters.errors += 1
+            response = self._refused(route, context, request, failure)
+        parts = None
+        if response is not None:
+            try:
+                parts = encode_response(response, context.version, context.correlation_id)
+            except Exception as flaw:
+                counters.errors += 1
+                parts = self._encode_refusal(route, context, request, flaw)
+            counters.bytes_out += len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
+        time_s = self._monotonic_s() - context.received_s
+        counters.time_s_total += time_s
+        if time_s > counters.time_s_max:
+            counters.time_s_max = time_s
+        return parts
+
+    # What goes wrong
+
+    def _refused(self, route: Route, context: RequestContext, request: Any, failure: BaseException) -> Message | None:
+        """The response to a request that failed; `CloseConnection` if there can be none."""
+        if isinstance(failure, KafkaError):
+            self._report(logging.INFO, context, route, f"{error_name(failure.code)}: {failure}")
+            error = failure
+        elif isinstance(failure, CloseConnection | DecodeError | CorruptRecords):
+            self._report(logging.WARNING, context, route, f"{failure}. The connection is closed")
+            raise failure if isinstance(failure, CloseConnection) else CloseConnection(str(failure)) from None
+        elif isinstance(failure, asyncio.CancelledError):
+            raise CloseConnection("the node is stopping") from None
+        elif isinstance(failure, BrokenInvariant):
+            self._report(logging.CRITICAL, context, route, f"{failure}. The node stops", failure)
+            if self.on_broken is not None:
+                self.on_broken(failure)
+            raise CloseConnection(str(failure)) from None
+        else:
+            self._report(logging.ERROR, context, route, "an error that was not foreseen; please report it", failure)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "an error that was not foreseen; the node's log has the details")
+        try:
+            return route.refuse(context, request, error)
+        except CloseConnection:
+            raise
+        except Exception as second:
+            self._report(logging.ERROR, context, route, "it could not even be refused; please report it", second)
+            raise CloseConnection("a request could not be refused") from None
+
+    def _encode_refusal(self, route: Route, context: RequestContext, request: Any, flaw: Exception) -> list[Part]:
+        """The response cannot be written in the request's version: a bug of the handler's."""
+        refusal = self._refused(route, context, request, flaw)
+        if refusal is not None:
+            try:
+                return encode_response(refusal, context.version, context.correlation_id)
+            except Exception as second:
+                self._report(logging.ERROR, context, route, "its refusal cannot be written either; please report it", second)
+        raise CloseConnection("a response could not be written") from None
+
+    def _unserved_version(self, route: Route, context: RequestContext, request: Any, frame: bytearray) -> list[Part] | None:
+        """ApiVersions in a version of the future gets an answer that every client can read; others end the connection."""
+        if route.key != ApiKey.API_VERSIONS:
+            raise self._unreadable(
+                context.connection, frame, f"of this API, versions {route.oldest} to {route.newest} are served"
+            )
+        context.version = 0
+        refusal = KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"versions {route.oldest} to {route.newest} are served")
+        return self.conclude(route, context, request, len(frame), None, refusal)
+
+    def _find_route(self, connection: ConnectionInfo, key: int, routes: dict[int, Route]) -> Route | None:
+        is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
+        module = self._load(key) if is_served else None
+        if module is None:
+            return None
+        route = routes[key] = Route(key, module, self.counters.of(key))
+        return route
+
+    def _unreadable(self, connection: ConnectionInfo, frame: bytearray, why: str) -> CloseConnection:
+        """What to raise for a frame that is no request we can answer, after logging it."""
+        try:
+            header, _ = read_request_header(frame)
+            api = APIS[header.request_api_key].name
+            what = (
+                f"{api} version {header.request_api_version} (correlation id {header.correlation_id}, "
+                f"client id {header.client_id!r})"
+            )
+        except DecodeError:
+            what = f"a frame of {len(frame)} bytes"
+        self.report_fault(connection, f"{what}: {why}")
+        return CloseConnection(why)
+
+    def report_fault(self, connection: ConnectionInfo, text: str) -> None:
+        """Log why a peer's connection is closed."""
+        self.counters.connections.faults += 1
+        host, port = connection.peer
+        self.fault_log.report(
+            logging.WARNING, host, "closing the connection of %s:%d on %s after %s", host, port, connection.listener, text
+        )
+
+    def report_eviction(self, connection: ConnectionInfo) -> None:
+        """Log that a connection is closed for the memory it holds."""
+        self.counters.connections.evicted += 1
+        host, port = connection.peer
+        self.fault_log.report(
+            logging.WARNING,
+            host,
+            "closing the connection of %s:%d on %s: its request comes in too slowly, while others wait for memory; "
+            "queued.max.request.bytes says how much there is",
+            host,
+            port,
+            connection.listener,
+        )
+
+    def _report(self, level: int, context: RequestContext, route: Route, text: str, error: BaseException | None = None) -> None:
+        host, port = context.connection.peer
+        self.fault_log.report(
+            level,
+            host,
+            "%s version %d (correlation id %d, client id %r) from %s:%d on %s failed: %s",
+            route.name,
+            context.version,
+            context.correlation_id,
+            context.client_id,
+            host,
+            port,
+            context.connection.listener,
+            text,
+            error=error,
+        )

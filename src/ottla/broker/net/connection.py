@@ -1,0 +1,270 @@
+"""One connection of a client, the broker's side: from received bytes to frames, to the dispatcher, to replies in order.
+
+Requests are handled in the order they came, and their replies leave in that order. As in Kafka, a request waits until the one
+before it is answered; only a Produce request may be handled while Produce requests before it wait (`Parked.lets_pass`). Most
+requests are answered at once, so most of the time nothing is queued here at all.
+
+What bounds the memory of one connection: while a request that is complete waits its turn, nothing more is received; while
+replies are unsent beyond a bound, nothing more is handled; large frames ask `RequestMemory` first. A connection also gives way
+to others: it handles a few requests in a row, and goes on after they had their turn. One event loop, plain calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+from ottla.broker.dispatch import Dispatcher, Parked
+from ottla.broker.net.memory import RequestMemory
+from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.env import Sendable, Stream
+from ottla.errors import DecodeError
+from ottla.wire.base import Part
+from ottla.wire.framing import FREE_BYTES, FrameSplitter
+
+PARKED_MAX = 16
+"""Requests of one connection that wait for their replies at a time; clients send five."""
+
+UNSENT_BYTES_MAX = 256 * 1024
+"""Beyond this much unsent, no further request of the connection is handled until all of it is sent."""
+
+REQUESTS_PER_TURN = 32
+
+SMALL_REPLY_BYTES = 4096
+"""Replies up to this size leave together, if their requests came together."""
+
+PRODUCE_KEY = b"\0\0"
+
+
+class Connection:
+    """`StreamOwner` of one accepted stream. `on_ended` is told once, when it is over."""
+
+    __slots__ = (
+        "_dispatcher",
+        "_frames",
+        "_is_closing",
+        "_is_leaving",
+        "_is_paused",
+        "_is_pumping",
+        "_loop",
+        "_memory",
+        "_on_ended",
+        "_replies",
+        "_splitter",
+        "info",
+        "is_active",
+        "last_active_s",
+        "stream",
+        "unsent_bytes_seen",
+    )
+
+    def __init__(
+        self,
+        stream: Stream,
+        info: ConnectionInfo,
+        dispatcher: Dispatcher,
+        memory: RequestMemory,
+        request_bytes_max: int,
+        read_ahead: bytearray,
+        on_ended: Callable[[Connection], None],
+    ) -> None:
+        self.stream = stream
+        self.info = info
+        self._loop = asyncio.get_running_loop()
+        self._dispatcher = dispatcher
+        self._memory = memory
+        self._splitter = FrameSplitter(request_bytes_max, read_ahead, memory.take)
+        self._on_ended = on_ended
+        self._frames: deque[bytearray] = deque()  # complete, and not handled yet
+        self._replies: deque[Parked | list[Part]] = deque()  # from the first that is not there yet
+        self._is_paused = False
+        self._is_pumping = False
+        self._is_leaving = False
+        self._is_closing = False
+        self.is_active = True
+        """Something went in or out since this was last set to False, by whoever looks for idle connections."""
+        self.last_active_s = 0.0
+        self.unsent_bytes_seen = 0
+        stream.resume()
+
+    # What the stream tells
+
+    def buffer(self) -> memoryview:
+        return self._splitter.writable()
+
+    def received(self, count: int) -> None:
+        self.is_active = True
+        splitter = self._splitter
+        reserved_before = splitter.reserved_bytes
+        try:
+            frames = splitter.received(count)
+        except DecodeError as fault:
+            self._dispatcher.report_fault(self.info, f"{fault}")
+            self.end()
+            return
+        if splitter.reserved_bytes != reserved_before or splitter.is_starved:
+            self._follow_large_frame(reserved_before)
+        if frames:
+            self._frames.extend(frames)
+            self._pump()
+
+    def drained(self) -> None:
+        self.is_active = True
+        self._pump()
+
+    def ended(self, error: OSError | None) -> None:
+        self._is_closing = True
+        self._drop_work()
+        self._on_ended(self)
+
+    # Handling
+
+    def _pump(self) -> None:
+        """Handle what may be handled, send what may be sent, and receive more or not, as befits what is left."""
+        if self._is_pumping or self._is_closing:
+            return
+        self._is_pumping = True
+        out: list[Sendable] = []
+        try:
+            out = self._collect_replies(out)
+            for _ in range(REQUESTS_PER_TURN):
+                if not self._frames or not self._may_handle(self._frames[0]):
+                    break
+                out = self._handle(out)
+            else:
+                self._loop.call_soon(self._pump)
+        except CloseConnection:
+            self._is_pumping = False
+            if out:
+                self.stream.send(out)
+            self.end()
+            return
+        self._is_pumping = False
+        if out:
+            self.stream.send(out)
+        if self._frames or self._splitter.is_starved:
+            self._is_paused = True
+            self.stream.pause()
+        elif self._is_paused and not self._is_leaving:
+            self._is_paused = False
+            self.stream.resume()
+        if self._is_leaving and not self._frames and not self._replies:
+            self._is_closing = True
+            self.stream.close_when_sent()
+
+    def _may_handle(self, frame: bytearray) -> bool:
+        if self.stream.unsent_bytes > UNSENT_BYTES_MAX:
+            return False
+        if not self._replies:
+            return True
+        last = self._replies[-1]
+        # Whatever is in front of the last one lets pass too, or the last one would not be there.
+        return len(self._replies) < PARKED_MAX and frame[:2] == PRODUCE_KEY and (not isinstance(last, Parked) or last.lets_pass)
+
+    def _handle(self, out: list[Sendable]) -> list[Sendable]:
+        """Handle the next request; what there is to send then."""
+        frame = self._frames[0]
+        reply = self._dispatcher.dispatch(self.info, frame)
+        self._frames.popleft()
+        if isinstance(reply, Parked):
+            reply.on_ready = self._pump
+            self._replies.append(reply)
+            return out
+        if len(frame) > FREE_BYTES:
+            self._memory.give(len(frame))
+        if reply is None:
+            return out
+        if self._replies:
+            self._replies.append(reply)
+            return self._collect_replies(out)
+        return self._add(reply, out)
+
+    def _collect_replies(self, out: list[Sendable]) -> list[Sendable]:
+        """Move on to `out` what is ready, up to the first that is not."""
+        replies = self._replies
+        while replies:
+            reply = replies[0]
+            if isinstance(reply, Parked):
+                if not reply.is_ready:
+                    break
+                replies.popleft()
+                self._give_back(reply.frame_bytes)
+                if reply.fault is not None:
+                    raise reply.fault
+                if reply.parts is not None:
+                    out = self._add(reply.parts, out)
+            else:
+                replies.popleft()
+                out = self._add(reply, out)
+        return out
+
+    def _add(self, parts: list[Part], out: list[Sendable]) -> list[Sendable]:
+        """Small replies wait for each other; a large one takes them along at once, so that what is unsent is known."""
+        out += parts
+        if len(parts) == 1 and len(parts[0]) <= SMALL_REPLY_BYTES:
+            return out
+        self.stream.send(out)
+        return []
+
+    # Large frames
+
+    def _follow_large_frame(self, reserved_before: int) -> None:
+        """A frame that counts has begun, has grown, cannot grow, or is complete."""
+        splitter, memory = self._splitter, self._memory
+        if splitter.is_between_frames:
+            memory.forget_incoming(self)
+        elif reserved_before == 0:
+            memory.note_incoming(self, self._loop.time())
+        if splitter.is_starved:
+            self._is_paused = True
+            self.stream.pause()
+            memory.wait(self)
+
+    def memory_available(self) -> None:
+        if not self._splitter.grow():
+            self._memory.wait(self)
+        elif not self._frames and not self._is_leaving:
+            self._is_paused = False
+            self.stream.resume()
+
+    def evict(self) -> None:
+        self._dispatcher.report_eviction(self.info)
+        self.end()
+
+    # The end
+
+    def leave(self) -> None:
+        """Receive nothing more, answer what was received, then end."""
+        if self._frames or self._replies or self.stream.unsent_bytes:
+            self._is_leaving = True
+            self.stream.pause()
+            self._pump()
+        else:
+            self.end()
+
+    def end(self) -> None:
+        """Do no more work; send what is queued, then end."""
+        self._is_closing = True
+        self._drop_work()
+        if self.stream.unsent_bytes:
+            self.stream.close_when_sent()
+        else:
+            self.stream.close()
+
+    def _drop_work(self) -> None:
+        replies, self._replies = self._replies, deque()
+        for reply in replies:
+            if isinstance(reply, Parked):
+                reply.abandon()
+                self._give_back(reply.frame_bytes)
+        frames, self._frames = self._frames, deque()
+        for frame in frames:
+            self._give_back(len(frame))
+        self._memory.forget_incoming(self)
+        reserved_bytes, self._splitter.reserved_bytes = self._splitter.reserved_bytes, 0
+        self._memory.give(reserved_bytes)
+
+    def _give_back(self, frame_bytes: int) -> None:
+        if frame_bytes > FREE_BYTES:
+            self._memory.give(frame_bytes)

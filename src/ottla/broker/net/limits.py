@@ -1,0 +1,92 @@
+"""How many connections there may be: in all, on one listener, from one address, and how many new ones per second.
+
+Who is one too many from his address is turned away. At the other limits nobody is: new connections wait in the listeners'
+backlog, as they do in Kafka, until others have ended or the second is over. Decides and counts; touches no stream. One event
+loop.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.net.settings import NO_LIMIT, ListenerLimits, NetSettings
+
+WINDOW_S = 1.0
+NO_LIMITS = ListenerLimits()
+
+
+class CreationRate:
+    """How many connections were made in the current second."""
+
+    __slots__ = ("_count", "_ends_s")
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._ends_s = 0.0
+
+    def count(self, now_s: float) -> None:
+        if now_s >= self._ends_s:
+            self._ends_s, self._count = now_s + WINDOW_S, 0
+        self._count += 1
+
+    def wait_s(self, limit: int, now_s: float) -> float:
+        """How long until another may be made; 0: at once."""
+        return self._ends_s - now_s if self._count >= limit and now_s < self._ends_s else 0.0
+
+
+class ListenerCount:
+    """The connections of one listener."""
+
+    __slots__ = ("name", "open", "rate")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.open = 0
+        self.rate = CreationRate()
+
+
+class ConnectionLimits:
+    """The connections of a node in one of its roles, as broker or as controller; each is counted by itself, as in Kafka."""
+
+    __slots__ = ("_by_host", "_open", "_rate", "settings")
+
+    def __init__(self, settings: NetSettings) -> None:
+        self.settings = settings
+        self._open = 0
+        self._by_host: dict[str, int] = {}
+        self._rate = CreationRate()
+
+    def refusal(self, host: str) -> str | None:
+        """Why a connection from `host` is turned away; None: it is not."""
+        limit = self.settings.max_connections_per_ip_overrides.get(host, self.settings.max_connections_per_ip)
+        if self._by_host.get(host, 0) < limit:
+            return None
+        return f"there are {limit} connections from {host} already, which is what max.connections.per.ip allows"
+
+    def add(self, listener: ListenerCount, host: str, now_s: float) -> None:
+        self._open += 1
+        listener.open += 1
+        self._by_host[host] = self._by_host.get(host, 0) + 1
+        self._rate.count(now_s)
+        listener.rate.count(now_s)
+
+    def remove(self, listener: ListenerCount, host: str) -> None:
+        self._open -= 1
+        listener.open -= 1
+        left = self._by_host[host] - 1
+        if left:
+            self._by_host[host] = left
+        else:
+            del self._by_host[host]
+
+    def is_full(self, listener: ListenerCount) -> bool:
+        """Whether new connections have to wait until others have ended."""
+        return self._open >= self.settings.max_connections or listener.open >= self._own(listener).max_connections
+
+    def wait_s(self, listener: ListenerCount, now_s: float) -> float:
+        """How long new connections have to wait, since there have been too many of late."""
+        node_rate, own_rate = self.settings.max_connection_creation_rate, self._own(listener).max_connection_creation_rate
+        if node_rate == own_rate == NO_LIMIT:
+            return 0.0
+        return max(self._rate.wait_s(node_rate, now_s), listener.rate.wait_s(own_rate, now_s))
+
+    def _own(self, listener: ListenerCount) -> ListenerLimits:
+        return self.settings.listener_limits.get(listener.name, NO_LIMITS)

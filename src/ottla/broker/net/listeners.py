@@ -1,0 +1,229 @@
+"""The listeners of a node and their connections: opened, limited, looked after, and closed in good order.
+
+One scan every few seconds finds connections that are idle or stuck, and frees memory that slow senders hold; no connection has
+a timer of its own. One event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Collection, Iterable
+
+from ottla.broker.dispatch import Dispatcher
+from ottla.broker.net.connection import Connection
+from ottla.broker.net.limits import ConnectionLimits, ListenerCount
+from ottla.broker.net.memory import RequestMemory
+from ottla.broker.net.settings import NetSettings
+from ottla.broker.request import ConnectionInfo
+from ottla.config.listeners import Listener as ListenerSetting
+from ottla.env import Listener, SocketOptions, Stream, World
+from ottla.wire.framing import READ_AHEAD_BYTES
+
+logger = logging.getLogger("ottla.net")
+
+SCAN_S_MAX = 5.0
+SCAN_S_SHORT_OF_MEMORY = 0.5
+SCANS_PER_IDLE_TIME = 4
+GRACE_S = 2.0
+
+
+class OpenListener:
+    """One listener that is open."""
+
+    __slots__ = ("count", "handle", "is_controller", "is_paused", "limits")
+
+    def __init__(self, name: str, is_controller: bool, limits: ConnectionLimits) -> None:
+        self.count = ListenerCount(name)
+        self.is_controller = is_controller
+        self.limits = limits
+        self.handle: Listener
+        self.is_paused = False
+
+
+class Listeners:
+    """One node's: `open` takes the ports, `serve` begins to accept, `close` ends in good order and `abort` at once."""
+
+    def __init__(self, world: World, settings: NetSettings, dispatcher: Dispatcher) -> None:
+        self._network = world.network
+        self._settings = settings
+        self._dispatcher = dispatcher
+        self._counters = dispatcher.counters.connections
+        self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by: is it the controller's?
+        self._read_ahead = bytearray(READ_AHEAD_BYTES)
+        self._listeners: list[OpenListener] = []
+        self._connections: dict[Connection, OpenListener] = {}
+        self._next_id = 0
+        self._is_serving = False
+        self._scan_timer: asyncio.TimerHandle | None = None
+        self._rate_timer: asyncio.TimerHandle | None = None
+        self._gone: asyncio.Event | None = None
+        self.memory = RequestMemory(settings.queued_max_request_bytes, settings.socket_request_max_bytes)
+
+    @property
+    def connections(self) -> list[Connection]:
+        """Those that are open."""
+        return list(self._connections)
+
+    async def open(
+        self, listeners: Iterable[ListenerSetting], controller_names: Collection[str] = ()
+    ) -> dict[str, tuple[str, int]]:
+        """Take the ports of all `listeners`; where each listens, by its name, with the real port. Nothing is accepted yet.
+
+        `AddressRefused` if one cannot be had; none is taken then.
+        """
+        options = SocketOptions(
+            self._settings.socket_send_buffer_bytes,
+            self._settings.socket_receive_buffer_bytes,
+            self._settings.socket_listen_backlog_size,
+        )
+        try:
+            for setting in listeners:
+                await self._open(setting, setting.name in controller_names, options)
+        except BaseException:
+            self.abort()
+            raise
+        return {each.count.name: each.handle.address for each in self._listeners}
+
+    async def _open(self, setting: ListenerSetting, is_controller: bool, options: SocketOptions) -> None:
+        listener = OpenListener(setting.name, is_controller, self._limits[is_controller])
+
+        def accept(stream: Stream) -> Connection | None:
+            return self._accept(listener, stream)
+
+        listener.handle = await self._network.listen(setting.host, setting.port, accept, options)
+        listener.handle.pause()
+        listener.is_paused = True
+        self._listeners.append(listener)
+
+    def serve(self) -> None:
+        """Accept connections, those that have been waiting among them."""
+        self._is_serving = True
+        self._admit()
+        self._schedule_scan()
+
+    def apply(self, settings: NetSettings) -> None:
+        """Other limits, from now on. Sizes of sockets and requests are for listeners and connections to come."""
+        self._settings = settings
+        for limits in self._limits.values():
+            limits.settings = settings
+        self._admit()
+
+    async def close(self, grace_s: float = GRACE_S) -> None:
+        """Accept nothing more, answer what has been asked, close. After `grace_s` whatever is left is closed as it is."""
+        self._stop_accepting()
+        if not self._connections:
+            return
+        self._gone = asyncio.Event()
+        for connection in self.connections:
+            connection.leave()
+        try:
+            async with asyncio.timeout(grace_s):
+                await self._gone.wait()
+        except TimeoutError:
+            self.abort()
+            await self._gone.wait()
+
+    def abort(self) -> None:
+        """Close everything as it is. Aborting twice, or after `close`, is harmless."""
+        self._stop_accepting()
+        for connection in self.connections:
+            connection.stream.close()
+
+    def _stop_accepting(self) -> None:
+        self._is_serving = False
+        for timer in (self._scan_timer, self._rate_timer):
+            if timer is not None:
+                timer.cancel()
+        for listener in self._listeners:
+            listener.handle.close()
+        self._listeners.clear()
+
+    # Connections come and go
+
+    def _accept(self, listener: OpenListener, stream: Stream) -> Connection | None:
+        host = stream.peer[0]
+        refusal = listener.limits.refusal(host)
+        if refusal is not None:
+            self._counters.refused += 1
+            self._dispatcher.fault_log.report(
+                logging.WARNING, host, "refusing a connection on %s: %s", listener.count.name, refusal
+            )
+            return None
+        now_s = asyncio.get_running_loop().time()
+        listener.limits.add(listener.count, host, now_s)
+        self._counters.accepted += 1
+        self._counters.open += 1
+        self._next_id += 1
+        info = ConnectionInfo(self._next_id, listener.count.name, stream.peer, listener.is_controller)
+        connection = Connection(
+            stream,
+            info,
+            self._dispatcher,
+            self.memory,
+            self._settings.socket_request_max_bytes,
+            self._read_ahead,
+            self._connection_ended,
+        )
+        connection.last_active_s = now_s
+        self._connections[connection] = listener
+        self._admit()
+        return connection
+
+    def _connection_ended(self, connection: Connection) -> None:
+        listener = self._connections.pop(connection)
+        listener.limits.remove(listener.count, connection.info.peer[0])
+        self._counters.open -= 1
+        if self._is_serving:
+            self._admit()
+        elif self._gone is not None and not self._connections:
+            self._gone.set()
+
+    def _admit(self) -> None:
+        """Let every listener accept or not, as the limits say now."""
+        now_s = asyncio.get_running_loop().time()
+        wait_s = 0.0
+        for listener in self._listeners:
+            own_wait_s = listener.limits.wait_s(listener.count, now_s)
+            wait_s = max(wait_s, own_wait_s)
+            should_pause = not self._is_serving or own_wait_s > 0 or listener.limits.is_full(listener.count)
+            if should_pause and not listener.is_paused:
+                listener.handle.pause()
+            elif listener.is_paused and not should_pause:
+                listener.handle.resume()
+            listener.is_paused = should_pause
+        if wait_s > 0 and self._rate_timer is None:
+            self._rate_timer = asyncio.get_running_loop().call_later(wait_s, self._rate_waited)
+
+    def _rate_waited(self) -> None:
+        self._rate_timer = None
+        self._admit()
+
+    # Looking after them
+
+    def _schedule_scan(self) -> None:
+        period_s = SCAN_S_SHORT_OF_MEMORY if self.memory.is_short else SCAN_S_MAX
+        if self._settings.connections_max_idle_ms > 0:
+            period_s = min(period_s, self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
+        self._scan_timer = asyncio.get_running_loop().call_later(period_s, self._scan)
+
+    def _scan(self) -> None:
+        now_s = asyncio.get_running_loop().time()
+        idle_s_max = self._settings.connections_max_idle_ms / 1000
+        for connection in self.connections:
+            unsent_bytes = connection.stream.unsent_bytes
+            if connection.is_active or unsent_bytes != connection.unsent_bytes_seen:
+                connection.is_active = False
+                connection.unsent_bytes_seen = unsent_bytes
+                connection.last_active_s = now_s
+            elif 0 < idle_s_max < now_s - connection.last_active_s:
+                self._counters.idle_closed += 1
+                logger.info(
+                    "closing the connection of %s:%d on %s: nothing came or went for %.0f s (connections.max.idle.ms)",
+                    *connection.info.peer,
+                    connection.info.listener,
+                    now_s - connection.last_active_s,
+                )
+                connection.stream.close()
+        self.memory.evict_slowest(now_s)
+        self._schedule_scan()

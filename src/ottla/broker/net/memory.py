@@ -1,0 +1,91 @@
+"""How much memory requests may take, all connections together: those coming in, and those being worked on.
+
+A peer may announce a frame of 100 MB, and a hundred peers may: without a bound on the sum, slow or hostile senders take all the
+memory there is. Frames of up to 64 KB are not counted; they are bounded by the number of connections. Larger ones are, with
+what their buffers have grown to (`wire/framing.py` lets them grow as bytes come):
+
+- Up to half of the limit, everybody gets what he asks for.
+- Above, only small steps are granted: a frame still gets on, but an announcement alone no longer takes much.
+- At the limit, who needs more waits, unread, and is woken in order as memory comes back.
+- If somebody waits, and the frame that has been coming in for the longest is older than a grace, its sender is cut off: a slow
+  sender must not hold what others need. Nobody is cut off for being slow as long as there is room.
+
+`queued.max.request.bytes` sets the limit; without it, it is four of the largest requests, and at least 256 MB. One event loop.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from ottla.wire.framing import STEP_BYTES_MIN
+
+LIMIT_BYTES_MIN = 256 << 20
+REQUESTS_AT_LEAST = 4
+GRACE_S = 5.0
+
+
+class Taker(Protocol):
+    """A connection, as far as memory is concerned."""
+
+    def memory_available(self) -> None:
+        """Ask again."""
+        ...
+
+    def evict(self) -> None:
+        """End: others wait for what this one holds."""
+        ...
+
+
+class RequestMemory:
+    """One node's."""
+
+    __slots__ = ("_incoming_since_s", "_waiting", "limit_bytes", "used_bytes")
+
+    def __init__(self, queued_max_request_bytes: int, socket_request_max_bytes: int) -> None:
+        if queued_max_request_bytes > 0:
+            self.limit_bytes = queued_max_request_bytes
+        else:
+            self.limit_bytes = max(LIMIT_BYTES_MIN, REQUESTS_AT_LEAST * socket_request_max_bytes)
+        self.used_bytes = 0
+        self._waiting: dict[Taker, None] = {}
+        self._incoming_since_s: dict[Taker, float] = {}
+
+    @property
+    def is_short(self) -> bool:
+        """Whether somebody waits."""
+        return bool(self._waiting)
+
+    def take(self, size_bytes: int) -> bool:
+        """Take memory, if there is so much. A first small step is always granted while anything is left."""
+        used = self.used_bytes + size_bytes
+        if used > self.limit_bytes >> 1 and (size_bytes > 2 * STEP_BYTES_MIN or self.used_bytes >= self.limit_bytes):
+            return False
+        self.used_bytes = used
+        return True
+
+    def give(self, size_bytes: int) -> None:
+        """Give memory back; who waits may ask again."""
+        self.used_bytes -= size_bytes
+        if self._waiting and self.used_bytes < self.limit_bytes:
+            waiting, self._waiting = self._waiting, {}
+            for taker in waiting:
+                taker.memory_available()
+
+    def wait(self, taker: Taker) -> None:
+        """Be told when it is worth asking again."""
+        self._waiting[taker] = None
+
+    def note_incoming(self, taker: Taker, now_s: float) -> None:
+        """A large frame has begun to come in from `taker`."""
+        self._incoming_since_s[taker] = now_s
+
+    def forget_incoming(self, taker: Taker) -> None:
+        """It is complete, or its sender is gone."""
+        self._incoming_since_s.pop(taker, None)
+        self._waiting.pop(taker, None)
+
+    def evict_slowest(self, now_s: float) -> None:
+        """Called once in a while as long as memory `is_short`."""
+        oldest = next(iter(self._incoming_since_s), None)
+        if self._waiting and oldest is not None and now_s - self._incoming_since_s[oldest] > GRACE_S:
+            oldest.evict()
