@@ -168,7 +168,7 @@ class BrokerConfig:
         parsed = BROKER_KEYS.parse_known(settings)
 
         def value_of(name: str) -> Value:
-            return parsed[name] if name in parsed else BROKER_KEYS[name].default
+            return parsed[name] if name in parsed else BROKER_KEYS.default_of(name)
 
         values: dict[str, Any] = {}
         for name in BROKER_KEYS:

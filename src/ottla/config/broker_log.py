@@ -68,7 +68,7 @@ class BrokerLogConfig:
 
 def _log_dirs(parsed: Mapping[str, Value]) -> tuple[str, ...]:
     name = "log.dirs" if parsed.get("log.dirs") else "log.dir"
-    directories = parsed.get(name, BROKER_KEYS[name].default)
+    directories = parsed[name] if name in parsed else BROKER_KEYS.default_of(name)
     if not isinstance(directories, tuple) or not directories or "" in directories:
         raise InvalidConfig(name, f"{name} must name at least one directory, and no empty one")
     directories = tuple(posixpath.normpath(directory) for directory in directories)
@@ -82,7 +82,7 @@ def _topic_defaults(parsed: Mapping[str, Value]) -> LogConfig:
     changes: dict[str, Any] = {}
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
         for name, factor in synonyms:
-            value = parsed.get(name, BROKER_KEYS[name].default)
+            value = parsed[name] if name in parsed else BROKER_KEYS.default_of(name)
             if value is None:
                 continue
             if isinstance(value, int) and not isinstance(value, bool):

@@ -42,6 +42,13 @@ class RowTable(ConfigTable):
             key = self._keys[name] = key_of_row(self._rows[name])
         return key
 
+    def default_of(self, name: str) -> Value:
+        """The default alone: a start wants many of them, and nothing else of the row."""
+        if name in self._keys:
+            return self._keys[name].default
+        _, type_text, default, _ = self._rows[name].split(" | ", 3)
+        return _default(name, ConfigType(type_text), default)
+
     def __contains__(self, name: object) -> bool:
         return name in self._rows
 
