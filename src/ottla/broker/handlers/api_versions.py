@@ -1,0 +1,82 @@
+"""ApiVersions: which APIs are served on this listener, in which versions, and which features the cluster has.
+
+What is told here is what `handlers.MODULES` lists, and nothing else. A version of this API that is not known is refused in
+version 0, which every client can read, and the refusal names the versions that are. Of the supported features, those that can
+be at level 0 are told from version 4 on only: older clients take a lowest level of 0 for a fault.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.request import RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
+from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+SOFTWARE_SINCE: Final = 3
+LEVEL_ZERO_SINCE: Final = 4
+_SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
+
+
+def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    if context.version >= SOFTWARE_SINCE:
+        _note_software(context, request)
+    image = context.services.metadata.image
+    finalised = dict(image.features)
+    if (kraft_version := context.services.quorum.kraft_version) > 0:
+        finalised[KRAFT_VERSION] = kraft_version
+    return ApiVersionsResponse(
+        api_keys=[_version(key) for key in served(context.connection.is_controller_listener)],
+        supported_features=[
+            SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
+            for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
+            if lowest > 0 or context.version >= LEVEL_ZERO_SINCE
+        ],
+        finalized_features=[
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in sorted(finalised.items())
+        ],
+        finalized_features_epoch=image.provenance.offset,
+    )
+
+
+def refuse(context: RequestContext, request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
+    known = [_version(ApiKey.API_VERSIONS)] if error.code == ErrorCode.UNSUPPORTED_VERSION else []
+    return ApiVersionsResponse(error_code=error.code, api_keys=known)
+
+
+def served(is_controller_listener: bool) -> list[int]:
+    """The keys of the APIs that a listener serves, in order."""
+    if is_controller_listener:
+        return sorted(key for key in MODULES if key in ON_CONTROLLER)
+    return sorted(key for key in MODULES if "broker" in APIS[key].listeners)
+
+
+def _version(api_key: int) -> ApiVersion:
+    oldest, newest = APIS[api_key].advertised()
+    return ApiVersion(api_key=api_key, min_version=oldest, max_version=newest)
+
+
+def _note_software(context: RequestContext, request: ApiVersionsRequest) -> None:
+    """Remember what the client says it is; `KafkaError` for a name that could not be shown to people."""
+    name, version = request.client_software_name, request.client_software_version
+    for text in (name, version):
+        if _SOFTWARE.fullmatch(text) is None:
+            raise KafkaError(
+                ErrorCode.INVALID_REQUEST,
+                f"{text[:100]!r} is no name or version of client software: it must be letters, digits, dashes and dots, and "
+                "neither begin nor end with a dash or a dot",
+            )
+    context.connection.client_software_name = name
+    context.connection.client_software_version = version
