@@ -31,6 +31,12 @@ class PendingDeletion(NamedTuple):
     segment: Segment
     snapshot_path: str | None
 
+    def in_folder(self, folder: str) -> "PendingDeletion":
+        """The same, once the folder that holds the files has been renamed to `folder`."""
+        if self.snapshot_path is None:
+            return self
+        return self._replace(snapshot_path=f"{folder}/{self.snapshot_path.rpartition('/')[2]}")
+
 
 class SegmentsChanged(OttlaError):
     """What compaction worked on is no longer the log's: its result is of no use and must be thrown away."""

@@ -30,6 +30,7 @@ from ottla.log.names import folder_name
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.partition_metadata import write_partition_metadata
 from ottla.log.placement import by_preference
+from ottla.log.relocation import finish_switched
 
 logger = logging.getLogger("ottla.log")
 
@@ -84,6 +85,7 @@ class LockedDirectories:
             self.release()
             raise
         opened = LogDirectories(self.world, self.config, options, self.directories, compactor)
+        await finish_switched(opened)
         if (reason := opened.reason_to_stop()) is not None:
             self.release()
             raise MustStop(reason)
@@ -114,14 +116,17 @@ class LogDirectories:
         directories: list[LogDirectory],
         compactor: Compactor | None = None,
     ) -> None:
-        self._world = world
+        self.world = world
         self._config = config
-        self._options = options
+        self.options = options
         self._directories = directories
         self._placeable = [directory for directory in directories if directory.path in config.log_dirs]
         self.compactor = compactor
         self.deletions = FolderDeletions(world)
-        self._changing = asyncio.Lock()  # one partition is made or deleted at a time
+        self.changing = asyncio.Lock()
+        """Held while a partition is made, deleted, or changes its directory: one at a time."""
+        self.wanted_in: dict[TopicPartition, str] = {}
+        """Directories that somebody has asked for before the partition was there."""
         self._lost = {directory.path for directory in directories if not directory.is_online}
         self._losses = [self._loss(directory) for directory in directories if not directory.is_online]
         self._partitions: dict[TopicPartition, LogDirectory] = {}
@@ -174,6 +179,18 @@ class LogDirectories:
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
         return self._partitions.get(partition)
 
+    def directory_at(self, path: str) -> LogDirectory | None:
+        """The directory that `path` names, if it is one for partitions."""
+        return next((directory for directory in self._placeable if directory.path == path), None)
+
+    def future_of(self, partition: TopicPartition) -> LogDirectory | None:
+        """The directory that the partition is on its way to."""
+        return next((directory for directory in self._directories if partition in directory.future_logs), None)
+
+    def place(self, partition: TopicPartition, directory: LogDirectory) -> None:
+        """The log of `partition` is in `directory` from now on."""
+        self._partitions[partition] = directory
+
     def reason_offline(self, partition: TopicPartition) -> OttlaError | None:
         """Why the partition is here but cannot be used; None if it can, or is not known to be here."""
         directory = self._partitions.get(partition)
@@ -199,7 +216,7 @@ class LogDirectories:
         and the error is KAFKA_STORAGE_ERROR. `directory_id` asks for a certain directory. A directory that fails is put by for
         `take_losses`, and the next best is taken; `LogDirectoryFailed` if it was the last.
         """
-        async with self._changing:
+        async with self.changing:
             log = self.find(partition)
             if log is not None:
                 await self._check_topic(partition, topic_id)
@@ -210,7 +227,7 @@ class LogDirectories:
                     f"{partition} is not made anew: it may lie in {', '.join(offline)}, which failed. Repair that first",
                 )
             failure: LogDirectoryFailed | None = None
-            for directory in self._choose(directory_id):
+            for directory in self._choose(directory_id, self.wanted_in.pop(partition, None)):
                 try:
                     return await self._create_in(directory, partition, config, topic_id)
                 except LogDirectoryFailed as failed:
@@ -220,22 +237,26 @@ class LogDirectories:
                 ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} has nowhere to go: no log directory is left"
             )
 
-    def _choose(self, directory_id: Uuid | None) -> list[LogDirectory]:
-        asked_for = [d for d in self._placeable if d.is_online and d.directory_id == directory_id]
-        return asked_for if directory_id is not None and asked_for else by_preference(self._placeable)
+    def _choose(self, directory_id: Uuid | None, path: str | None) -> list[LogDirectory]:
+        """The directories to try: the one whose id the cluster names, else the one that was asked for, else the best first."""
+        if directory_id is not None:
+            asked_for = [d for d in self._placeable if d.is_online and d.directory_id == directory_id]
+        else:
+            asked_for = [d for d in self._placeable if d.is_online and d.path == path]
+        return asked_for or by_preference(self._placeable)
 
     async def _create_in(
         self, directory: LogDirectory, partition: TopicPartition, config: LogConfig, topic_id: Uuid
     ) -> PartitionLog:
         folder = directory.folder(folder_name(partition))
-        disk = self._world.disk
+        disk = self.world.disk
         try:
             disk.make_directory(folder)
             await write_partition_metadata(disk, folder, topic_id)
             await disk.sync_directory(directory.path)
         except OSError as error:
             raise LogDirectoryFailed(directory.path, error) from error
-        log, _ = await load_log(disk, self._world.clock, folder, config, self._options, clean_shutdown=True)
+        log, _ = await load_log(disk, self.world.clock, folder, config, self.options, clean_shutdown=True)
         directory.logs[partition] = log
         directory.topic_ids[partition] = topic_id
         self._partitions[partition] = directory
@@ -246,7 +267,7 @@ class LogDirectories:
         directory = self._partitions[partition]
         known = directory.topic_ids.get(partition)
         if known is None:
-            await directory.guarded(write_partition_metadata(self._world.disk, directory.logs[partition].folder, topic_id))
+            await directory.guarded(write_partition_metadata(self.world.disk, directory.logs[partition].folder, topic_id))
             directory.topic_ids[partition] = topic_id
         elif known != topic_id:
             raise KafkaError(
@@ -264,12 +285,16 @@ class LogDirectories:
         return await self._put_aside(partition, stray=True)
 
     async def _put_aside(self, partition: TopicPartition, stray: bool) -> bool:
-        async with self._changing:
+        async with self.changing:
             directory = self._partitions.get(partition) or self._directory_with_damaged(partition)
             if directory is None:
-                return False
+                if stray or self.future_of(partition) is None:
+                    return False
+                await self._drop_future(partition)  # all that is here: its log is in a directory that is offline
+                return True
             directory.check_online()
-            async with self._compaction_paused(partition):
+            await self._drop_future(partition)  # first: a copy that is alone would be taken for the partition
+            async with self.compaction_paused(partition):
                 if stray:
                     await self.deletions.set_stray(directory, partition)
                 else:
@@ -277,16 +302,28 @@ class LogDirectories:
                     config = log.config if log is not None else self._config.topic_defaults
                     await self.deletions.delete(directory, partition, config.file_delete_delay_ms)
             self._partitions.pop(partition, None)
+            self.wanted_in.pop(partition, None)
             if self.compactor is not None:
                 await directory.guarded(self.compactor.forget(directory.path, partition))
             # A new partition of that name must not be taken to begin, or to be safe, where this one was.
             await directory.write_checkpoints()
             return True
 
+    async def drop_future(self, partition: TopicPartition) -> None:
+        """Call off a move: the copy of `partition` that is on its way to another directory goes, the log stays."""
+        async with self.changing:
+            await self._drop_future(partition)
+
+    async def _drop_future(self, partition: TopicPartition) -> None:
+        directory = self.future_of(partition)
+        if directory is not None and directory.is_online:
+            await self.deletions.delete_future(directory, partition)
+            await directory.write_checkpoints()
+
     def _directory_with_damaged(self, partition: TopicPartition) -> LogDirectory | None:
         return next((directory for directory in self.online() if partition in directory.damaged), None)
 
-    def _compaction_paused(self, partition: TopicPartition) -> AbstractAsyncContextManager[None]:
+    def compaction_paused(self, partition: TopicPartition) -> AbstractAsyncContextManager[None]:
         return self.compactor.paused(partition) if self.compactor is not None else nullcontext()
 
     # Shortening logs
@@ -295,7 +332,7 @@ class LogDirectories:
         """Cut a log's end off, and write down its lower recovery point before anything can be appended again."""
         log, directory = self._required(partition)
         before = log.recovery_point
-        async with self._compaction_paused(partition):
+        async with self.compaction_paused(partition):
             changed = await log.truncate_to(offset)
         if changed and self.compactor is not None:
             await self.compactor.truncated(log)
@@ -306,7 +343,7 @@ class LogDirectories:
     async def truncate_fully(self, partition: TopicPartition, offset: int) -> None:
         """Drop every record of a log; the next one gets `offset`."""
         log, directory = self._required(partition)
-        async with self._compaction_paused(partition):
+        async with self.compaction_paused(partition):
             await log.truncate_fully_and_start_at(offset)
         if self.compactor is not None:
             await self.compactor.truncated(log)

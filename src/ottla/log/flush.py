@@ -19,22 +19,28 @@ logger = logging.getLogger("ottla.log")
 async def flush(log: "PartitionLog", up_to_offset: int | None) -> int:
     """See `PartitionLog.flush`. Flushes of one log wait for each other: what one has begun, another must not take for done."""
     async with log.flushing:
-        log.check_usable()
-        target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
-        if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
-            log.flush_wanted_up_to = None
-        if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
-            return log.recovery_point
-        truncations = log.truncations
-        try:
-            await _sync_all(log, target)
-        except OSError as error:
-            raise log.fail(error) from error
-        log.check_usable()
-        if truncations == log.truncations:
-            log.recovery_point = max(log.recovery_point, target)
-            log.last_flush_s = log.clock.monotonic_s()
+        if log.moved_to is None:
+            return await _flush(log, up_to_offset)
+    return await flush(log.moved_to, up_to_offset)  # it has the same records, and is the one that stays
+
+
+async def _flush(log: "PartitionLog", up_to_offset: int | None) -> int:
+    log.check_usable()
+    target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
+    if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
+        log.flush_wanted_up_to = None
+    if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
         return log.recovery_point
+    truncations = log.truncations
+    try:
+        await _sync_all(log, target)
+    except OSError as error:
+        raise log.fail(error) from error
+    log.check_usable()
+    if truncations == log.truncations:
+        log.recovery_point = max(log.recovery_point, target)
+        log.last_flush_s = log.clock.monotonic_s()
+    return log.recovery_point
 
 
 async def _sync_all(log: "PartitionLog", target: int) -> None:

@@ -38,8 +38,25 @@ class FolderDeletions:
     async def delete(self, directory: LogDirectory, partition: TopicPartition, delay_ms: int) -> None:
         """Take a partition, usable or damaged, out of `directory`; its files go after `delay_ms`."""
         path = await self._rename(directory, partition, delete_folder_name)
-        self._pending.append(PendingFolder(self._world.clock.monotonic_s() + delay_ms / 1000, directory, path))
+        self.put_off(directory, path, delay_ms)
         logger.info("%s is deleted; %s is removed in %d ms", partition, path, delay_ms)
+
+    async def delete_future(self, directory: LogDirectory, partition: TopicPartition) -> None:
+        """Take a replica that was on its way to `directory` out of it. Nobody reads it: its files go at once."""
+        log = directory.future_logs[partition]
+        path = directory.folder(delete_folder_name(partition, self._world.new_uuid()))
+        async with log.reshaping, log.flushing:
+            log.failure = log.write_barrier = PartitionGone(f"{partition} is not moved to {directory.path} any more")
+            for segment in log.segments:
+                segment.abandon()
+            await directory.guarded(self._world.disk.rename(log.folder, path))
+        del directory.future_logs[partition]
+        directory.topic_ids.pop(partition, None)
+        self.put_off(directory, path, 0)
+
+    def put_off(self, directory: LogDirectory, path: str, delay_ms: int) -> None:
+        """Have a folder that was renamed to a deleted one's name removed after `delay_ms`."""
+        self._pending.append(PendingFolder(self._world.clock.monotonic_s() + delay_ms / 1000, directory, path))
 
     async def set_stray(self, directory: LogDirectory, partition: TopicPartition) -> None:
         """Put a partition that does not belong here aside, with all its records."""

@@ -88,6 +88,7 @@ class PartitionLog:
         "last_flush_s",
         "log_end_offset",
         "log_start_offset",
+        "moved_to",
         "name",
         "names_unsynced",
         "options",
@@ -147,6 +148,8 @@ class PartitionLog:
         """Why nothing works any more."""
         self.write_barrier: OttlaError | None = None
         """Why nothing may be appended now."""
+        self.moved_to: PartitionLog | None = None
+        """The log that has taken this one's place, in another directory; this one is gone then."""
         self.producers.on_high_watermark(self.high_watermark)
 
     def __repr__(self) -> str:
@@ -299,6 +302,15 @@ class PartitionLog:
         return await deletion.delete_due_files(self)
 
     # -- ends
+
+    def move_to(self, folder: str) -> None:
+        """The log's folder has been renamed. Nothing that waits for a file by its name may be under way."""
+        self.folder = folder
+        self.snapshots.move_to(folder)
+        self.epochs.move_to(folder)
+        for segment in (*self.segments, *(pending.segment for pending in self.pending_deletions)):
+            segment.move_to(folder)
+        self.pending_deletions = [pending.in_folder(folder) for pending in self.pending_deletions]
 
     async def close(self) -> None:
         """Flush, write a producer snapshot, complete the indexes and close. Nothing works afterwards."""

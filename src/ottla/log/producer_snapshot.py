@@ -113,9 +113,11 @@ class ProducerSnapshots:
 
         Goes to the page cache, so a killed process keeps it; `sync` makes it durable.
         """
+        return None if state.map_end_offset <= self._offset_taken else self.write_anew(state)
+
+    def write_anew(self, state: ProducerState) -> str:
+        """`write`, also where there is a snapshot of that offset: it knew less."""
         offset = state.map_end_offset
-        if offset <= self._offset_taken:
-            return None
         path = self.path(offset)
         file = self._disk.open(path, OpenMode.CREATE)
         try:

@@ -96,6 +96,14 @@ class SegmentFiles:
             if self.disk.exists(old):
                 await self.disk.rename(old, f"{self.folder}/{segment_file_name(self.base_offset, suffix, state)}")
         self.state = state
+        self._follow_names()
+
+    def move_to(self, folder: str) -> None:
+        """The partition's folder has been renamed."""
+        self.folder = folder
+        self._follow_names()
+
+    def _follow_names(self) -> None:
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)
         self.txn_index.path = self.path(TXN_INDEX_SUFFIX)

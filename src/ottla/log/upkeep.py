@@ -12,6 +12,7 @@ from ottla.errors import LogDirectoryFailed
 from ottla.ids import TopicPartition
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogDirectory
+from ottla.log.folder_deletion import PartitionGone
 from ottla.log.partition_log import PartitionLog
 from ottla.log.retention import Expired, apply_retention, expired_segments
 
@@ -114,4 +115,6 @@ class Upkeep:
                     done += 1
             except LogDirectoryFailed as failed:
                 self._directories.note_loss(failed, log)
+            except PartitionGone:
+                pass  # deleted or moved while it waited for its turn
         return done

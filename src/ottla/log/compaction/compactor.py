@@ -242,6 +242,19 @@ class Compactor:
         if self._offsets_of(directory).pop(partition, None) is not None:
             await self._write(directory)
 
+    async def moved(self, partition: TopicPartition, source: str, target: str) -> None:
+        """The log of `partition` has gone from directory `source` to `target`, compacted as far as it was."""
+        offset = self._offsets_of(source).pop(partition, None)
+        if offset is not None:
+            self._offsets_of(target)[partition] = offset
+        elif self._offsets_of(target).pop(partition, None) is None:
+            return
+        for directory in (target, source):
+            try:
+                await self._write(directory)
+            except OSError as error:
+                raise LogDirectoryFailed(directory, error) from error
+
     async def _write_checkpoint(self, log: PartitionLog, offset: int) -> None:
         directory = _directory(log)
         self._offsets_of(directory)[log.partition] = offset
