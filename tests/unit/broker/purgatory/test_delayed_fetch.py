@@ -1,0 +1,124 @@
+"""Fetches that wait: when they are tried again, and what becomes of one whose try goes wrong."""
+
+import asyncio
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.held_partitions import HeldPartitions, virtual, waiting
+
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+from ottla.broker.purgatory.wakeups import TRIES_PER_TURN
+from ottla.broker.request import Pending
+from ottla.wire.base import Message
+from ottla.wire.messages.fetch import FetchResponse
+
+
+class Attempt:
+    """A fetch that is answered when `enough` is set, and counts how often it was tried."""
+
+    def __init__(self, missing_bytes: int = 1) -> None:
+        self.missing_bytes = missing_bytes
+        self.tries = 0
+        self.enough = False
+        self.failure: Exception | None = None
+        self.later: Pending | None = None
+
+    def answer(self, is_last: bool) -> Message | Pending | None:
+        self.tries += 1
+        if self.failure is not None:
+            raise self.failure
+        return (self.later or FetchResponse()) if self.enough or is_last else None
+
+
+async def two_partitions() -> tuple[HeldPartitions, list[Partition]]:
+    held = await HeldPartitions.open()
+    await held.make_topic("t", 2)
+    return held, [held.partition("t", index) for index in (0, 1)]
+
+
+def test_it_is_tried_only_when_the_news_could_be_enough() -> None:
+    async def scenario() -> None:
+        held, partitions = await two_partitions()
+        size = len(make_batch(b"a"))
+        attempt = Attempt(missing_bytes=3 * size)
+        reply = waiting(DelayedFetch(attempt, partitions, 60_000))
+        for index in (0, 1):
+            held.produced("t", index, make_batch(b"a"))
+            await asyncio.sleep(1)
+        assert attempt.tries == 0
+        attempt.missing_bytes = 2 * size
+        held.produced("t", 0, make_batch(b"a"))
+        await asyncio.sleep(1)
+        assert attempt.tries == 1, "two partitions and three batches: what was missing at first"
+        held.produced("t", 0, make_batch(b"a"))
+        await asyncio.sleep(1)
+        assert attempt.tries == 1, "it was told anew what is missing"
+        attempt.enough = True
+        held.produced("t", 1, make_batch(b"a"))
+        await reply
+        assert attempt.tries == 2
+        assert not any(partition.watches for partition in partitions)
+
+    virtual(scenario())
+
+
+def test_a_try_that_goes_wrong_is_told_and_the_others_are_answered() -> None:
+    async def scenario() -> None:
+        held, partitions = await two_partitions()
+        attempts = [Attempt(), Attempt()]
+        attempts[0].failure, attempts[1].enough = ValueError("odd"), True
+        replies = [waiting(DelayedFetch(attempt, partitions, 60_000)) for attempt in attempts]
+        held.produced("t", 0, make_batch(b"a"))
+        with pytest.raises(ValueError, match="odd"):
+            await replies[0]
+        assert isinstance(await replies[1], FetchResponse)
+        assert not partitions[0].watches
+
+    virtual(scenario())
+
+
+def test_a_turn_takes_no_more_than_its_share() -> None:
+    async def scenario() -> None:
+        held, partitions = await two_partitions()
+        attempts = [Attempt() for _ in range(2 * TRIES_PER_TURN + 1)]
+        replies = [waiting(DelayedFetch(attempt, partitions[:1], 60_000)) for attempt in attempts]
+        for attempt in attempts:
+            attempt.enough = True
+        held.produced("t", 0, make_batch(b"a"))
+        turns = []
+        while not all(reply.done() for reply in replies):
+            await asyncio.sleep(0)
+            turns.append(sum(attempt.tries for attempt in attempts))
+        assert turns == [TRIES_PER_TURN, 2 * TRIES_PER_TURN, 2 * TRIES_PER_TURN + 1]
+
+    virtual(scenario())
+
+
+def test_an_answer_that_is_itself_not_there_yet_is_waited_for() -> None:
+    async def scenario() -> None:
+        held, partitions = await two_partitions()
+        attempt = Attempt()
+        attempt.enough, attempt.later = True, Pending()
+        reply = waiting(DelayedFetch(attempt, partitions, 60_000))
+        held.produced("t", 0, make_batch(b"a"))
+        await asyncio.sleep(1)
+        assert not reply.done()
+        response = FetchResponse()
+        attempt.later.complete(response)
+        assert await reply is response
+
+    virtual(scenario())
+
+
+def test_one_that_was_given_up_is_not_tried() -> None:
+    async def scenario() -> None:
+        held, partitions = await two_partitions()
+        attempt = Attempt()
+        fetch = DelayedFetch(attempt, partitions, 1000)
+        held.produced("t", 0, make_batch(b"a"))
+        fetch.abandon()
+        await asyncio.sleep(2)
+        assert attempt.tries == 0
+
+    virtual(scenario())
