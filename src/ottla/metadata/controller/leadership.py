@@ -58,7 +58,12 @@ def default_directory(state: ControllerState, broker_id: int) -> Uuid:
     return broker.directories[0] if len(broker.directories) == 1 else DIRECTORY_UNASSIGNED
 
 
-def change_of(state: ControllerState, which: PartitionOf, is_candidate: Callable[[int], bool] | None = None) -> PartitionChange:
+def change_of(
+    state: ControllerState,
+    which: PartitionOf,
+    is_candidate: Callable[[int], bool] | None = None,
+    min_isr: int | None = None,
+) -> PartitionChange:
     """A change of one partition, to be filled in. `is_candidate`: which brokers count as active, if not those that are."""
     partition = which.state
     directories = dict(zip(partition.replicas, partition.directories, strict=True))
@@ -74,7 +79,7 @@ def change_of(state: ControllerState, which: PartitionOf, is_candidate: Callable
         is_acceptable_leader=is_acceptable_leader,
         default_directory=lambda broker_id: default_directory(state, broker_id),
         metadata_version=state.image.metadata_version,
-        min_isr=effective_min_isr(state, which.topic),
+        min_isr=effective_min_isr(state, which.topic) if min_isr is None else min_isr,
         elr_enabled=state.elr_enabled,
     )
 
@@ -96,10 +101,13 @@ def leadership_changes(
         return broker_id not in (leaving, unclean) and (broker_id == joining or is_active(state, broker_id))
 
     changes: list[PartitionChangeRecord] = []
+    topic, min_isr, election = None, 1, Election.ONLINE
     for which in partitions:
-        change = change_of(state, which, is_candidate)
-        if unclean_election_allowed(state, which.topic):
-            change.election = Election.UNCLEAN
+        if which.topic is not topic:  # once per topic: looking settings up costs more than all the rest
+            topic, min_isr = which.topic, effective_min_isr(state, which.topic)
+            election = Election.UNCLEAN if unclean_election_allowed(state, topic) else Election.ONLINE
+        change = change_of(state, which, is_candidate, min_isr)
+        change.election = election
         if unclean != NOBODY:
             change.unclean_shutdown_replicas = (unclean,)
         change.isr = [replica for replica in which.state.isr if replica not in (leaving, unclean)]
