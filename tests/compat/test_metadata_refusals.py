@@ -1,11 +1,13 @@
-"""The codes that our decisions are held to are those of a real Apache Kafka broker."""
+"""The codes that our decisions are held to are those of a real Apache Kafka broker, and reach clients of ours as they are."""
 
 from typing import Any
 
 import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.controller_cluster import ControllerCluster
-from tests.support.controller_refusals import CASES, CODES, PREPARED, codes_of, topic
+from tests.support.controller_refusals import CASES, CODES, PREPARED, Codes, codes_of, topic
+from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import start_ottla
 from tests.support.raw_client import RawClient
 
 from ottla.errors import KafkaError
@@ -15,13 +17,23 @@ from ottla.wire.messages.delete_topics import DeleteTopicsRequest
 from ottla.wire.messages.metadata_records import ConfigRecord
 
 
-def test_the_codes_are_those_of_apache(apache_kafka: ApacheKafka) -> None:
-    with apache_kafka.start_server() as server, RawClient(server.port) as client:
+def codes_found(server: KafkaServer) -> dict[str, Codes]:
+    """What the server answers to the whole script."""
+    with RawClient(server.port) as client:
         made = client.request(create(*(topic(name, count) for name, count in PREPARED.items())), 7)
         ids = {each.name: each.topic_id for each in made.topics}
         names = {topic_id: name for name, topic_id in ids.items()}
-        found = {case.name: codes_of(client.request(case.make(ids), case.version), names) for case in CASES}
-    assert found == CODES
+        return {case.name: codes_of(client.request(case.make(ids), case.version), names) for case in CASES}
+
+
+def test_the_codes_are_those_of_apache(apache_kafka: ApacheKafka) -> None:
+    with apache_kafka.start_server() as server:
+        assert codes_found(server) == CODES
+
+
+def test_ottla_answers_the_same() -> None:
+    with start_ottla() as server:
+        assert codes_found(server) == CODES
 
 
 def test_settings_of_the_node_count_as_for_apache(apache_kafka: ApacheKafka) -> None:
