@@ -11,8 +11,8 @@ from the newest snapshot on and makes the rest anew; what lies below was flushed
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 from ottla.broker.hosts.snapshots import SnapshotStore
 from ottla.config.topic import LogConfig
@@ -33,6 +33,7 @@ from ottla.records.control import ControlRecord, build_control_batch, parse_cont
 from ottla.records.kernels import Record
 from ottla.records.reader import read_records
 from ottla.wire.base import Message
+from ottla.wire.codec import decoder
 from ottla.wire.log_records import decode_metadata_record, encode_metadata_record
 from ottla.wire.messages.metadata_records import BeginTransactionRecord, EndTransactionRecord
 
@@ -264,7 +265,23 @@ def read_batch(view: BatchView) -> MetadataBatch:
     place = (view.base_offset, view.last_offset, view.leader_epoch, view.max_timestamp, view.size)
     if view.is_control:
         return MetadataBatch(*place, controls=[parse_control(record) for record in read_records(view)])
-    return MetadataBatch(*place, records=[decode_metadata_record(record.value or b"").message for record in read_records(view)])
+    return MetadataBatch(*place, records=[_decode(record.value or b"") for record in read_records(view)])
+
+
+_decoders: dict[bytes, Callable[..., tuple[Message, int]]] = {}
+"""The decoders by the three bytes that a record's value begins with: a start reads very many records of few kinds."""
+
+
+def _decode(value: bytes) -> Message:
+    decode = _decoders.get(value[:3])
+    if decode is not None:
+        message, end = decode(value, 3)
+        if end == len(value):
+            return message
+    found = decode_metadata_record(value)  # the first of its kind, or one that must be refused
+    if max(value[:3]) < 0x80:  # each of the three numbers has one byte
+        _decoders[value[:3]] = decoder(type(found.message), found.version)
+    return cast(Message, found.message)
 
 
 def _parts(records: Sequence[Message], values: Sequence[bytes]) -> Iterator[tuple[Sequence[Message], Sequence[bytes]]]:

@@ -27,6 +27,8 @@ logger = logging.getLogger("ottla.controller")
 
 ROLL_BYTES = 1 << 20
 """A segment of this size or more ends where a snapshot does, so that a start has less to check."""
+START_BYTES_MAX = 16 << 20
+"""When a start had to check more than this, a snapshot is taken soon, and the next start is a short one."""
 
 
 class SnapshotWriter:
@@ -42,7 +44,8 @@ class SnapshotWriter:
 
     def loaded(self, size_bytes: int) -> None:
         """So many bytes of the log lie after the newest snapshot."""
-        self._bytes_since = size_bytes
+        is_long = self._quorum.log.log.segments.active.size > START_BYTES_MAX
+        self._bytes_since = self._config.metadata_log_max_record_bytes_between_snapshots if is_long else size_bytes
 
     def committed(self, image: MetadataImage, size_bytes: int) -> None:
         """`image` is published, `size_bytes` more than before: take a snapshot of it if one is due."""

@@ -8,8 +8,13 @@ from tests.support.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
 from ottla.broker.hosts.metadata_log import MetadataLog, log_config
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
 from ottla.ids import Uuid
+from ottla.log.origin import AppendOrigin
 from ottla.log.partition_metadata import write_partition_metadata
 from ottla.raft.snapshots import SnapshotId
+from ottla.records.builder import build_batch
+from ottla.records.kernels import Record
+from ottla.wire.log_records import encode_metadata_record
+from ottla.wire.messages.metadata_records import FeatureLevelRecord, NoOpRecord, TopicRecord
 
 SEGMENT_BYTES_MIN = "8388608"
 
@@ -162,6 +167,37 @@ def test_a_damaged_batch_is_named() -> None:
         file = log.log.segments.active.file
         file.write_at(file.size - 3, b"?")
         with pytest.raises(CorruptFile, match="offset 1"):
+            values(log)
+
+    asyncio.run(run())
+
+
+def test_records_of_every_kind_are_read_again_and_again() -> None:
+    async def run() -> None:
+        log = await opened(QuorumNode())
+        records = [
+            NoOpRecord(),
+            setting("s", "a"),
+            TopicRecord(name="t", topic_id=Uuid(b"t" * 16)),
+            FeatureLevelRecord(name="metadata.version", feature_level=30),
+        ]
+        for _ in range(3):
+            log.append(log.prepare(records, 30, 1))
+        found = [record for batch in log.batches(0) for record in batch.records]
+        assert found == records * 3
+
+    asyncio.run(run())
+
+
+def test_a_record_with_bytes_after_its_end_is_refused() -> None:
+    async def run() -> None:
+        log = await opened(QuorumNode())
+        append(log, "a")
+        assert values(log) == ["a"]
+        value = encode_metadata_record(setting("s", "b"), 0) + b"?"
+        data = build_batch([Record(1, 0, None, value)], leader_epoch=1)
+        log.log.append_as_leader(data, 1, AppendOrigin.RAFT_LEADER)
+        with pytest.raises(CorruptFile, match="more bytes follow"):
             values(log)
 
     asyncio.run(run())

@@ -116,6 +116,26 @@ def test_old_ones_go_by_age_but_never_the_last() -> None:
     asyncio.run(run())
 
 
+def test_a_start_that_had_much_to_check_is_the_last_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        monkeypatch.setattr(snapshot_writer, "ROLL_BYTES", 1)
+        node = await started({})
+        await node.set(NAME, "1")
+        await node.close()
+        monkeypatch.setattr(snapshot_writer, "START_BYTES_MAX", 100)
+        await node.start()
+        await settled(node)
+        assert len(checkpoints(node)) == 2
+        assert node.quorum.log.log.segments.active.size == 0
+        await node.close()
+        await node.start()
+        await settled(node)
+        assert len(checkpoints(node)) == 2
+        assert node.settings() == {NAME: "1"}
+
+    asyncio.run(run())
+
+
 def test_leftovers_are_removed_at_a_start() -> None:
     async def run() -> None:
         node = await started({})
