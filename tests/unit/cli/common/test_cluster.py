@@ -1,0 +1,151 @@
+"""The request helper: who is asked, what is tried again, and what a person reads when nothing helps."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import pytest
+from tests.support.fake_node import HANG_UP, FakeNetwork, FakeNode
+from tests.unit.cli.conftest import WHERE, describe, metadata_of
+
+from ottla.cli.common.cluster import Cluster, NoBroker
+from ottla.cli.common.settings import ClientSettings
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.link import PeerFault
+from ottla.wire.messages.api_versions import ApiVersionsRequest
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+T = TypeVar("T")
+QUICK = ClientSettings((WHERE,), api_timeout_ms=2_000, retry_backoff_ms=1, retry_backoff_max_ms=2)
+
+
+def work(network: FakeNetwork, script: Callable[[Cluster], Awaitable[T]], settings: ClientSettings = QUICK) -> T:
+    async def run() -> T:
+        cluster = Cluster(settings, network)
+        try:
+            return await script(cluster)
+        finally:
+            cluster.close()
+
+    return asyncio.run(run())
+
+
+def test_the_first_bootstrap_server_that_answers_is_used(node: FakeNode) -> None:
+    settings = ClientSettings((("down", 1), WHERE))
+    assert list(work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics(), settings)) == ["orders"]
+
+
+def test_no_bootstrap_server_at_all() -> None:
+    with pytest.raises(NoBroker) as refused:
+        work(FakeNetwork({}), lambda cluster: cluster.topics(), ClientSettings((("a", 1), ("b", 2))))
+    assert "nobody listens at a:1" in str(refused.value)
+    assert "nobody listens at b:2" in str(refused.value)
+    assert "ottla up" in str(refused.value)
+
+
+def test_a_server_that_is_no_kafka_gets_no_advice_to_start_one() -> None:
+    web = FakeNode({ApiVersionsRequest: lambda request, version: b"HTTP/1.1 400 Bad Request\r\n\r\n"})
+    with pytest.raises(NoBroker, match="It speaks HTTP") as refused:
+        work(FakeNetwork({WHERE: web}), lambda cluster: cluster.topics())
+    assert "ottla up" not in str(refused.value)
+
+
+def test_a_connection_that_ends_is_opened_again(node: FakeNode) -> None:
+    usual = metadata_of(describe("orders"))
+    answers = iter([HANG_UP, HANG_UP])
+    node.handlers[MetadataRequest] = lambda request, version: next(answers, None) or usual(request, version)
+    assert list(work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics())) == ["orders"]
+    assert node.connections == 3
+
+
+def test_an_error_that_passes_is_waited_for_and_one_that_does_not_is_raised() -> None:
+    codes = iter([ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LEADER_NOT_AVAILABLE, 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
+
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        return MetadataResponse(topics=[MetadataResponseTopic(name="orders", error_code=next(codes))])
+
+    network = FakeNetwork({WHERE: FakeNode({MetadataRequest: answer})})
+
+    async def script(cluster: Cluster) -> None:
+        assert (await cluster.topic("orders")).name == "orders"
+        with pytest.raises(KafkaError, match="TOPIC_AUTHORIZATION_FAILED"):
+            await cluster.topic("orders")
+
+    work(network, script)
+
+
+def test_the_deadline_ends_it() -> None:
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        return MetadataResponse(topics=[MetadataResponseTopic(name="orders", error_code=ErrorCode.LEADER_NOT_AVAILABLE)])
+
+    settings = ClientSettings((WHERE,), api_timeout_ms=30, retry_backoff_ms=1, retry_backoff_max_ms=2)
+    with pytest.raises(KafkaError, match="LEADER_NOT_AVAILABLE"):
+        work(FakeNetwork({WHERE: FakeNode({MetadataRequest: answer})}), lambda cluster: cluster.topic("orders"), settings)
+
+
+def test_a_missing_topic_is_said_at_once(node: FakeNode) -> None:
+    with pytest.raises(KafkaError, match=r"topic absent does not exist"):
+        work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topic("absent"))
+    assert len(node.asked_for(MetadataRequest)) == 1
+
+
+def test_partitions_are_asked_of_their_leaders_until_they_answer() -> None:
+    """Two brokers; a partition moves from one to the other while it is being asked about, another has no leader at first."""
+    state = {"asked": 0}
+
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        state["asked"] += 1
+        early = state["asked"] < 3
+        leaders = {0: 1, 1: 1 if early else 2, 2: -1 if early else 2}
+        partitions = [MetadataResponsePartition(partition_index=index, leader_id=leader) for index, leader in leaders.items()]
+        brokers = [MetadataResponseBroker(node_id=number, host=f"broker{number}", port=9) for number in (1, 2)]
+        return MetadataResponse(brokers=brokers, topics=[MetadataResponseTopic(name="orders", partitions=partitions)])
+
+    node = FakeNode({MetadataRequest: answer})
+    network = FakeNetwork({WHERE: node, ("broker1", 9): node, ("broker2", 9): node})
+    calls: list[tuple[int, list[int]]] = []
+
+    async def ask(broker_id: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
+        calls.append((broker_id, [each.partition for each in partitions]))
+        moved = KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, "moved")
+        return {each: moved if each.partition == 1 and broker_id == 1 else broker_id for each in partitions}
+
+    wanted = [TopicPartition("orders", index) for index in range(4)]
+    found = work(network, lambda cluster: cluster.by_leader(wanted, ask))
+    missing = found.pop(wanted[3])
+    assert isinstance(missing, KafkaError)
+    assert "orders has no partition 3" in str(missing)
+    assert found == {wanted[0]: 1, wanted[1]: 2, wanted[2]: 2}
+    assert calls[0] == (1, [0, 1])
+    assert calls[-1] == (2, [1, 2])
+
+
+def test_a_leader_that_cannot_be_reached_is_tried_again_until_the_deadline(node: FakeNode) -> None:
+    node.handlers[MetadataRequest] = metadata_of(describe("orders", 1))
+    failing = [HANG_UP, HANG_UP, HANG_UP]
+
+    async def ask(broker_id: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
+        from ottla.link import LinkEnded
+
+        if failing:
+            failing.pop()
+            raise LinkEnded("x:1", "gone")
+        return dict.fromkeys(partitions, 7)
+
+    partition = TopicPartition("orders", 0)
+    assert work(FakeNetwork({WHERE: node}), lambda cluster: cluster.by_leader([partition], ask)) == {partition: 7}
+
+
+def test_a_peers_fault_is_not_repeated(node: FakeNode) -> None:
+    node.handlers[MetadataRequest] = lambda request, version: b"\0\0\0\2ab"
+    with pytest.raises(PeerFault):
+        work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics())
+    assert node.connections == 1

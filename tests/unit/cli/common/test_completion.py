@@ -1,0 +1,43 @@
+"""Topic names for the shell: quick, or none."""
+
+import time
+
+import pytest
+from tests.support.fake_node import FakeNode
+from tests.unit.cli.conftest import RunOttla
+
+from ottla.wire.messages.metadata import MetadataRequest
+
+
+def complete(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> list[str]:
+    monkeypatch.setenv("_OTTLA_COMPLETE", "bash_complete")
+    monkeypatch.setenv("COMP_WORDS", line)
+    monkeypatch.setenv("COMP_CWORD", str(words))
+    return [each.split(",")[1] for each in ottla().lines if "," in each]
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("ottla consume or", 2),
+        ("ottla topics describe o", 3),
+        ("ottla topics --describe --topic ", 4),
+        ("ottla produce --topic o", 3),
+        ("ottla get-offsets ", 2),
+    ],
+)
+def test_names_of_topics(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> None:
+    assert complete(ottla, monkeypatch, line, words) == ["orders"]
+
+
+def test_nothing_is_said_without_a_cluster(ottla: RunOttla, node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert complete(ottla, monkeypatch, "ottla consume --bootstrap-server nobody:1 or", 4) == []
+    node.handlers[MetadataRequest] = lambda request, version: None
+    began = time.monotonic()
+    assert complete(ottla, monkeypatch, "ottla consume or", 2) == []
+    assert time.monotonic() - began < 5, "it does not wait for an answer that does not come"
+
+
+def test_actions_and_verbs(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert "produce" in complete(ottla, monkeypatch, "ottla pro", 1)
+    assert complete(ottla, monkeypatch, "ottla topics de", 2) == ["describe", "delete"]

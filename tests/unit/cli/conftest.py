@@ -1,0 +1,64 @@
+"""A cluster in memory for tests of the verbs: `node` answers what the test tells it, `ottla` runs the command against it."""
+
+from collections.abc import Callable
+
+import pytest
+from tests.support.fake_node import FakeNetwork, FakeNode
+from tests.support.ottla_cli import Said, run_cli
+
+from ottla.ids import Uuid
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+RunOttla = Callable[..., Said]
+ORDERS_ID = Uuid(b"orders-topic-id!")
+WHERE = ("localhost", 9092)
+
+
+def describe(name: str, partitions: int = 2, leader: int = 1) -> MetadataResponseTopic:
+    """A topic as Metadata tells of it."""
+    return MetadataResponseTopic(
+        name=name,
+        topic_id=ORDERS_ID,
+        partitions=[
+            MetadataResponsePartition(partition_index=index, leader_id=leader, leader_epoch=0, replica_nodes=[1], isr_nodes=[1])
+            for index in range(partitions)
+        ],
+    )
+
+
+def metadata_of(*topics: MetadataResponseTopic) -> Callable[[MetadataRequest, int], MetadataResponse]:
+    """Answers Metadata with these topics; others do not exist."""
+
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        known = {topic.name: topic for topic in topics}
+        wanted = list(known) if request.topics is None else [each.name for each in request.topics]
+        found = [known.get(name) or MetadataResponseTopic(name=name, error_code=3) for name in wanted]
+        broker = MetadataResponseBroker(node_id=1, host=WHERE[0], port=WHERE[1])
+        return MetadataResponse(brokers=[broker], controller_id=1, topics=found)
+
+    return answer
+
+
+@pytest.fixture
+def node() -> FakeNode:
+    """A broker that knows the topic `orders`, with two partitions, and nothing else until told."""
+    return FakeNode({MetadataRequest: metadata_of(describe("orders"))})
+
+
+@pytest.fixture
+def network(node: FakeNode) -> FakeNetwork:
+    return FakeNetwork({WHERE: node})
+
+
+@pytest.fixture
+def ottla(network: FakeNetwork, monkeypatch: pytest.MonkeyPatch) -> RunOttla:
+    """Runs `ottla` against the node."""
+    monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS", raising=False)
+    monkeypatch.setattr("ottla.cli.common.running.make_network", lambda: network)
+    return run_cli

@@ -1,0 +1,196 @@
+"""`ottla topics` against a cluster in memory: older brokers, terminals, partitions without leaders."""
+
+import json
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from tests.support.fake_node import FakeNode, all_versions
+from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
+
+from ottla.errors.codes import ErrorCode
+from ottla.ids import uuid_text
+from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+from ottla.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponseTopic
+
+
+def configs(request: DescribeConfigsRequest, version: int) -> DescribeConfigsResponse:
+    shown = [
+        DescribeConfigsResourceResult(name="retention.ms", value="7", config_source=1),
+        DescribeConfigsResourceResult(name="min.insync.replicas", value="2", config_source=5),
+    ]
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(resource_type=each.resource_type, resource_name=each.resource_name, configs=shown)
+            for each in request.resources
+        ]
+    )
+
+
+def page(request: DescribeTopicPartitionsRequest, version: int) -> DescribeTopicPartitionsResponse:
+    """One partition a page, the second without a leader and with replicas that are eligible."""
+    index = 0 if request.cursor is None else request.cursor.partition_index
+    partition = DescribeTopicPartitionsResponsePartition(
+        partition_index=index,
+        leader_id=1 if index == 0 else -1,
+        replica_nodes=[1, 2],
+        isr_nodes=[1, 2] if index == 0 else [],
+        eligible_leader_replicas=[] if index == 0 else [2],
+        last_known_elr=[] if index == 0 else [1],
+    )
+    topic = DescribeTopicPartitionsResponseTopic(name="orders", topic_id=ORDERS_ID, partitions=[partition])
+    cursor = None if index else DescribeTopicPartitionsResponseCursor(topic_name="orders", partition_index=1)
+    return DescribeTopicPartitionsResponse(topics=[topic], next_cursor=cursor)
+
+
+@pytest.fixture
+def described(node: FakeNode) -> FakeNode:
+    node.handlers |= {DescribeTopicPartitionsRequest: page, DescribeConfigsRequest: configs}
+    return node
+
+
+HEAD = f"Topic: orders\tTopicId: {uuid_text(ORDERS_ID)}\tPartitionCount: 2\tReplicationFactor: 2\tConfigs: retention.ms=7"
+FIRST = "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr: \tLastKnownElr: "
+SECOND = "\tTopic: orders\tPartition: 1\tLeader: none\tReplicas: 1,2\tIsr: \tElr: 2\tLastKnownElr: 1"
+
+
+def test_pages_are_put_together(ottla: RunOttla, described: FakeNode) -> None:
+    assert ottla("topics", "describe", "orders").lines == [HEAD, FIRST, SECOND]
+    assert len(described.asked_for(DescribeTopicPartitionsRequest)) == 2
+    (shown,) = json.loads(ottla("topics", "describe", "--json").out)
+    assert shown["partitions"][1] == {
+        "partition": 1,
+        "leader": None,
+        "leaderEpoch": -1,
+        "replicas": [1, 2],
+        "isr": [],
+        "elr": [2],
+        "lastKnownElr": [1],
+    }
+
+
+@pytest.mark.parametrize(
+    ("flag", "lines"),
+    [
+        ("--unavailable-partitions", [SECOND]),
+        ("--under-replicated-partitions", [SECOND]),
+        ("--under-min-isr-partitions", [SECOND]),
+        ("--at-min-isr-partitions", [FIRST]),
+        ("--topics-with-overrides", [HEAD]),
+    ],
+)
+def test_filters(ottla: RunOttla, described: FakeNode, flag: str, lines: list[str]) -> None:
+    assert ottla("topics", "describe", flag).lines == lines
+
+
+def test_brokers_without_describe_topic_partitions(ottla: RunOttla, described: FakeNode) -> None:
+    described.served = all_versions(DescribeTopicPartitions=None)
+    lines = ottla("topics", "describe", "orders").lines
+    assert lines[1] == "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1\tIsr: 1\tElr: N/A\tLastKnownElr: N/A"
+
+
+def test_internal_topics_can_be_left_out(ottla: RunOttla, node: FakeNode) -> None:
+    internal = MetadataResponseTopic(name="__consumer_offsets", is_internal=True)
+    node.handlers[MetadataRequest] = metadata_of(describe("orders"), internal)
+    assert ottla("topics", "list").lines == ["__consumer_offsets", "orders"]
+    assert ottla("topics", "list", "--exclude-internal").lines == ["orders"]
+
+
+def test_a_controller_that_has_moved_is_asked_again(ottla: RunOttla, node: FakeNode) -> None:
+    codes = iter([ErrorCode.NOT_CONTROLLER, 0])
+
+    def create(request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+        node.handlers[MetadataRequest] = metadata_of(describe("orders"), describe("new"))
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=next(codes))])
+
+    node.handlers[CreateTopicsRequest] = create
+    assert ottla("topics", "create", "new.x_y").out.startswith("Created topic new")
+    first, second = node.asked_for(CreateTopicsRequest)
+    assert first == second
+    assert (first.topics[0].num_partitions, first.topics[0].replication_factor) == (-1, -1)
+
+
+def test_names_that_look_alike_in_metrics_get_a_warning(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[CreateTopicsRequest] = lambda request, version: CreateTopicsResponse(
+        topics=[CreatableTopicResult(name="orders")]
+    )
+    assert "names of metrics" in ottla("topics", "create", "a.b_c").err
+    assert ottla("topics", "create", "a.b-c").err == ""
+
+
+def test_a_pipe_is_never_asked(ottla: RunOttla, node: FakeNode) -> None:
+    def delete(request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+        node.handlers[MetadataRequest] = metadata_of()
+        return DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])
+
+    node.handlers[DeleteTopicsRequest] = delete
+    said = ottla("topics", "delete", "orders")
+    assert (said.rc, said.out, said.err) == (0, "", "")
+
+
+SCRIPT = """
+import sys
+from tests.support.fake_node import FakeNetwork, FakeNode
+from tests.unit.cli.conftest import WHERE, describe, metadata_of
+from ottla.cli.main import main
+from ottla.wire.messages.delete_topics import *
+from ottla.wire.messages.metadata import MetadataRequest
+import ottla.cli.common.running as running
+node = FakeNode({MetadataRequest: metadata_of(describe("orders"))})
+def delete(request, version):
+    node.handlers[MetadataRequest] = metadata_of()
+    return DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])
+node.handlers[DeleteTopicsRequest] = delete
+running.make_network = lambda: FakeNetwork({WHERE: node})
+main(sys.argv[1:])
+"""
+
+
+def on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
+    """Exit code and screen of a command that a person runs, who types `answer`."""
+    leader, follower = pty.openpty()
+    environment = {name: value for name, value in os.environ.items() if name != "OTTLA_BOOTSTRAP_SERVERS"}
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT, *arguments],
+        stdin=follower,
+        stdout=follower,
+        stderr=follower,
+        env=environment | {"PYTHONPATH": os.getcwd(), "TERM": "dumb"},
+    )
+    os.close(follower)
+    os.write(leader, answer)
+    screen = b""
+    try:
+        while piece := os.read(leader, 4096):
+            screen += piece
+    except OSError:
+        pass  # the terminal has no more readers' side: the process has ended
+    os.close(leader)
+    return process.wait(30), screen.decode()
+
+
+def test_a_person_is_asked_first() -> None:
+    code, screen = on_a_terminal(b"n\n", "topics", "delete", "orders")
+    assert "Delete orders and all records in it?" in screen
+    assert code != 0
+    assert "Deleted" not in screen
+    code, screen = on_a_terminal(b"y\n", "topics", "delete", "orders")
+    assert (code, "Deleted orders." in screen) == (0, True)
+    code, screen = on_a_terminal(b"", "topics", "delete", "orders", "--yes")
+    assert (code, "?" in screen) == (0, False)
