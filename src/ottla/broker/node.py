@@ -117,6 +117,7 @@ class Node:
             quorum,
             lambda delta, image: self._publish(storage, delta, image),
         )
+        self._stopping.push_async_callback(controller.close)
         self._membership = Membership(controller, self.cluster_id, self.node_id)
         await controller.start(endpoints_of(config.advertised_controller_listeners, bound))
         services = self._services(storage, quorum, controller)
