@@ -1,6 +1,6 @@
 """The listeners of a node and their connections: opened, limited, looked after, and closed in good order.
 
-One scan every few seconds finds connections that are idle or stuck, and frees memory that slow senders hold; no connection has
+One scan every second finds connections that are idle or stuck, and frees memory that slow senders hold; no connection has
 a timer of its own. One event loop.
 """
 
@@ -22,8 +22,7 @@ from ottla.wire.framing import READ_AHEAD_BYTES
 
 logger = logging.getLogger("ottla.net")
 
-SCAN_S_MAX = 5.0
-SCAN_S_SHORT_OF_MEMORY = 0.5
+SCAN_S_MAX = 1.0
 SCANS_PER_IDLE_TIME = 4
 GRACE_S = 2.0
 
@@ -202,7 +201,7 @@ class Listeners:
     # Looking after them
 
     def _schedule_scan(self) -> None:
-        period_s = SCAN_S_SHORT_OF_MEMORY if self.memory.is_short else SCAN_S_MAX
+        period_s = SCAN_S_MAX
         if self._settings.connections_max_idle_ms > 0:
             period_s = min(period_s, self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
         self._scan_timer = asyncio.get_running_loop().call_later(period_s, self._scan)
@@ -225,5 +224,5 @@ class Listeners:
                     now_s - connection.last_active_s,
                 )
                 connection.stream.close()
-        self.memory.evict_slowest(now_s)
+        self.memory.evict_slow(now_s)
         self._schedule_scan()

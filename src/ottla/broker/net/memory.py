@@ -7,8 +7,8 @@ what their buffers have grown to (`wire/framing.py` lets them grow as bytes come
 - Up to half of the limit, everybody gets what he asks for.
 - Above, only small steps are granted: a frame still gets on, but an announcement alone no longer takes much.
 - At the limit, who needs more waits, unread, and is woken in order as memory comes back.
-- If somebody waits, and the frame that has been coming in for the longest is older than a grace, its sender is cut off: a slow
-  sender must not hold what others need. Nobody is cut off for being slow as long as there is room.
+- If somebody waits, those whose frames have been coming in for longer than a grace are cut off: a slow sender must not hold
+  what others need. Nobody is cut off for being slow as long as there is room.
 
 `queued.max.request.bytes` sets the limit; without it, it is four of the largest requests, and at least 256 MB. One event loop.
 """
@@ -84,8 +84,12 @@ class RequestMemory:
         self._incoming_since_s.pop(taker, None)
         self._waiting.pop(taker, None)
 
-    def evict_slowest(self, now_s: float) -> None:
-        """Called once in a while as long as memory `is_short`."""
-        oldest = next(iter(self._incoming_since_s), None)
-        if self._waiting and oldest is not None and now_s - self._incoming_since_s[oldest] > GRACE_S:
-            oldest.evict()
+    def evict_slow(self, now_s: float) -> None:
+        """Called once in a while: cut off who is slow, if somebody waits."""
+        if not self._waiting:
+            return
+        late = [taker for taker, since_s in self._incoming_since_s.items() if now_s - since_s > GRACE_S]
+        # Who waits for memory himself cannot get on. But if nobody else holds it, the oldest of them has to go.
+        slow = [taker for taker in late if taker not in self._waiting] or late[:1]
+        for taker in slow:
+            taker.evict()

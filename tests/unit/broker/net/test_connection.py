@@ -1,0 +1,243 @@
+"""One connection: frames in, replies out in order, and bounds on what it may keep."""
+
+import asyncio
+from collections.abc import Callable
+from random import Random
+from typing import Any
+
+import pytest
+from tests.support.net_server import hello, produce, shake
+
+from ottla.broker.net.connection import PARKED_MAX, REQUESTS_PER_TURN
+from ottla.broker.net.settings import NetSettings
+from ottla.sim.net import Weather
+from ottla.wire.headers import encode_request
+from ottla.wire.messages.metadata import MetadataRequest, MetadataResponse, MetadataResponseTopic
+from ottla.wire.messages.produce import ProduceResponse, TopicProduceResponse
+from ottla.wire.messages.sasl_handshake import SaslHandshakeResponse
+
+Play = Callable[..., None]
+
+
+def handshake(name: str) -> SaslHandshakeResponse:
+    return SaslHandshakeResponse(mechanisms=[name])
+
+
+def produced(name: str) -> ProduceResponse:
+    return ProduceResponse(responses=[TopicProduceResponse(name=name)])
+
+
+def test_requests_are_answered_in_order(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        client = await stage.client()
+        client.send(hello(1))
+        assert (await client.frame())[:4] == b"\0\0\0\1"
+        client.send(b"".join(shake(f"m{number}", number) for number in range(200)))
+        assert await client.answers(200) == [(number, [f"m{number}"]) for number in range(200)]
+
+    play(act)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_requests_that_come_in_pieces(play: Play, seed: int) -> None:
+    async def act(stage: Any) -> None:
+        client = await stage.client()
+        random = Random(seed)
+        stream = b"".join(shake("x" * random.choice([1, 100, 30_000]), number) for number in range(50))
+        position = 0
+        while position < len(stream):
+            size = random.choice([1, 3, 5, 1000, 70_000])
+            client.send(stream[position : position + size])
+            position += size
+            if random.random() < 0.2:
+                await asyncio.sleep(0.001)
+        assert [number for number, _ in await client.answers(50)] == list(range(50))
+
+    play(act, weather=Weather(pieces_chance=0.9))
+
+
+def test_a_request_waits_until_the_one_before_it_is_answered(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(shake("park a", 1), shake("second", 2), shake("third", 3))
+        await client.silence()
+        assert server.asked == ["park a"]
+        other = await stage.client()
+        other.send(shake("meanwhile", 9))
+        assert await other.answers(1) == [(9, ["meanwhile"])]
+        server.parked["a"].complete(handshake("first"))
+        assert await client.answers(3) == [(1, ["first"]), (2, ["second"]), (3, ["third"])]
+
+    play(act)
+
+
+def test_produce_requests_are_handled_while_others_before_them_wait(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(produce("park a", 1), produce("b", 2), produce("park c", 3), produce("d", 4, acks=0), produce("e", 5))
+        client.send(shake("last", 6))
+        await client.silence()
+        assert server.asked == ["park a", "b", "park c", "d", "e"]
+        server.parked["c"].complete(produced("c"))
+        await client.silence()
+        server.parked["a"].complete(produced("a"))
+        frames = [await client.frame() for _ in range(5)]
+        assert [int.from_bytes(frame[:4], "big") for frame in frames] == [1, 2, 3, 5, 6]
+        assert [name in frame for name, frame in zip([b"a", b"b", b"c", b"e", b"last"], frames, strict=True)] == [True] * 5
+
+    play(act)
+
+
+def test_only_so_many_produce_requests_wait_at_a_time(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(*(produce(f"park {number}", number) for number in range(PARKED_MAX + 5)))
+        await client.silence()
+        assert len(server.asked) == PARKED_MAX
+        for number in range(PARKED_MAX + 5):
+            server.parked[str(number)].complete(produced(str(number)))
+            await client.frame()
+        assert len(server.asked) == PARKED_MAX + 5
+
+    play(act)
+
+
+def test_an_answer_that_comes_late_may_be_none_at_all(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(shake("park a", 1))
+        await client.silence()
+        server.parked["a"].complete(None)
+        client.send(shake("next", 2))
+        assert await client.answers(1) == [(2, ["next"])]
+
+    play(act)
+
+
+def test_what_waits_is_abandoned_with_the_connection(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(produce("park a", 1), produce("park b", 2, padding_bytes=100_000))
+        await client.silence()
+        assert server.listeners.memory.used_bytes > 100_000
+        client.stream.close()
+        await asyncio.sleep(0.1)
+        assert server.parked["a"].is_abandoned
+        assert server.parked["b"].is_abandoned
+        server.parked["a"].complete(produced("too late"))
+        assert server.asked == ["park a", "park b"]
+        assert server.listeners.connections == []
+        assert server.listeners.memory.used_bytes == 0
+
+    play(act)
+
+
+def test_a_reader_that_does_not_read_is_not_served_on(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client(is_reading=False)
+        topics = [MetadataResponseTopic(name="t" * 200) for _ in range(100)]
+        server.metadata = MetadataResponse(topics=topics)
+        ask = b"".join(encode_request(MetadataRequest(), 1, 1, None))
+        client.send(*([ask] * 3000))
+        await asyncio.sleep(5)
+        answered = server.dispatcher.counters.of(3).requests
+        assert 0 < answered < 100
+        (connection,) = server.listeners.connections
+        assert connection.stream.unsent_bytes < 1_000_000
+        assert len(connection._frames) * len(ask) < 70_000
+        other = await stage.client()
+        other.send(shake("meanwhile", 9))
+        assert await other.answers(1) == [(9, ["meanwhile"])]
+        client.stream.resume()
+        for _ in range(3000):
+            await client.frame()
+
+    play(act)
+
+
+def test_one_connection_gives_way_to_others(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server = stage.server
+        greedy, modest = await stage.client(), await stage.client("other")
+        greedy.send(b"".join(shake(f"g{number}", number) for number in range(1500)))
+        modest.send(shake("modest", 1))
+        await modest.answers(1)
+        await greedy.answers(1500)
+        assert server.asked.index("modest") <= 2 * REQUESTS_PER_TURN
+
+    play(act, weather=Weather(pieces_chance=0, delay_s_min=0.001, delay_s_max=0.001))
+
+
+@pytest.mark.parametrize(
+    "garbage",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"\xff\xff\xff\xff",
+        b"\x7f\xff\xff\xff",
+        b"\0\0\0\0",
+        b"\0\0\0\3abc",
+        bytes(100),
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(100),
+    ],
+)
+def test_garbage_closes_that_connection_and_no_other(play: Play, garbage: bytes, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(stage: Any) -> None:
+        other, client = await stage.client("other"), await stage.client()
+        client.send(shake("before", 1))
+        assert await client.answers(1) == [(1, ["before"])]
+        client.send(garbage)
+        await client.owner.until_ended()
+        assert "closing the connection of client:" in caplog.text
+        other.send(shake("still here", 2))
+        assert await other.answers(1) == [(2, ["still here"])]
+        assert stage.server.dispatcher.counters.connections.faults == 1
+        assert stage.server.dispatcher.counters.connections.open == 1
+
+    play(act)
+
+
+def test_replies_before_the_fault_still_arrive(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        client = await stage.client()
+        client.send(shake("good", 1) + b"\0\0\0\3abc")
+        await client.owner.until_ended()
+        assert await client.answers(1) == [(1, ["good"])]
+
+    play(act)
+
+
+def test_frames_beyond_the_limit_are_refused(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        client = await stage.client()
+        client.send(produce("fits", 1, padding_bytes=900))
+        await client.frame()
+        client.send(produce("too large", 2, padding_bytes=1000))
+        await client.owner.until_ended()
+        assert stage.server.asked == ["fits"]
+
+    play(act, NetSettings(socket_request_max_bytes=1000))
+
+
+def test_memory_is_given_back_for_every_way_a_large_request_can_end(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, memory = stage.server, stage.server.listeners.memory
+        client = await stage.client()
+        client.send(produce("plain", 1, padding_bytes=3_000_000))
+        await client.frame()
+        client.send(produce("park a", 2, padding_bytes=3_000_000))
+        await client.silence()
+        assert memory.used_bytes > 3_000_000
+        server.parked["a"].complete(produced("a"))
+        await client.frame()
+        assert memory.used_bytes == 0
+        client.stream.close()
+        for last in (produce("close", 3, padding_bytes=70_000), produce("cut", 4, padding_bytes=3_000_000)[:-1]):
+            client = await stage.client()
+            client.send(last)
+            await asyncio.sleep(0.5)
+            client.stream.close()
+            await asyncio.sleep(0.5)
+            assert memory.used_bytes == 0
+        assert server.listeners.connections == []
+
+    play(act)

@@ -1,0 +1,29 @@
+"""The log of faults: enough to see what is wrong, too little to fill a disk."""
+
+import logging
+
+import pytest
+
+from ottla.broker.net.fault_log import LINES_IN_ALL, LINES_PER_HOST, WINDOW_S, FaultLog
+
+
+def test_a_flood_is_cut_short_and_counted(caplog: pytest.LogCaptureFixture) -> None:
+    now_s = 100.0
+    log = FaultLog(lambda: now_s, logging.getLogger("test"))
+    for number in range(1000):
+        log.report(logging.WARNING, "hostile", "fault %d", number)
+    assert len(caplog.records) == LINES_PER_HOST
+    log.report(logging.ERROR, "other", "a real problem", error=ValueError("why"))
+    assert caplog.records[-1].getMessage() == "a real problem"
+    assert caplog.records[-1].exc_info is not None
+    caplog.clear()
+    now_s += WINDOW_S
+    log.report(logging.INFO, "other", "next")
+    assert "990 more" in caplog.records[0].getMessage()
+
+
+def test_many_hosts_together_cannot_flood_it_either(caplog: pytest.LogCaptureFixture) -> None:
+    log = FaultLog(lambda: 5.0, logging.getLogger("test"))
+    for number in range(1000):
+        log.report(logging.WARNING, f"host-{number}", "fault")
+    assert len(caplog.records) == LINES_IN_ALL

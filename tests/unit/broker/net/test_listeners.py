@@ -1,0 +1,221 @@
+"""Listeners: limits on connections, idle ones closed, and an end in good order."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.net_server import FrameClient, hello, produce, shake
+
+from ottla.broker.net.memory import GRACE_S
+from ottla.broker.net.settings import ListenerLimits, NetSettings
+from ottla.config.listeners import Listener
+from ottla.env import AddressRefused
+from ottla.wire.messages.produce import ProduceResponse
+from ottla.wire.messages.sasl_handshake import SaslHandshakeResponse
+
+Play = Callable[..., None]
+
+
+async def is_served(client: FrameClient) -> bool:
+    client.send(shake("ping", 1))
+    await asyncio.sleep(0.1)
+    return client._has_frame()
+
+
+def test_connections_wait_until_the_node_serves(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        listeners = stage.server.listeners
+        bound = await listeners.open([Listener("LATE", "server", 9092, "PLAINTEXT")])
+        assert bound["LATE"] == ("server", 9092)
+        client = await FrameClient.connect(stage.network.host("client"), "server", 9092)
+        assert not await is_served(client)
+        listeners.serve()
+        assert (await client.answers(1)) == [(1, ["ping"])]
+
+    play(act)
+
+
+def test_if_one_port_cannot_be_had_none_is_taken(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        taken = stage.server.ports["PLAINTEXT"]
+        other = type(stage.server)(stage.network.host("server"))
+        wanted = [Listener("A", "server", 9092, "PLAINTEXT"), Listener("B", "server", taken, "PLAINTEXT")]
+        with pytest.raises(AddressRefused, match="taken"):
+            await other.listeners.open(wanted)
+        assert await other.listeners.open(wanted[:1]) == {"A": ("server", 9092)}
+
+    play(act)
+
+
+def test_one_address_may_have_only_so_many(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    async def act(stage: Any) -> None:
+        first = [await stage.client("a") for _ in range(2)]
+        assert [await is_served(each) for each in first] == [True, True]
+        third = await stage.client("a")
+        await third.owner.until_ended()
+        assert "max.connections.per.ip" in caplog.text
+        assert stage.server.dispatcher.counters.connections.refused == 1
+        assert await is_served(await stage.client("b"))
+        privileged = [await stage.client("vip") for _ in range(3)]
+        assert [await is_served(each) for each in privileged] == [True] * 3
+        first[0].stream.close()
+        await asyncio.sleep(0.1)
+        assert await is_served(await stage.client("a"))
+
+    play(act, NetSettings(max_connections_per_ip=2, max_connections_per_ip_overrides={"vip": 3}))
+
+
+def test_beyond_max_connections_new_ones_wait(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        first = [await stage.client() for _ in range(3)]
+        assert [await is_served(each) for each in first] == [True] * 3
+        waiting = await stage.client()
+        assert not await is_served(waiting)
+        assert await is_served(await stage.client(listener="CONTROLLER")) is False, "it does not serve this API, but ..."
+        controller = await stage.client(listener="CONTROLLER")
+        controller.send(hello(1))
+        await controller.frame()
+        first[0].stream.close()
+        await waiting.frame()
+        stage.server.listeners.apply(NetSettings(max_connections=4))
+        assert await is_served(await stage.client())
+
+    play(act, NetSettings(max_connections=3))
+
+
+def test_a_listener_has_its_own_limit(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        assert await is_served(await stage.client())
+        assert not await is_served(await stage.client())
+
+    play(act, NetSettings(listener_limits={"PLAINTEXT": ListenerLimits(max_connections=1)}))
+
+
+def test_only_so_many_new_connections_per_second(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        clients = [await stage.client(f"host-{number}") for number in range(25)]
+        for client in clients:
+            client.send(shake("ping", 1))
+        for client in clients:
+            await client.frame()
+        assert 2.0 <= loop.time() - begun_s < 2.5
+
+    play(act, NetSettings(max_connection_creation_rate=10))
+
+
+def test_idle_connections_are_closed_and_busy_ones_are_not(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO")
+
+    async def act(stage: Any) -> None:
+        idle, busy = await stage.client(), await stage.client()
+        for _ in range(30):
+            busy.send(shake("ping", 1))
+            await busy.frame()
+            await asyncio.sleep(30)
+        assert idle.is_over
+        assert not busy.is_over
+        assert stage.server.dispatcher.counters.connections.idle_closed == 1
+        assert "connections.max.idle.ms" in caplog.text
+
+    play(act)
+
+
+def test_a_reader_that_is_stuck_is_closed_too(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        client = await stage.client(is_reading=False)
+        client.send(*[shake("x" * 20_000, number) for number in range(100)])
+        await asyncio.sleep(5)
+        (connection,) = stage.server.listeners.connections
+        assert connection.stream.unsent_bytes > 0
+        await asyncio.sleep(20)
+        assert stage.server.listeners.connections == []
+
+    play(act, NetSettings(connections_max_idle_ms=10_000))
+
+
+def test_closing_answers_what_was_asked(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client, idle = stage.server, await stage.client(), await stage.client()
+        client.send(produce("park a", 1), produce("b", 2), shake("c", 3))
+        await client.silence()
+        closing = asyncio.ensure_future(server.listeners.close(grace_s=10))
+        await asyncio.sleep(0.1)
+        assert idle.is_over
+        assert not client.is_over
+        with pytest.raises(ConnectionRefusedError):
+            await stage.client()
+        client.send(shake("too late", 4))
+        server.parked["a"].complete(ProduceResponse())
+        frames = [await client.frame() for _ in range(3)]
+        assert [int.from_bytes(frame[:4], "big") for frame in frames] == [1, 2, 3]
+        await client.owner.until_ended()
+        await asyncio.wait_for(closing, 5)
+        assert "too late" not in server.asked
+        assert server.dispatcher.counters.connections.open == 0
+
+    play(act)
+
+
+def test_closing_does_not_wait_for_ever(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        server, client = stage.server, await stage.client()
+        client.send(shake("park a", 1))
+        await client.silence()
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        await server.listeners.close(grace_s=3)
+        assert 3 <= loop.time() - begun_s < 3.5
+        assert server.parked["a"].is_abandoned
+        server.parked["a"].complete(SaslHandshakeResponse())
+        await server.listeners.close()
+        server.listeners.abort()
+
+    play(act)
+
+
+def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+    limit = 8_000_000
+
+    async def act(stage: Any) -> None:
+        memory = stage.server.listeners.memory
+        hostile = [await stage.client("hostile") for _ in range(40)]
+        huge = produce("huge", 1, padding_bytes=3_000_000)
+        for number, client in enumerate(hostile):
+            client.send(huge[: 400_000 + number])
+        await asyncio.sleep(1)
+        assert limit <= memory.used_bytes < limit + 300_000
+        assert memory.is_short
+        honest = await stage.client("honest")
+        honest.send(shake("small", 1))
+        assert await honest.answers(1) == [(1, ["small"])], "small requests never wait for memory"
+        loop = asyncio.get_running_loop()
+        begun_s = loop.time()
+        honest.send(produce("large", 2, padding_bytes=2_000_000))
+        await honest.frame()
+        assert loop.time() - begun_s < 2 * GRACE_S
+        assert memory.used_bytes <= limit + 300_000
+        evicted = stage.server.dispatcher.counters.connections.evicted
+        assert 0 < evicted == sum(client.is_over for client in hostile)
+        assert "comes in too slowly" in caplog.text
+
+    play(act, NetSettings(queued_max_request_bytes=limit))
+
+
+def test_announcing_much_takes_little(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        hostile = [await stage.client("hostile") for _ in range(50)]
+        for client in hostile:
+            client.send((100_000_000).to_bytes(4, "big") + b"\0\0\0\3")
+        await asyncio.sleep(1)
+        memory = stage.server.listeners.memory
+        assert memory.used_bytes < 60_000_000
+        assert not memory.is_short
+        for client in hostile:
+            client.stream.close()
+        await asyncio.sleep(1)
+        assert memory.used_bytes == 0
+
+    play(act)
