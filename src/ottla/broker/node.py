@@ -33,6 +33,7 @@ from ottla.broker.node_settings import (
     net_settings,
     warn_of_settings,
 )
+from ottla.broker.partitions.moving import Moves
 from ottla.broker.partitions.partitions import Partitions
 from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings
@@ -125,6 +126,8 @@ class Node:
         self._stopping.push_async_callback(self._membership.leave)
         services.partitions.start()
         self._stopping.push_async_callback(services.partitions.stop)
+        services.moves.start()
+        self._stopping.push_async_callback(services.moves.stop)
         self.dispatcher.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
@@ -144,6 +147,7 @@ class Node:
             controller=controller,
             directories=directories,
             partitions=partitions,
+            moves=Moves(partitions, self._metadata, controller),
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
             producer_ids=ProducerIds(self.node_id, controller, lambda: self._epoch),
         )
@@ -172,6 +176,8 @@ class Node:
             self.listeners.apply(net_settings(self._settings.current))
         await self._partitions.apply(delta, image)
         self._metadata.image = image
+        if self.dispatcher.services is not None:
+            self.dispatcher.services.moves.metadata_changed()
 
     async def _load(self, storage: Storage) -> Partitions:
         """Open the logs, now that the settings of their topics are known."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
@@ -30,5 +31,6 @@ class Services:
     controller: ControllerHost
     directories: LogDirectories
     partitions: Partitions
+    moves: Moves
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds

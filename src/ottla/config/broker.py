@@ -72,6 +72,7 @@ class BrokerConfig:
 
     # Log directories. The rest of what the log goes by is in `log`.
     num_replica_alter_log_dirs_threads: int | None
+    replica_alter_log_dirs_io_max_bytes_per_second: int
 
     # The metadata log and the quorum.
     broker_heartbeat_interval_ms: int

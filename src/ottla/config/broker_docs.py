@@ -89,6 +89,9 @@ _WORDS: dict[str, str] = {
     ),
     "queued.max.request.bytes": "The most bytes of requests that wait to be served; -1 is no limit.",
     "replica.high.watermark.checkpoint.interval.ms": "How often to write down how far each partition is committed.",
+    "replica.alter.log.dirs.io.max.bytes.per.second": (
+        "The most that is copied in a second for each partition that moves to another log directory. Set at run time."
+    ),
     "security.inter.broker.protocol": (
         "The protocol that brokers speak to each other, where inter.broker.listener.name does not name a listener."
     ),

@@ -85,7 +85,7 @@ def found_at_start(home: LogDirectories) -> list[Relocation]:
     for target in home.online():
         for partition in sorted(target.future_logs):
             source = home.directory_of(partition)
-            if source is not None and source.is_online and source is not target:
+            if source is not None and source.is_online:
                 found.append(Relocation(home, partition, source, target))
     return found
 
@@ -128,6 +128,14 @@ class Relocation:
         # After a kill, or a loss of power, the two may differ in what neither is sure of.
         self._is_trusted = not self.future.size_bytes or (source.found is not None and target.found is not None)
 
+    @classmethod
+    def of(cls, home: LogDirectories, partition: TopicPartition) -> Relocation:
+        """The move of a partition that is here, and has a copy on its way."""
+        source, target = home.directory_of(partition), home.future_of(partition)
+        assert source is not None, f"{partition} is not here"
+        assert target is not None, f"{partition} is not on its way anywhere"
+        return cls(home, partition, source, target)
+
     @property
     def lag(self) -> int:
         """How many offsets the copy is behind."""
@@ -147,6 +155,15 @@ class Relocation:
             await self.future.truncate_fully_and_start_at(first)
             await self.target.write_recovery_points()
         self._is_trusted, self._truncations = True, self.log.truncations
+
+    async def warm_piece(self, bytes_max: int) -> None:
+        """Have the next piece in memory, so that copying it does not wait for the device."""
+        info = self.log.read(max(self.future.log_end_offset, self.log.log_start_offset), bytes_max)
+        if info.records is not None and not info.records.is_resident():
+            try:
+                await self._disk.warm(info.records)
+            except OSError as error:
+                raise self.log.fail(error) from error
 
     def copy_piece(self, bytes_max: int) -> int:
         """Copy some more; returns how many bytes, 0 once there is nothing more to copy."""

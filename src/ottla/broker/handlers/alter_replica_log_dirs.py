@@ -1,0 +1,63 @@
+"""AlterReplicaLogDirs: partitions are moved to other log directories of this node. The answer comes when the moves have begun.
+
+A partition that is not here yet is refused, and made in the wanted directory when it comes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDirPartitionResult,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirsResponse,
+    AlterReplicaLogDirTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+
+def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> Handled:
+    # A partition that is named twice goes where it was said last.
+    wanted = {
+        TopicPartition(topic.name, index): directory.path
+        for directory in request.dirs
+        for topic in directory.topics
+        for index in topic.partitions
+    }
+    return PendingTask(_move(context.services, wanted))
+
+
+def refuse(context: RequestContext, request: AlterReplicaLogDirsRequest, error: KafkaError) -> AlterReplicaLogDirsResponse:
+    return _response(
+        {
+            TopicPartition(topic.name, index): error.code
+            for directory in request.dirs
+            for topic in directory.topics
+            for index in topic.partitions
+        }
+    )
+
+
+async def _move(services: Services, wanted: dict[TopicPartition, str]) -> AlterReplicaLogDirsResponse:
+    codes: dict[TopicPartition, int] = {}
+    for partition, path in wanted.items():
+        try:
+            await services.moves.request(partition, path)
+            codes[partition] = ErrorCode.NONE
+        except KafkaError as error:
+            codes[partition] = error.code
+    return _response(codes)
+
+
+def _response(codes: dict[TopicPartition, int]) -> AlterReplicaLogDirsResponse:
+    topics: dict[str, AlterReplicaLogDirTopicResult] = {}
+    for partition, code in codes.items():
+        topic = topics.setdefault(partition.topic, AlterReplicaLogDirTopicResult(topic_name=partition.topic))
+        topic.partitions.append(AlterReplicaLogDirPartitionResult(partition_index=partition.partition, error_code=code))
+    return AlterReplicaLogDirsResponse(results=list(topics.values()))

@@ -1,0 +1,223 @@
+"""Partitions on their way from one log directory of this node to another: one task each, a few at a time.
+
+Decides whether a partition may be moved where somebody wants it, and drives the move (`ottla.log.relocation`): copies in pieces
+between which others run, tells the controller where the partition will be, has the copy take the log's place, and hands it to
+the partition. Moves that a stop has cut short are gone on with at the next start.
+
+One event loop. Whoever reads or writes the partition notices nothing: its log is another one from one request to the next.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.broker.partitions.assignments import DirectoryAssignments
+from ottla.config.values import LONG_MAX
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log.folder_deletion import PartitionGone
+from ottla.log.names import FOLDER_NAME_LENGTH_MAX, future_folder_name
+from ottla.log.relocation import Relocation, begin, found_at_start
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.log.directory import LogDirectory
+
+logger = logging.getLogger("ottla.partitions")
+
+PIECE_BYTES = 256 << 10
+"""What is copied at once, so that nobody waits for long."""
+PIECE_BYTES_MAX = 16 << 20
+"""Where records come in faster than they are copied, pieces grow up to this: a move must come to its end."""
+WANTED_MAX = 10_000
+"""How many wishes for partitions that are not there yet are remembered."""
+
+
+class Moves:
+    """The moves of one node, between `start` and `stop`."""
+
+    def __init__(self, partitions: Partitions, metadata: MetadataCache, controller: ControllerHost) -> None:
+        self._partitions = partitions
+        self._directories = partitions.directories
+        self._settings = partitions.settings
+        self._assignments = DirectoryAssignments(partitions, metadata, controller)
+        self._asking = asyncio.Lock()  # one request after the other: each looks at what the one before has done
+        self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
+        self._turns = asyncio.Semaphore(
+            self._settings.current.num_replica_alter_log_dirs_threads or len(self._directories.directories)
+        )
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self) -> None:
+        """Go on with the moves that were under way when the node stopped."""
+        self._assignments.start()
+        for move in found_at_start(self._directories):
+            self._run(move)
+
+    async def stop(self) -> None:
+        """Leave off; what has been copied stays. A switch that is being made is waited for."""
+        tasks = list(self._tasks.values())
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+        await self._assignments.stop()
+
+    def metadata_changed(self) -> None:
+        """Partitions may have been made: the controller is told where."""
+        self._assignments.look()
+
+    # Asking for a move
+
+    async def request(self, name: TopicPartition, path: str) -> None:
+        """Begin to move a partition to the directory `path`; or call its move off, if it is there already.
+
+        Returns when the move has begun. `KafkaError` with the code for whoever asked, if it may not be.
+        """
+        async with self._asking:
+            target = self._target(name, path)
+            if self._partitions.find(*name) is None:
+                self._remember(name, path)
+                raise self._reason_missing(name)
+            on_its_way_to = self._directories.future_of(name)
+            if on_its_way_to is not target:
+                if on_its_way_to is not None:
+                    await self._call_off(name)
+                if self._directories.directory_of(name) is not target:
+                    self._run(await self._begin(name, target))
+            elif name not in self._tasks:  # it had been given up
+                self._run(Relocation.of(self._directories, name))
+
+    async def _begin(self, name: TopicPartition, target: LogDirectory) -> Relocation:
+        directories = self._directories
+        if offline := [each.path for each in directories.directories if not each.is_online]:
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"nothing is moved while {', '.join(offline)} is offline: another copy of {name} may be there",
+            )
+        try:
+            return await begin(directories, name, target)
+        except LogDirectoryFailed as failed:
+            self._partitions.lose_directory(failed)
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} cannot be moved to {target.path}: {failed}") from failed
+
+    def _target(self, name: TopicPartition, path: str) -> LogDirectory:
+        if len(future_folder_name(name, bytes(16))) > FOLDER_NAME_LENGTH_MAX:  # type: ignore[arg-type]  # any id is as long
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"{name} cannot be moved: the name of its topic is too long for a folder's"
+            )
+        directory = self._directories.directory_at(path)
+        if directory is None:
+            raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this node's log directories")
+        if not directory.is_online:
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {path} is offline")
+        if any(cordoned in ("*", path) for cordoned in self._settings.current.cordoned_log_dirs):
+            raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"log directory {path} is cordoned: it takes no partitions")
+        return directory
+
+    def _remember(self, name: TopicPartition, path: str) -> None:
+        """Where the partition is to be made, should it ever be."""
+        wanted = self._directories.wanted_in
+        wanted[name] = path
+        while len(wanted) > WANTED_MAX:
+            del wanted[next(iter(wanted))]
+
+    def _reason_missing(self, name: TopicPartition) -> KafkaError:
+        reason = self._partitions.reason_missing(*name)
+        if reason.code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+            return KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, str(reason))
+        return reason
+
+    async def _call_off(self, name: TopicPartition) -> None:
+        task = self._tasks.get(name)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait([task])
+        await self._directories.drop_future(name)
+        self._assignments.look()  # the controller may have been told of the new place already
+
+    # Moving
+
+    def _run(self, move: Relocation) -> None:
+        task = asyncio.get_running_loop().create_task(self._move(move))
+        self._tasks[move.partition] = task
+        task.add_done_callback(lambda _: self._tasks.pop(move.partition, None))
+
+    async def _move(self, move: Relocation) -> None:
+        name = move.partition
+        try:
+            async with self._turns, self._directories.compaction_paused(name):
+                await self._copy(move)
+                if not await self._assignments.announce(name, move.target):
+                    return  # the copy stays: the next start, or the next who asks, goes on with it
+                await move.future.flush()
+                await self._copy(move)
+                await self._uninterrupted(move)
+        except PartitionGone as reason:
+            logger.info("%s is not moved: %s", name, reason)
+        except LogDirectoryFailed as failed:
+            self._partitions.lose_directory(failed)
+        except BrokenInvariant as failure:
+            self._partitions.broken(failure)
+        except OttlaError as failure:
+            logger.error("%s is not moved to %s: %s", name, move.target.path, failure)
+            await self._directories.drop_future(name)
+
+    async def _copy(self, move: Relocation) -> None:
+        """Copy until there is nothing more to copy."""
+        pace = Pace()
+        piece_bytes, lag_before = PIECE_BYTES, LONG_MAX
+        while True:
+            await move.set_out()
+            await move.warm_piece(piece_bytes)
+            size_bytes = move.copy_piece(piece_bytes)
+            if not size_bytes:
+                return
+            lag = move.lag
+            piece_bytes = PIECE_BYTES if lag < lag_before else min(2 * piece_bytes, PIECE_BYTES_MAX)
+            lag_before = lag
+            if move.future.flush_wanted_up_to is not None:
+                await move.future.flush(move.future.flush_wanted_up_to)
+            await pace.keep(size_bytes, self._settings.current.replica_alter_log_dirs_io_max_bytes_per_second)
+
+    async def _uninterrupted(self, move: Relocation) -> None:
+        switch = asyncio.ensure_future(self._switch(move))
+        try:
+            await asyncio.shield(switch)
+        except asyncio.CancelledError:
+            await asyncio.wait([switch])
+            raise
+
+    async def _switch(self, move: Relocation) -> None:
+        switch = await move.prepare()
+        try:
+            log = switch.make()
+            partition = self._partitions.find(*move.partition)
+            if partition is not None:
+                partition.log = log
+            await switch.settle()
+        finally:
+            await switch.release()
+            self._partitions.take_losses()
+            self._partitions.upkeep_is_due()  # the old folder goes after a while
+
+
+class Pace:
+    """Keeps copying below a number of bytes per second, and lets others run in any case."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._next_s = self._loop.time()
+
+    async def keep(self, size_bytes: int, bytes_per_second: int) -> None:
+        """So much was copied: wait until more may be."""
+        now_s = self._loop.time()
+        self._next_s = max(self._next_s, now_s) + size_bytes / max(1, bytes_per_second)
+        await asyncio.sleep(self._next_s - now_s)
