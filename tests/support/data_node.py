@@ -24,6 +24,7 @@ from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import MetadataImage
 from ottla.records.control import build_end_marker
+from ottla.wire.codec import decode_all, encode_bytes
 
 R = TypeVar("R")
 
@@ -87,16 +88,21 @@ class DataNode:
         self.partitions.all[TopicPartition(name, 0)].adopt(replace(state, leader=leader, leader_epoch=state.leader_epoch + 1))
 
     def ask(self, handler: Any, request: Any, version: int) -> Any:
-        """The handler's answer, awaited if need be; what it refuses is refused in its own way."""
+        """The handler's answer, awaited if need be; what it refuses is refused in its own way.
+
+        Request and answer go through their bytes: what the version lacks is not seen by the other side, or cannot be sent.
+        """
         context = context_of(self.image, request.KEY, version, **self.services)
+        received = decode_all(type(request), version, encode_bytes(request, version))
 
         async def answer() -> Any:
             try:
-                return await settled(handler.handle(context, request))
+                return await settled(handler.handle(context, received))
             except KafkaError as error:
-                return handler.refuse(context, request, error)
+                return handler.refuse(context, received, error)
 
-        return asyncio.run(answer())
+        response = asyncio.run(answer())
+        return decode_all(type(response), version, encode_bytes(response, version))
 
 
 async def settled(handled: Handled) -> Any:

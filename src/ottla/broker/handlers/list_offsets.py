@@ -36,6 +36,7 @@ LATEST_TIERED = -5
 EARLIEST_PENDING_UPLOAD = -6
 
 _SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_LEADER_EPOCH_SINCE = 4
 _OFFSET_NOT_AVAILABLE_SINCE = 5
 
 _CONSUMER = -1
@@ -96,7 +97,9 @@ def _answer_one(
         return _failed(index, error.code)
     response = ListOffsetsPartitionResponse(partition_index=index)
     if found is not None:
-        response.timestamp, response.offset, response.leader_epoch = found
+        response.timestamp, response.offset = found.timestamp, found.offset
+        if context.version >= _LEADER_EPOCH_SINCE:
+            response.leader_epoch = found.leader_epoch
     return response
 
 

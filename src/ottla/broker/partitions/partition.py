@@ -156,7 +156,7 @@ class Partition:
 
     def check_leading(self, leader_epoch: int = -1) -> None:
         """`KafkaError` unless this node leads the partition, in `leader_epoch` if the asker names one (not -1)."""
-        if leader_epoch >= 0 and leader_epoch != self.leader_epoch and self._failure is None:
+        if leader_epoch != -1 and leader_epoch != self.leader_epoch and self._failure is None:
             if leader_epoch < self.leader_epoch:
                 raise KafkaError(
                     ErrorCode.FENCED_LEADER_EPOCH,
