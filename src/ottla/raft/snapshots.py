@@ -36,8 +36,8 @@ from ottla.records.reader import read_records
 from ottla.wire.base import Message
 from ottla.wire.log_records import decode_metadata_record
 
-BATCH_RECORDS_MAX = 1024
-"""How many records a batch of a snapshot holds at most."""
+BATCH_RECORDS_MAX = 128
+"""How many records a batch of a snapshot holds at most. Who writes one lets others work between batches: few milliseconds."""
 BATCH_BYTES_MAX = 8 << 20
 """How large a batch of the metadata log or of a snapshot may be."""
 
