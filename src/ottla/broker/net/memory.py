@@ -89,7 +89,7 @@ class RequestMemory:
         if not self._waiting:
             return
         late = [taker for taker, since_s in self._incoming_since_s.items() if now_s - since_s > GRACE_S]
-        # Who waits for memory himself cannot get on. But if nobody else holds it, the oldest of them has to go.
-        slow = [taker for taker in late if taker not in self._waiting] or late[:1]
+        # Who waits for memory himself cannot get on. But if nobody else holds it, the older half of them has to go.
+        slow = [taker for taker in late if taker not in self._waiting] or late[: (len(late) + 1) // 2]
         for taker in slow:
             taker.evict()
