@@ -1,0 +1,98 @@
+"""Records to output."""
+
+import json
+
+import click
+import pytest
+
+from ottla.cli.consume.deserializers import BadData
+from ottla.cli.consume.formatters import find_formatter
+from ottla.cli.consume.records import Consumed
+from ottla.ids import TopicPartition
+from ottla.records.record import Record
+
+WHERE = TopicPartition("orders", 2)
+RECORDS = [
+    Record(10, 1700, b"k", b"v", (("h", b"1"), ("i", None))),
+    Record(11, 1701, None, None),
+]
+
+
+def output(properties: dict[str, str], name: str = "default", records: list[Record] = RECORDS, epoch: int = 4) -> bytes:
+    return find_formatter(name, properties).format(WHERE, Consumed(records, "CreateTime", epoch))
+
+
+ALL = {f"print.{part}": "true" for part in ("timestamp", "partition", "offset", "epoch", "headers", "key")}
+
+
+@pytest.mark.parametrize(
+    ("properties", "text"),
+    [
+        ({}, b"v\nnull\n"),
+        ({"print.key": "true"}, b"k\tv\nnull\tnull\n"),
+        ({"print.key": " TRUE ", "print.value": "false"}, b"k\nnull\n"),
+        ({"print.value": "false"}, b""),
+        ({"null.literal": "-", "line.separator": "|"}, b"v|-|"),
+        (
+            ALL,
+            (
+                b"CreateTime:1700\tPartition:2\tOffset:10\tEpoch:4\th:1,i:null\tk\tv\n"
+                b"CreateTime:1701\tPartition:2\tOffset:11\tEpoch:4\tNO_HEADERS\tnull\tnull\n"
+            ),
+        ),
+        ({"print.headers": "true", "headers.separator": ";", "key.separator": "="}, b"h:1;i:null=v\nNO_HEADERS=null\n"),
+        ({"value.deserializer": "hex"}, b"76\nnull\n"),
+        ({"print.headers": "true", "header.deserializer": "hex"}, b"h:31,i:null\tv\nNO_HEADERS\tnull\n"),
+        ({"print.delivery": "true"}, b"Delivery:NOT_PRESENT\tv\nDelivery:NOT_PRESENT\tnull\n"),
+        ({"value.deserializer.some.setting": "x"}, b"v\nnull\n"),
+    ],
+)
+def test_lines(properties: dict[str, str], text: bytes) -> None:
+    assert output(properties) == text
+
+
+def test_an_unknown_epoch() -> None:
+    assert output({"print.epoch": "true"}, epoch=-1).startswith(b"Epoch:NOT_PRESENT")
+
+
+@pytest.mark.parametrize("prefix", ["", "kafka.tools.", "org.apache.kafka.tools.consumer."])
+def test_kafkas_names(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert output({}, f"{prefix}DefaultMessageFormatter") == b"v\nnull\n"
+    assert output({}, f"{prefix}NoOpMessageFormatter") == b""
+    assert output({}, f"{prefix}LoggingMessageFormatter") == b"v\nnull\n"
+    assert capsys.readouterr().err == "CreateTime:1700, key:k, value:v\nCreateTime:1701, key:null, value:null\n"
+
+
+def test_json() -> None:
+    records = [*RECORDS, Record(12, 1702, b"\xff", b"\0\0\0\7")]
+    lines = [json.loads(line) for line in output({}, "json", records).splitlines()]
+    assert lines[0] == {
+        "topic": "orders",
+        "partition": 2,
+        "offset": 10,
+        "timestamp": 1700,
+        "timestampType": "CreateTime",
+        "leaderEpoch": 4,
+        "headers": [{"name": "h", "value": "1"}, {"name": "i", "value": None}],
+        "key": "k",
+        "value": "v",
+    }
+    assert (lines[1]["key"], lines[1]["value"]) == (None, None)
+    assert lines[2]["key_base64"] == "/w=="
+    (numbered,) = output({"value.deserializer": "integer"}, "json", records[2:]).splitlines()
+    assert json.loads(numbered)["value"] == 7
+
+
+def test_records_that_cannot_be_shown() -> None:
+    with pytest.raises(BadData, match="the record at offset 10 of partition orders-2 cannot be shown: 1 bytes are no integer"):
+        output({"value.deserializer": "integer"})
+    for name in ("default", "json"):
+        formatter = find_formatter(name, {"value.deserializer": "integer"}, skip_bad=True)
+        assert formatter.format(WHERE, Consumed(RECORDS[:1], "CreateTime", 0)) == b""
+
+
+def test_what_there_is_not() -> None:
+    with pytest.raises(click.UsageError, match="no formatter is called"):
+        find_formatter("com.example.Formatter", {})
+    with pytest.raises(click.UsageError, match=r"the formatter has no property print\.keys"):
+        find_formatter("default", {"print.keys": "true"})

@@ -1,0 +1,219 @@
+"""`ottla produce` against brokers that fail in every way: records are stored once and in order, or the failure is said."""
+
+import json
+from collections.abc import Callable
+
+import pytest
+from tests.support.fake_node import HANG_UP, FakeNode, all_versions
+from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
+
+from ottla.errors.codes import ErrorCode
+from ottla.records.batch import BatchView
+from ottla.records.reader import read_records
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+QUICK = ("--command-property", "retry.backoff.ms=1", "--command-property", "retry.backoff.max.ms=2")
+Refuse = Callable[[int, BatchView], int | object]
+
+
+class Log:
+    """The broker's side: keeps what it takes, and refuses what it is told to."""
+
+    def __init__(self, node: FakeNode, refuse: Refuse = lambda partition, view: 0) -> None:
+        self.refuse = refuse
+        self.values: dict[int, list[bytes | None]] = {}
+        self.views: list[BatchView] = []
+        self.next_sequences: dict[int, int] = {}
+        node.handlers[ProduceRequest] = self.produce
+        node.handlers[InitProducerIdRequest] = lambda request, version: InitProducerIdResponse(producer_id=5, producer_epoch=0)
+
+    def produce(self, request: ProduceRequest, version: int) -> object:
+        answers = []
+        for topic in request.topic_data:
+            assert (topic.topic_id if version >= 13 else topic.name) == (ORDERS_ID if version >= 13 else "orders")
+            for data in topic.partition_data:
+                assert isinstance(data.records, memoryview)
+                view = BatchView(bytes(data.records))
+                view.check()
+                self.views.append(view)
+                verdict = self.refuse(data.index, view)
+                if not isinstance(verdict, int):
+                    return verdict
+                answers.append(self._store(data.index, view) if verdict == 0 else _refused(data.index, verdict))
+        if request.acks == 0:
+            return None
+        return ProduceResponse(responses=[TopicProduceResponse(name="orders", topic_id=ORDERS_ID, partition_responses=answers)])
+
+    def _store(self, partition: int, view: BatchView) -> PartitionProduceResponse:
+        values = self.values.setdefault(partition, [])
+        expected = self.next_sequences.get(partition, 0)
+        if view.base_sequence >= 0:
+            if view.base_sequence != expected:
+                code = (
+                    ErrorCode.DUPLICATE_SEQUENCE_NUMBER
+                    if view.base_sequence < expected
+                    else ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
+                )
+                return _refused(partition, code)
+            self.next_sequences[partition] = expected + view.count
+        base = len(values)
+        values += [record.value for record in read_records(view)]
+        return PartitionProduceResponse(index=partition, base_offset=base)
+
+
+def _refused(partition: int, code: int) -> PartitionProduceResponse:
+    errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message="it has no key")] if code == 87 else []
+    return PartitionProduceResponse(index=partition, error_code=code, record_errors=errors)
+
+
+def numbered(count: int) -> bytes:
+    return b"".join(b"%d\n" % number for number in range(count))
+
+
+def test_all_goes_well(ottla: RunOttla, node: FakeNode) -> None:
+    log = Log(node)
+    said = ottla("produce", "orders", "--partition", 1, "--batch-size", 100, "--json", stdin=numbered(1000))
+    assert said.rc == 0, said.err
+    assert json.loads(said.out) == {
+        "topic": "orders",
+        "records": 1000,
+        "partitions": [{"partition": 1, "records": 1000, "firstOffset": 0, "lastOffset": 999}],
+    }
+    assert log.values == {1: [b"%d" % number for number in range(1000)]}
+    assert {(view.producer_id, view.producer_epoch) for view in log.views} == {(5, 0)}
+    assert len(log.views) > 10
+
+
+@pytest.mark.parametrize(
+    "failure", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, HANG_UP]
+)
+def test_failures_that_pass_cost_nothing(ottla: RunOttla, node: FakeNode, failure: object) -> None:
+    """Every third request fails, whole; the same batches come again, with the same numbers."""
+    count = 0
+
+    def refuse(partition: int, view: BatchView) -> object:
+        nonlocal count
+        count += 1
+        return failure if count % 3 == 0 else 0
+
+    log = Log(node, refuse)
+    said = ottla("produce", "orders", "--batch-size", 200, *QUICK, stdin=numbered(500))
+    assert said.rc == 0, said.err
+    stored = [int(value or b"") for values in log.values.values() for value in values]
+    assert sorted(stored) == list(range(500))
+    for values in log.values.values():
+        assert [int(value or b"") for value in values] == sorted(int(value or b"") for value in values)
+
+
+def test_an_answer_that_was_lost_does_not_store_twice(ottla: RunOttla, node: FakeNode) -> None:
+    lost: list[object] = [HANG_UP]
+
+    def store_and_hang_up(partition: int, view: BatchView) -> object:
+        if lost:
+            log._store(partition, view)
+            return lost.pop()
+        return 0
+
+    log = Log(node, store_and_hang_up)
+    said = ottla("produce", "orders", "--partition", 0, *QUICK, stdin=b"a\nb\n")
+    assert (said.rc, log.values) == (0, {0: [b"a", b"b"]})
+    assert len(log.views) == 2
+
+
+def test_batches_that_are_too_large_are_halved_until_they_fit(ottla: RunOttla, node: FakeNode) -> None:
+    log = Log(node, lambda partition, view: ErrorCode.MESSAGE_TOO_LARGE if view.count > 3 else 0)
+    assert ottla("produce", "orders", "--partition", 0, stdin=numbered(50)).rc == 0
+    assert log.values[0] == [b"%d" % number for number in range(50)]
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (ErrorCode.MESSAGE_TOO_LARGE, "MESSAGE_TOO_LARGE"),
+        (ErrorCode.TOPIC_AUTHORIZATION_FAILED, "TOPIC_AUTHORIZATION_FAILED"),
+        (ErrorCode.INVALID_RECORD, "it has no key (INVALID_RECORD)"),
+        (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
+    ],
+)
+def test_failures_that_stay_are_said(ottla: RunOttla, node: FakeNode, code: int, said: str) -> None:
+    Log(node, lambda partition, view: code)
+    refused = ottla("produce", "orders", "--partition", 0, stdin=b"one\n")
+    assert refused.rc == 1
+    assert refused.err.startswith("ottla: 1 record could not be stored in partition orders-0: ")
+    assert said in refused.err
+    assert refused.err.count("\n") == 1
+
+
+def test_patience_ends(ottla: RunOttla, node: FakeNode) -> None:
+    log = Log(node, lambda partition, view: ErrorCode.NOT_ENOUGH_REPLICAS)
+    refused = ottla("produce", "orders", "--message-send-max-retries", 3, *QUICK, stdin=b"one\n")
+    assert refused.rc == 1
+    assert "NOT_ENOUGH_REPLICAS" in refused.err
+    assert len(log.views) == 4
+    refused = ottla("produce", "orders", "--command-property", "delivery.timeout.ms=20", *QUICK, stdin=b"one\n")
+    assert (refused.rc, "NOT_ENOUGH_REPLICAS" in refused.err) == (1, True)
+
+
+def test_without_an_identity(ottla: RunOttla, node: FakeNode) -> None:
+    log = Log(node)
+    node.served = all_versions(InitProducerId=None, Produce=(3, 12))
+    assert ottla("produce", "orders", "--partition", 0, stdin=b"a\n").rc == 0
+    assert ottla("produce", "orders", "--partition", 0, "--acks", 1, stdin=b"b\n").rc == 0
+    assert [view.producer_id for view in log.views] == [-1, -1]
+    assert log.values == {0: [b"a", b"b"]}
+
+
+def test_nobody_has_to_answer(ottla: RunOttla, node: FakeNode) -> None:
+    log = Log(node)
+    assert ottla("produce", "orders", "--acks", 0, "--partition", 0, "--batch-size", 50, stdin=numbered(100)).rc == 0
+    assert log.values[0] == [b"%d" % number for number in range(100)]
+
+
+def test_many_partitions_do_not_fill_the_memory(ottla: RunOttla, node: FakeNode) -> None:
+    """Batches of many partitions grow at once; none is full when the limit is reached, and they go all the same."""
+    node.handlers[MetadataRequest] = metadata_of(describe("orders", 50))
+    log = Log(node)
+    lines = b"".join(b"key%d:%d\n" % (number, number) for number in range(2000))
+    said = ottla("produce", "orders", "--key-separator", ":", "--max-memory-bytes", 1000, stdin=lines)
+    assert said.rc == 0, said.err
+    assert sum(len(values) for values in log.values.values()) == 2000
+    assert len(log.values) == 50
+
+
+def test_a_topic_that_is_being_made(ottla: RunOttla, node: FakeNode) -> None:
+    Log(node)
+    later = metadata_of(describe("orders"))
+    empty = metadata_of()
+    answers = iter([empty, empty, metadata_of(describe("orders", leader=-1))])
+    node.handlers[MetadataRequest] = lambda request, version: next(answers, later)(request, version)
+    assert ottla("produce", "orders", *QUICK, stdin=b"a\n").rc == 0
+    node.handlers[MetadataRequest] = empty
+    absent = ottla("produce", "absent", "--max-block-ms", 20, *QUICK, stdin=b"a\n")
+    assert (absent.rc, "topic absent does not exist" in absent.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "name the topic to send to"),
+        (("a", "--topic", "b"), "name the topic to send to"),
+        (("a", "--line-reader", "com.example.Reader"), "Java classes cannot run here"),
+        (("a", "--command-property", "acks=2"), "acks must be all"),
+        (("a", "--command-property", "compression.type=brotli"), "compression.type must be one of"),
+        (("a", "--command-property", "enable.idempotence=true", "--acks", "1"), "enable.idempotence needs acks=all"),
+        (("a", "--compression", "brotli"), "brotli"),
+        (("a", "--reader-property", "parse.keys=true"), "the reader has no property parse.keys"),
+    ],
+)
+def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
+    refused = ottla("produce", *arguments)
+    assert refused.rc == 2
+    assert said in " ".join(refused.err.split())
