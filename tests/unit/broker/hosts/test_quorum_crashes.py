@@ -5,11 +5,12 @@ first changing call, its second, and so on, until it comes to its end untouched.
 """
 
 import asyncio
+from random import Random
 
 import pytest
 from tests.support.quorum_node import QuorumNode
 
-from ottla.errors import OttlaError
+from ottla.errors import LogDirectoryFailed, OttlaError
 
 NAME = "log.retention.ms"
 
@@ -109,3 +110,49 @@ def test_formatting_is_done_again_when_cut_short(seed: int) -> None:
             step += 1
 
     assert asyncio.run(run()) > 5
+
+
+KEYS = ["log.retention.ms", "num.partitions", "message.max.bytes", "log.segment.bytes"]
+OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "600", "metadata.max.retention.bytes": "3000"}
+
+
+async def write_until_the_end(node: QuorumNode, key: str, answered: dict[str, int]) -> None:
+    """One of several writers: counts up, and remembers what it was told is done."""
+    while True:
+        value = answered[key] + 1
+        await node.set(key, str(value))
+        answered[key] = value
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_writers_and_snapshots_at_once_until_the_power_fails(seed: int) -> None:
+    chance = Random(seed)
+
+    async def pause() -> None:
+        for _ in range(chance.randrange(4)):
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        node = QuorumNode(OFTEN, seed)
+        await node.format()
+        answered = dict.fromkeys(KEYS, 0)
+        epochs: list[int] = []
+        for _ in range(3):
+            node.disk.pause = pause
+            await node.start()
+            assert node.quorum.epoch not in epochs
+            epochs.append(node.quorum.epoch)
+            for key, value in answered.items():
+                found = int(node.settings().get(key, "0"))
+                assert value <= found <= value + 1
+                answered[key] = found
+            node.disk.crash_before(chance.randrange(10, 120))
+            writers = [asyncio.ensure_future(write_until_the_end(node, key, answered)) for key in KEYS]
+            ended = await asyncio.gather(*writers, return_exceptions=True)
+            assert all(isinstance(each, OttlaError) for each in ended)
+            assert isinstance(node.quorum.failure.result(), LogDirectoryFailed)
+            await node.controller.close()
+            node.crash()
+        assert sum(answered.values()) > 0
+
+    asyncio.run(run())
