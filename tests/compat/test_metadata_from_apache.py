@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.controller_refusals import topic
-from tests.support.log_reading import whole_batches
+from tests.support.metadata_files import log_of, records_of
 from tests.support.raw_client import RawClient
 
 from ottla.ids import Uuid
@@ -20,9 +20,8 @@ from ottla.metadata.features import METADATA_VERSION, record_version
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.metadata.image.to_records import image_records
-from ottla.records.reader import read_records
 from ottla.wire.base import Message
-from ottla.wire.log_records import LogRecord, decode_metadata_record, encode_metadata_record
+from ottla.wire.log_records import encode_metadata_record
 from ottla.wire.messages.alter_client_quotas import (
     AlterClientQuotasRequest,
     AlterClientQuotasRequestEntityData,
@@ -151,24 +150,10 @@ def written(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory)
     return data / "__cluster_metadata-0", told
 
 
-def records_of(path: Path) -> Iterator[tuple[int, LogRecord]]:
-    """(offset, record) of a segment or a snapshot; control batches are the quorum's."""
-    for batch in whole_batches(path.read_bytes()):
-        batch.check()
-        if not batch.is_control:
-            for record in read_records(batch):
-                assert record.value is not None
-                yield record.offset, decode_metadata_record(record.value)
-
-
 def image_of(log: Iterator[Message] | list[Message], base: MetadataImage | None = None) -> MetadataImage:
     delta = MetadataDelta(base or MetadataImage())
     delta.replay_all(log)
     return delta.finish(Provenance())
-
-
-def log_of(folder: Path) -> list[tuple[int, LogRecord]]:
-    return [entry for segment in sorted(folder.glob("*.log")) for entry in records_of(segment)]
 
 
 def snapshots_of(folder: Path) -> list[Path]:
