@@ -217,8 +217,7 @@ class Partition:
             info = log.append_as_leader(records, self.leader_epoch, origin, request_version=request_version)
         except OttlaError as failure:
             raise self.refused_by(failure) from None
-        if self.watches:
-            self.unread_bytes += info.size_bytes
+        self.unread_bytes += info.size_bytes
         if info.flush_needed:
             self._flush_up_to(info.last_offset + 1)
         self.advance()
@@ -246,6 +245,8 @@ class Partition:
                 self.settle_acks()
             if self.watches:
                 self._owner.has_news(self)
+            elif end == log.log_end_offset:
+                self.unread_bytes = 0
 
     def take_unread_bytes(self) -> int:
         """`unread_bytes`, to be told to those who watch. What is above the high watermark is told again later."""

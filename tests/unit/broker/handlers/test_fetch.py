@@ -212,6 +212,17 @@ def test_records_that_are_not_flushed_yet_are_waited_for() -> None:
     virtual(scenario())
 
 
+def test_records_appended_before_the_fetch_but_flushed_after_it_wake_it() -> None:
+    async def scenario() -> None:
+        held = await node(flush_messages=1)
+        held.produce("t", 0, make_batch(b"a"))
+        assert held.partition("t").log.high_watermark == 0
+        assert values(await waiting(held.fetch(fetch_of("t", part(0))))) == [[b"a"]]
+        assert held.clock.monotonic_s() == 0
+
+    virtual(scenario())
+
+
 def test_a_thousand_waiting_fetches_are_answered_a_few_at_a_time() -> None:
     async def scenario() -> None:
         held = await node()
