@@ -42,7 +42,9 @@ from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeatures
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
-NOT_AT_THE_CONTROLLER = {"change, null", "change a fixed setting of the broker", "alter a fixed setting of the broker"}
+NOT_AT_THE_CONTROLLER = {
+    *("change, null", "change, same twice", "change a fixed setting of the broker", "alter a fixed setting of the broker")
+}
 """What Apache's broker refuses, and its controller lets through."""
 
 Makers = dict[str, Callable[[int], Message | None]]
@@ -284,7 +286,6 @@ def _elect(_: str) -> Makers:
             version, 0, [TopicPartitions(topic="absent", partitions=[0]), TopicPartitions(topic="sweep", partitions=[9])]
         ),
         "elect all": lambda version: request(version, 0, None),
-        "elect in no known way": lambda version: request(version, 7, []) if version else None,
     }
 
 

@@ -18,6 +18,8 @@ BROKERS, CONTROLLERS = 1, 2
 
 def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     expected = CONTROLLERS if context.connection.is_controller_listener else BROKERS
+    if context.version == 0 and expected == CONTROLLERS:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "version 0 knows of brokers only, and this listener serves controllers")
     if request.endpoint_type != expected:
         raise _wrong_endpoint(request.endpoint_type, expected)
     services = context.services

@@ -8,6 +8,7 @@ from ottla.broker.hosts.quorum import QuorumFacts, ReplicaFacts
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID
 from ottla.log.names import CLUSTER_METADATA_TOPIC
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -18,6 +19,8 @@ from ottla.wire.messages.describe_quorum import (
     Node,
     ReplicaState,
 )
+
+_DIRECTORIES_AND_NODES_SINCE = 2
 
 
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
@@ -31,21 +34,21 @@ def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQ
         leader_id=facts.leader_id,
         leader_epoch=facts.leader_epoch,
         high_watermark=facts.high_watermark,
-        current_voters=_replicas(facts.voters),
-        observers=_replicas(facts.observers),
+        current_voters=_replicas(facts.voters, context.version),
+        observers=_replicas(facts.observers, context.version),
     )
     return DescribeQuorumResponse(
         error_message=None,
         topics=[DescribeQuorumResponseTopicData(topic_name=CLUSTER_METADATA_TOPIC, partitions=[described])],
-        nodes=_nodes(facts),
+        nodes=_nodes(facts) if context.version >= _DIRECTORIES_AND_NODES_SINCE else [],
     )
 
 
-def _replicas(replicas: Sequence[ReplicaFacts]) -> list[ReplicaState]:
+def _replicas(replicas: Sequence[ReplicaFacts], version: int) -> list[ReplicaState]:
     return [
         ReplicaState(
             replica_id=each.replica_id,
-            replica_directory_id=each.directory_id,
+            replica_directory_id=each.directory_id if version >= _DIRECTORIES_AND_NODES_SINCE else ZERO_UUID,
             log_end_offset=each.log_end_offset,
             last_fetch_timestamp=each.last_fetch_ms,
             last_caught_up_timestamp=each.last_caught_up_ms,

@@ -41,7 +41,10 @@ def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> 
         if topic is None:
             response.topics.append(
                 DescribeTopicPartitionsResponseTopic(
-                    name=name, error_code=unknown_topic_code(name), is_internal=name in INTERNAL_TOPICS
+                    name=name,
+                    error_code=unknown_topic_code(name),
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=TOPIC_OPERATIONS,
                 )
             )
             continue
