@@ -145,10 +145,9 @@ class Dispatcher:
         except (DecodeError, UnsupportedVersion) as fault:
             raise self._unreadable(connection, frame, str(fault)) from None
         key, version = header.request_api_key, header.request_api_version
-        routes = self._controller_routes if connection.is_controller_listener else self._routes
-        route = routes.get(key) or self._find_route(connection, key, routes)
+        route = self._route(connection, key)
         if route is None:
-            raise self._unreadable(connection, frame, "this API is not served here; ApiVersions tells which are")
+            raise self._unreadable(connection, frame)
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
         if not route.oldest <= version <= route.newest:
             return self._unserved_version(route, context, request, frame)
@@ -239,32 +238,41 @@ class Dispatcher:
     def _unserved_version(self, route: Route, context: RequestContext, request: Any, frame: bytearray) -> list[Part] | None:
         """ApiVersions in a version of the future gets an answer that every client can read; others end the connection."""
         if route.key != ApiKey.API_VERSIONS:
-            raise self._unreadable(
-                context.connection, frame, f"of this API, versions {route.oldest} to {route.newest} are served"
-            )
+            raise self._unreadable(context.connection, frame)
         context.version = 0
         refusal = KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"versions {route.oldest} to {route.newest} are served")
         return self.conclude(route, context, request, len(frame), None, refusal)
 
-    def _find_route(self, connection: ConnectionInfo, key: int, routes: dict[int, Route]) -> Route | None:
-        is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
-        module = self._load(key) if is_served else None
-        if module is None:
-            return None
-        route = routes[key] = Route(key, module, self.counters.of(key))
+    def _route(self, connection: ConnectionInfo, key: int) -> Route | None:
+        """The way of an API's requests on a listener; None: it is not served there."""
+        routes = self._controller_routes if connection.is_controller_listener else self._routes
+        route = routes.get(key)
+        if route is None:
+            is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
+            module = self._load(key) if is_served else None
+            if module is not None:
+                route = routes[key] = Route(key, module, self.counters.of(key))
         return route
 
-    def _unreadable(self, connection: ConnectionInfo, frame: bytearray, why: str) -> CloseConnection:
-        """What to raise for a frame that is no request we can answer, after logging it."""
+    def _unreadable(self, connection: ConnectionInfo, frame: bytearray, fault: str = "") -> CloseConnection:
+        """What to raise for a frame that is no request we can answer, after logging it. `fault` is what decoding said."""
+        what, why = f"a frame of {len(frame)} bytes", fault
         try:
             header, _ = read_request_header(frame)
-            api = APIS[header.request_api_key].name
-            what = (
-                f"{api} version {header.request_api_version} (correlation id {header.correlation_id}, "
-                f"client id {header.client_id!r})"
-            )
         except DecodeError:
-            what = f"a frame of {len(frame)} bytes"
+            pass
+        else:
+            key, version = header.request_api_key, header.request_api_version
+            what = (
+                f"{APIS[key].name} version {version} (correlation id {header.correlation_id}, client id {header.client_id!r})"
+            )
+            route = self._route(connection, key)
+            if APIS[key].is_removed:
+                why = "this API was removed from the protocol"
+            elif route is None:
+                why = "this API is not served here; ApiVersions tells which are"
+            elif not route.oldest <= version <= route.newest:
+                why = f"of this API, versions {route.oldest} to {route.newest} are served"
         self.report_fault(connection, f"{what}: {why}")
         return CloseConnection(why)
 

@@ -1,0 +1,326 @@
+"""Dispatch: handlers found and called, failures turned into answers or ends of connections, and into lines that name them."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+from tests.support.net_server import EchoServer, hello, produce, reply_to_shake, shake
+
+from ottla.broker.dispatch import Parked, load_module
+from ottla.broker.handlers import MODULES
+from ottla.broker.interception import Interception, ReplyFate
+from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
+from ottla.errors import BrokenInvariant, KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+from ottla.wire.apis import ApiKey
+from ottla.wire.base import Message
+from ottla.wire.codec import decode_all
+from ottla.wire.messages.api_versions import ApiVersionsResponse
+from ottla.wire.messages.sasl_handshake import SaslHandshakeResponse
+
+Test = Callable[[EchoServer, ConnectionInfo], Awaitable[None] | None]
+
+
+def run(test: Test, is_controller: bool = False) -> None:
+    async def whole() -> None:
+        server = EchoServer(SimNetwork().host("server"))
+        info = ConnectionInfo(1, "CONTROLLER" if is_controller else "PLAINTEXT", ("peer.example", 5123), is_controller)
+        done = test(server, info)
+        if done is not None:
+            await done
+
+    VirtualLoop(1000).run(whole())
+
+
+def ask(server: EchoServer, info: ConnectionInfo, request: bytes) -> bytes:
+    """The reply's frame, without its size; a request that is parked has none yet."""
+    parts = server.dispatcher.dispatch(info, bytearray(request[4:]))
+    assert isinstance(parts, list)
+    return b"".join(parts)[4:]  # type: ignore[arg-type]
+
+
+def test_a_request_is_answered_and_counted() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        request = shake("plain", 77)
+        reply = ask(server, info, request)
+        assert reply_to_shake(reply) == (77, SaslHandshakeResponse(mechanisms=["plain"]))
+        counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        assert (counters.requests, counters.errors) == (1, 0)
+        assert (counters.bytes_in, counters.bytes_out) == (len(request) - 4, len(reply) + 4)
+
+    run(test)
+
+
+def test_no_answer_is_wanted() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        assert server.dispatcher.dispatch(info, bytearray(produce("a", acks=0)[4:])) is None
+
+    run(test)
+
+
+def test_a_parked_request_is_timed_until_it_is_answered() -> None:
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        assert isinstance(parked, Parked)
+        assert not parked.is_ready
+        await asyncio.sleep(2)
+        server.parked["a"].complete(SaslHandshakeResponse(mechanisms=["late"]))
+        assert parked.is_ready
+        assert parked.parts is not None
+        assert b"late" in b"".join(parked.parts)  # type: ignore[arg-type]
+        counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        assert counters.time_s_max == counters.time_s_total == pytest.approx(2)
+
+    run(test)
+
+
+def test_a_kafka_error_becomes_the_answer_and_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        reply = ask(server, info, shake("refuse", 41, "billing"))
+        assert reply_to_shake(reply) == (41, SaslHandshakeResponse(error_code=ErrorCode.ILLEGAL_SASL_STATE))
+        assert server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE].errors == 1
+        for fact in (
+            "SaslHandshake version 1",
+            "correlation id 41",
+            "'billing'",
+            "peer.example:5123",
+            "ILLEGAL_SASL_STATE",
+            "not now",
+        ):
+            assert fact in caplog.text
+
+    run(test)
+
+
+def test_a_late_kafka_error_does_too() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        assert isinstance(parked, Parked)
+        server.parked["a"].fail(KafkaError(ErrorCode.NOT_CONTROLLER, "moved"))
+        assert parked.parts is not None
+        frame = b"".join(parked.parts)[4:]  # type: ignore[arg-type]
+        assert reply_to_shake(frame)[1].error_code == ErrorCode.NOT_CONTROLLER
+
+    run(test)
+
+
+@pytest.mark.parametrize("what", ["raise", "unwritable"])
+def test_a_bug_is_logged_whole_and_told_as_unknown(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        reply = ask(server, info, shake(what, 3))
+        assert reply_to_shake(reply)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+        (record,) = caplog.records
+        assert record.levelno == logging.ERROR
+        assert record.exc_info is not None
+
+    run(test)
+
+
+@pytest.mark.parametrize("what", ["close", "decode", "raise twice"])
+def test_what_ends_the_connection(what: str, caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        with pytest.raises(CloseConnection):
+            ask(server, info, shake(what, 3, "who"))
+        assert "correlation id 3, client id 'who'" in caplog.text
+
+    run(test)
+
+
+def test_a_late_end() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
+        assert isinstance(parked, Parked)
+        server.parked["a"].fail(asyncio.CancelledError())
+        assert parked.is_ready
+        assert isinstance(parked.fault, CloseConnection)
+
+    run(test)
+
+
+def test_a_broken_invariant_stops_the_node() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        told: list[BaseException] = []
+        server.dispatcher.on_broken = told.append
+        with pytest.raises(CloseConnection):
+            ask(server, info, shake("broken", 3))
+        assert [str(error) for error in told] == ["two and two are five"]
+        assert isinstance(told[0], BrokenInvariant)
+
+    run(test)
+
+
+def raw(api_key: int, version: int, body: bytes = b"") -> bytes:
+    frame = api_key.to_bytes(2, "big") + version.to_bytes(2, "big", signed=True) + b"\0\0\0\x09\0\3who" + body
+    return len(frame).to_bytes(4, "big") + frame
+
+
+@pytest.mark.parametrize(
+    ("request_frame", "facts"),
+    [
+        (raw(999, 0), ["999"]),
+        (raw(ApiKey.METADATA, 99, b"\0"), ["0 to 13", "Metadata version 99", "correlation id 9", "'who'"]),
+        (raw(ApiKey.PRODUCE, 2), ["Produce version 2", "correlation id 9"]),
+        (raw(ApiKey.LEADER_AND_ISR, 0), ["LeaderAndIsr", "removed"]),
+        (raw(ApiKey.JOIN_GROUP, 0, bytes(20)), ["JoinGroup version 0", "not served"]),
+        (raw(ApiKey.VOTE, 0, bytes(20)), ["Vote version 0", "not served"]),
+        (raw(ApiKey.METADATA, 1, b"\x7f\xff\xff\xff"), ["Metadata version 1", "correlation id 9", "'who'"]),
+        (b"\0\0\0\2\0\0", ["a frame of 2 bytes"]),
+        (b"\0\0\0\0", ["a frame of 0 bytes"]),
+    ],
+)
+def test_what_is_no_request_of_ours(request_frame: bytes, facts: list[str], caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        with pytest.raises(CloseConnection):
+            server.dispatcher.dispatch(info, bytearray(request_frame[4:]))
+        (record,) = caplog.records
+        for fact in [*facts, "peer.example:5123 on PLAINTEXT"]:
+            assert fact in record.getMessage()
+        assert server.dispatcher.counters.connections.faults == 1
+
+    run(test)
+
+
+def test_an_unstable_version_is_not_served() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        server.dispatcher._load = lambda key: load_module(ApiKey.API_VERSIONS)
+        body = b"\0" + b"\0" + b"\0\0\0\1" + bytes(8) + bytes(2) + bytes(3)
+        with pytest.raises(CloseConnection, match="0 to 5"):
+            server.dispatcher.dispatch(info, bytearray(raw(ApiKey.INIT_PRODUCER_ID, 6, body)[4:]))
+
+    run(test)
+
+
+@pytest.mark.parametrize("version", [5, 99, -1, 32767])
+def test_api_versions_of_the_future_is_answered_in_version_0(version: int) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        request = raw(ApiKey.API_VERSIONS, version, b"\0\1\1\0")
+        assert ask(server, info, request) == b"\0\0\0\x09" + b"\0\x23" + b"\0\0\0\1" + b"\0\x12\0\0\0\4"
+
+    run(test)
+
+
+def test_the_controllers_listener_serves_only_what_is_its() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        frame = ask(server, info, hello(1))
+        keys = [each.api_key for each in decode_all(ApiVersionsResponse, 3, frame, 4).api_keys]
+        assert ApiKey.CREATE_TOPICS in keys
+        assert ApiKey.PRODUCE not in keys
+        with pytest.raises(CloseConnection):
+            ask(server, info, produce("a"))
+
+    run(test, is_controller=True)
+
+
+def test_every_listed_module_is_there() -> None:
+    for key in MODULES:
+        module = load_module(key)
+        assert module is not None
+        assert callable(module.handle)
+        assert callable(module.refuse)
+    assert load_module(ApiKey.JOIN_GROUP) is None
+
+
+# Interception
+
+
+def intercepting(server: EchoServer, **how: Any) -> list[tuple[RequestContext, Message]]:
+    seen: list[tuple[RequestContext, Message]] = []
+
+    def intercept(context: RequestContext, request: Message) -> Interception | None:
+        seen.append((context, request))
+        return Interception(**how) if how else None
+
+    server.dispatcher.intercept = intercept
+    return seen
+
+
+async def later(parked: object) -> bytes | CloseConnection | None:
+    """What becomes of a request that was parked."""
+    assert isinstance(parked, Parked)
+    while not parked.is_ready:
+        await asyncio.sleep(0.1)
+    if parked.fault is not None:
+        return parked.fault
+    return None if parked.parts is None else b"".join(parked.parts)[4:]  # type: ignore[arg-type]
+
+
+def test_an_interceptor_may_let_a_request_be() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        seen = intercepting(server)
+        assert b"plain" in ask(server, info, shake("plain"))
+        assert [(context.api_key, type(request).__name__) for context, request in seen] == [(17, "SaslHandshakeRequest")]
+
+    run(test)
+
+
+def test_a_request_is_delayed() -> None:
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        intercepting(server, delay_s=3)
+        parked = server.dispatcher.dispatch(info, bytearray(produce("plain")[4:]))
+        await asyncio.sleep(2.9)
+        assert server.asked == []
+        assert isinstance(parked, Parked)
+        assert not parked.lets_pass
+        assert b"plain" in (await later(parked))  # type: ignore[operator]
+        assert server.asked == ["plain"]
+
+    run(test)
+
+
+def test_a_delayed_request_is_abandoned_with_its_connection() -> None:
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        intercepting(server, delay_s=3)
+        parked = server.dispatcher.dispatch(info, bytearray(produce("plain")[4:]))
+        assert isinstance(parked, Parked)
+        parked.abandon()
+        await asyncio.sleep(10)
+        assert server.asked == []
+
+    run(test)
+
+
+def test_answers_are_replaced() -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        intercepting(server, answer=SaslHandshakeResponse(mechanisms=["other"]))
+        assert b"other" in ask(server, info, shake("plain"))
+        intercepting(server, answer=KafkaError(ErrorCode.NOT_CONTROLLER, "on purpose"))
+        assert reply_to_shake(ask(server, info, shake("plain")))[1].error_code == ErrorCode.NOT_CONTROLLER
+        assert server.asked == []
+        intercepting(server, rewrite=lambda message: SaslHandshakeResponse(mechanisms=[*message.mechanisms, "more"]))
+        assert reply_to_shake(ask(server, info, shake("plain")))[1].mechanisms == ["plain", "more"]
+
+    run(test)
+
+
+def test_replies_get_lost() -> None:
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        intercepting(server, fate=ReplyFate.SWALLOWED)
+        assert server.dispatcher.dispatch(info, bytearray(shake("swallowed")[4:])) is None
+        intercepting(server, fate=ReplyFate.LOST_WITH_CONNECTION)
+        with pytest.raises(CloseConnection):
+            ask(server, info, shake("lost"))
+        intercepting(server, fate=ReplyFate.LOST_WITH_CONNECTION, is_handled=False, delay_s=1)
+        parked = server.dispatcher.dispatch(info, bytearray(shake("never")[4:]))
+        assert isinstance(await later(parked), CloseConnection)
+        assert server.asked == ["swallowed", "lost"]
+
+    run(test)
+
+
+def test_interception_of_requests_that_park_or_fail_by_themselves() -> None:
+    async def test(server: EchoServer, info: ConnectionInfo) -> None:
+        intercepting(server, delay_s=1)
+        parked = server.dispatcher.dispatch(info, bytearray(shake("park a")[4:]))
+        await asyncio.sleep(2)
+        server.parked["a"].complete(SaslHandshakeResponse(mechanisms=["a"]))
+        assert reply_to_shake(await later(parked))[1].mechanisms == ["a"]  # type: ignore[arg-type]
+        parked = server.dispatcher.dispatch(info, bytearray(shake("refuse")[4:]))
+        assert reply_to_shake(await later(parked))[1].error_code == ErrorCode.ILLEGAL_SASL_STATE  # type: ignore[arg-type]
+
+    run(test)
