@@ -12,13 +12,11 @@ NOT_SHUTTING_DOWN = -1
 class BrokerSession:
     """One broker, under one registration epoch."""
 
-    __slots__ = ("contact_ms", "epoch", "is_held", "metadata_offset", "shutdown_offset")
+    __slots__ = ("contact_ms", "epoch", "metadata_offset", "shutdown_offset")
 
-    def __init__(self, epoch: int, contact_ms: int, is_held: bool) -> None:
+    def __init__(self, epoch: int, contact_ms: int) -> None:
         self.epoch = epoch
         self.contact_ms = contact_ms
-        self.is_held = is_held
-        """Whether the broker itself was heard: a controller that has just begun gives the others time, and no more."""
         self.metadata_offset = -1
         self.shutdown_offset = NOT_SHUTTING_DOWN
         """The offset that the others must have read before the broker may go; -1 while it does not want to."""
@@ -38,13 +36,13 @@ class BrokerSessions:
         """The broker was heard."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
-            session = self._sessions[broker_id] = BrokerSession(epoch, now_ms, is_held=True)
-        session.contact_ms, session.is_held = now_ms, True
+            session = self._sessions[broker_id] = BrokerSession(epoch, now_ms)
+        session.contact_ms = now_ms
         return session
 
     def expect(self, broker_id: int, epoch: int, now_ms: int) -> None:
         """The broker has not been heard yet, and has the time of a session to be."""
-        self._sessions[broker_id] = BrokerSession(epoch, now_ms, is_held=False)
+        self._sessions[broker_id] = BrokerSession(epoch, now_ms)
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
