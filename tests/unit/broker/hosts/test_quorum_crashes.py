@@ -10,9 +10,15 @@ from random import Random
 import pytest
 from tests.support.quorum_node import QuorumNode
 
+from ottla.broker.hosts import snapshot_writer
 from ottla.errors import LogDirectoryFailed, OttlaError
 
 NAME = "log.retention.ms"
+
+
+@pytest.fixture(autouse=True)
+def segments_that_end_with_every_snapshot(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(snapshot_writer, "ROLL_BYTES", 1)
 
 
 class Witness:
