@@ -1,0 +1,63 @@
+"""One partition: what its refusals are made of, and what it forgets when somebody else's word counts no more."""
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.held_partitions import HeldPartitions, virtual
+
+from ottla.errors import BrokenInvariant, CorruptFile, KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.log.read import Isolation
+
+
+def test_a_new_reign_does_not_count_on_what_replicas_said_in_the_old_one() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", replicas=(1, 2))
+        partition = held.partition("t")
+        held.produce("t", 0, make_batch(b"a"))
+        partition.follower_is_at(2, 1)
+        await held.change("t", 0, isr=[1, 2])
+        assert partition.follower_ends == {2: 1}
+        await held.change("t", 0, leader=1)
+        assert partition.follower_ends == {}
+        assert partition.log.high_watermark == 1, "what was committed stays so"
+
+    virtual(scenario())
+
+
+def test_a_log_that_is_closed_refuses_everyone_without_growing() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        partition = held.partition("t")
+        await held.directories.close()
+        for _ in range(3):
+            assert held.produced("t", 0, make_batch(b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            with pytest.raises(KafkaError, match="is not to be had now"):
+                partition.read(0, 100, Isolation.LOG_END)
+        assert partition.log.write_barrier is not None
+        assert partition.log.write_barrier.__traceback__ is None
+
+    virtual(scenario())
+
+
+def test_damage_in_a_file_is_told_and_a_broken_invariant_is_not_hidden() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        partition = held.partition("t")
+        assert partition.refused_by(CorruptFile("f", 1, "damaged", "Mend it")).code == ErrorCode.CORRUPT_MESSAGE
+        with pytest.raises(BrokenInvariant):
+            partition.refused_by(BrokenInvariant("it cannot be"))
+
+    virtual(scenario())
+
+
+def test_its_words_are_for_people() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", replicas=(1, 2), leader=2)
+        assert str(held.partition("t").refusal()) == ("t-0 is led by node 2, not by node 1: ask for new metadata and go there")
+        assert "led by 2" in repr(held.partition("t"))
+
+    virtual(scenario())
