@@ -187,6 +187,7 @@ class Node:
         directories = storage.directories = await storage.locked.load(self._settings.topic_config, compactor=compactor)
         partitions = Partitions(self.node_id, world, self._settings, directories, self._metadata)
         partitions.on_must_stop = lambda reason: self._break(MustStop(reason))
+        partitions.on_broken = self._break
         partitions.on_directory_lost = self._tell_lost
         return partitions
 
