@@ -14,8 +14,8 @@ from __future__ import annotations
 import asyncio
 import posixpath
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
 from ottla.env import OpenMode
@@ -42,8 +42,7 @@ class FormatRefused(OttlaError):
     """The directories are not formatted as asked. Nothing was written."""
 
 
-@dataclass(frozen=True, slots=True)
-class FormatOptions:
+class FormatOptions(NamedTuple):
     """What is asked for, beyond the node's settings."""
 
     cluster_id: str
@@ -54,7 +53,7 @@ class FormatOptions:
     no_initial_controllers: bool = False
     """The node joins a dynamic quorum later."""
     release_version: str | None = None
-    features: Mapping[str, int] = field(default_factory=dict)
+    features: Mapping[str, int] = MappingProxyType({})
     ignore_formatted: bool = False
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.raft.voters import ReplicaKey
 
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class ElectionState:
+class ElectionState(NamedTuple):
     """One epoch, as this replica knows it. On disk before anything is done that depends on it."""
 
     epoch: int = 0

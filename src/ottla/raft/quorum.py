@@ -11,7 +11,7 @@ left this replica: the only voter votes for itself, wins and leads in one step, 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.errors import BrokenInvariant
 from ottla.raft import control
@@ -27,8 +27,7 @@ from ottla.raft.voters import Endpoints, ReplicaKey, Voter, VoterSet
 from ottla.records.control import ControlRecord
 
 
-@dataclass(frozen=True, slots=True)
-class Quorum:
+class Quorum(NamedTuple):
     """The state: this replica, its role (with epoch, leader and vote), and who votes."""
 
     local: ReplicaKey
@@ -56,8 +55,7 @@ class Quorum:
         return self.role.high_watermark if isinstance(self.role, Leader) else None
 
 
-@dataclass(frozen=True, slots=True)
-class Step:
+class Step(NamedTuple):
     """What an event led to."""
 
     quorum: Quorum
@@ -102,7 +100,7 @@ def election_due(quorum: Quorum, history: VoterHistory, log_end_offset: int, end
         controls, voters = _first_of_epoch(quorum, role, history, endpoints)
         role = transition(role, Leader(role.epoch, quorum.local, log_end_offset, role.granting))
     after = role.election
-    return Step(replace(quorum, role=role, voters=voters), after if after != before else None, controls)
+    return Step(quorum._replace(role=role, voters=voters), after if after != before else None, controls)
 
 
 def _first_of_epoch(
@@ -128,11 +126,11 @@ def synced(quorum: Quorum, replica: ReplicaKey, end_offset: int) -> Quorum:
     """`replica` has the log on disk up to `end_offset`: the leader's high watermark may move."""
     if not isinstance(quorum.role, Leader):
         return quorum
-    return replace(quorum, role=transition(quorum.role, quorum.role.synced(replica, end_offset, quorum.voters)))
+    return quorum._replace(role=transition(quorum.role, quorum.role.synced(replica, end_offset, quorum.voters)))
 
 
 def resign(quorum: Quorum) -> Quorum:
     """The leader stops leading, as it does before the node ends. That need not be written down: a start finds the same."""
     if not isinstance(quorum.role, Leader):
         return quorum
-    return replace(quorum, role=transition(quorum.role, Resigned(quorum.epoch, quorum.local)))
+    return quorum._replace(role=transition(quorum.role, Resigned(quorum.epoch, quorum.local)))

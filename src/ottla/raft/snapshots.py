@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ottla.errors import CorruptFile, CorruptRecords, DecodeError
@@ -128,15 +127,17 @@ def build_snapshot(
 # -- reading
 
 
-@dataclass(slots=True)
 class SnapshotContent:
     """What a snapshot says."""
 
-    timestamp_ms: int = -1
-    """Of the newest record that it covers."""
-    controls: list[ControlRecord] = field(default_factory=list)
-    """What it says of the voters."""
-    records: list[Message] = field(default_factory=list)
+    __slots__ = ("controls", "records", "timestamp_ms")
+
+    def __init__(self) -> None:
+        self.timestamp_ms = -1
+        """Of the newest record that it covers."""
+        self.controls: list[ControlRecord] = []
+        """What it says of the voters."""
+        self.records: list[Message] = []
 
 
 def read_snapshot(path: str, data: bytes) -> SnapshotContent:

@@ -6,6 +6,8 @@
         └─────────────────────────────────────┴─────────┴──────────┘
                    (a higher epoch seen, or nobody won)
 
+Roles are named tuples, and tuples of different roles may be equal: what tells them apart is their type.
+
 A restarted leader begins as resigned. Where it is the only voter there is nobody to wait for: it is prospective at once.
 """
 

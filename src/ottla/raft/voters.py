@@ -8,7 +8,6 @@ then another voter, and cannot vote twice.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from ottla.errors import OttlaError
@@ -41,8 +40,7 @@ Endpoints = Mapping[str, tuple[str, int]]
 """Listener name → host and port."""
 
 
-@dataclass(frozen=True, slots=True)
-class Voter:
+class Voter(NamedTuple):
     """One voter, and where it can be reached."""
 
     key: ReplicaKey

@@ -46,7 +46,8 @@ def history(voters: VoterSet = ALONE, offset: int = 0) -> VoterHistory:
     ],
 )
 def test_a_start_takes_up_what_was_written_down(election: ElectionState | None, last_epoch: int, role: object) -> None:
-    assert start(ME, ALONE, election, last_epoch).role == role
+    found = start(ME, ALONE, election, last_epoch).role
+    assert (type(found), found) == (type(role), role)
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.raft.election import NO_LEADER, ElectionState
 from ottla.raft.voters import ReplicaKey, VoterSet
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """`granting` are the voters that voted for this replica in this epoch, itself first."""
 
     epoch: int
@@ -21,7 +20,7 @@ class Candidate:
         return ElectionState(self.epoch, NO_LEADER, self.local)
 
     def granted_by(self, voter: ReplicaKey) -> Candidate:
-        return self if voter in self.granting else replace(self, granting=(*self.granting, voter))
+        return self if voter in self.granting else self._replace(granting=(*self.granting, voter))
 
     def has_won(self, voters: VoterSet) -> bool:
         return sum(voters.is_voter(key) for key in self.granting) >= voters.majority

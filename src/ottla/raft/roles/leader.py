@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.raft.election import ElectionState
 from ottla.raft.voters import ReplicaKey, VoterSet
 
+_NOBODY: Mapping[ReplicaKey, int] = MappingProxyType({})
 
-@dataclass(frozen=True, slots=True)
-class Leader:
+
+class Leader(NamedTuple):
     """`synced_offsets`: up to where each replica, this one too, has the log safe from a power loss."""
 
     epoch: int
@@ -18,7 +20,7 @@ class Leader:
     epoch_start_offset: int
     """Where the log ended when this epoch began; the leader's first record is there."""
     granting: tuple[ReplicaKey, ...]
-    synced_offsets: Mapping[ReplicaKey, int] = field(default_factory=dict)
+    synced_offsets: Mapping[ReplicaKey, int] = _NOBODY
     high_watermark: int | None = None
     """None until a majority has a record of this epoch: only then is it known which older records are committed."""
 
@@ -34,7 +36,7 @@ class Leader:
         high_watermark = self.high_watermark
         if committed > self.epoch_start_offset and (high_watermark is None or committed > high_watermark):
             high_watermark = committed
-        return replace(self, synced_offsets=synced_offsets, high_watermark=high_watermark)
+        return self._replace(synced_offsets=synced_offsets, high_watermark=high_watermark)
 
 
 def _synced_by(voter: ReplicaKey, synced_offsets: Mapping[ReplicaKey, int]) -> int:

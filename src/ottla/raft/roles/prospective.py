@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.raft.election import NO_LEADER, ElectionState
 from ottla.raft.voters import ReplicaKey, VoterSet
 
 
-@dataclass(frozen=True, slots=True)
-class Prospective:
+class Prospective(NamedTuple):
     """`granting` are the voters that would vote for this replica, itself first. The epoch is still the old one."""
 
     epoch: int
@@ -22,7 +21,7 @@ class Prospective:
         return ElectionState(self.epoch, self.leader_id, self.voted)
 
     def granted_by(self, voter: ReplicaKey) -> Prospective:
-        return self if voter in self.granting else replace(self, granting=(*self.granting, voter))
+        return self if voter in self.granting else self._replace(granting=(*self.granting, voter))
 
     def would_win(self, voters: VoterSet) -> bool:
         return sum(voters.is_voter(key) for key in self.granting) >= voters.majority

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.raft.election import ElectionState
 from ottla.raft.voters import ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
-class Resigned:
+class Resigned(NamedTuple):
     """A leader that restarts begins so: records are told apart by offset and epoch, and it may have lost some unsynced."""
 
     epoch: int

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.raft.election import NO_LEADER, ElectionState
 from ottla.raft.voters import ReplicaKey
 
 
-@dataclass(frozen=True, slots=True)
-class Unattached:
+class Unattached(NamedTuple):
     """`leader_id` may be known where the leader cannot be reached; `voted` is the vote given in this epoch."""
 
     epoch: int
