@@ -264,7 +264,7 @@ async def _format(
     values = [encode_metadata_record(record, 0) for record in bootstrap_records(levels)]
     files = {f"{directory}/{BOOTSTRAP_CHECKPOINT}": build_snapshot(FIRST_SNAPSHOT, 0, 0, None, values, now_ms)}
     directory_id: Uuid | None = None
-    folders = [posixpath.dirname(path) for path in _missing(disk, directory)]
+    folders = [posixpath.dirname(path) or "." for path in _missing(disk, directory)]
     disk.make_directory(directory)
     folders.append(directory)
     if voters is not None:

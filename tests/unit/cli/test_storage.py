@@ -110,6 +110,14 @@ def test_a_missing_or_bad_file_is_named(config: Path, tmp_path: Path) -> None:
     assert "node.id" in str(failed.exception)
 
 
+def test_a_directory_may_be_named_from_where_one_stands(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    config.write_text(config.read_text().replace(f"{tmp_path}/a,{tmp_path}/b", "near/by"))
+    assert call("format", "-c", config, "-t", "x", "-s").exception is None
+    assert (tmp_path / "near" / "by" / "meta.properties").exists()
+    assert call("info", "-c", config).return_value == 0
+
+
 def test_version_mapping() -> None:
     assert call("version-mapping", "-r", "4.0").output.splitlines() == [
         "metadata.version=25 (4.0)",
