@@ -127,6 +127,8 @@ class LogDirectories:
         """Held while a partition is made, deleted, or changes its directory: one at a time."""
         self.wanted_in: dict[TopicPartition, str] = {}
         """Directories that somebody has asked for before the partition was there."""
+        self.cordoned: tuple[str, ...] = ()
+        """cordoned.log.dirs: directories in which nothing new is made; `*` stands for all."""
         self._lost = {directory.path for directory in directories if not directory.is_online}
         self._losses = [self._loss(directory) for directory in directories if not directory.is_online]
         self._partitions: dict[TopicPartition, LogDirectory] = {}
@@ -243,7 +245,10 @@ class LogDirectories:
             asked_for = [d for d in self._placeable if d.is_online and d.directory_id == directory_id]
         else:
             asked_for = [d for d in self._placeable if d.is_online and d.path == path]
-        return asked_for or by_preference(self._placeable)
+        if asked_for:
+            return asked_for
+        open_to_new = [d for d in self._placeable if d.path not in self.cordoned and "*" not in self.cordoned]
+        return by_preference(open_to_new) or by_preference(self._placeable)  # that it comes here is not for us to refuse
 
     async def _create_in(
         self, directory: LogDirectory, partition: TopicPartition, config: LogConfig, topic_id: Uuid

@@ -323,3 +323,25 @@ def test_stray_partition_is_put_aside_with_its_records() -> None:
     (folder,) = directories.directories[0].stray_folders
     assert node.disk.exists(f"/a/{folder}/00000000000000000000.log")
     assert directories.logs == {}
+
+
+def test_a_directory_that_was_asked_for_is_taken_once() -> None:
+    node = NodeStorage()
+    directories = node.open()
+    directories.wanted_in[TopicPartition("t", 0)] = "/b"
+    directories.wanted_in[TopicPartition("u", 0)] = "/nowhere"
+    for topic, path in (("t", "/b"), ("u", "/a")):
+        directory = directories.directory_of(node.create(topic))
+        assert directory is not None
+        assert directory.path == path
+    assert directories.wanted_in == {}
+
+
+@pytest.mark.parametrize(("cordoned", "path"), [(("/a",), "/b"), (("/b",), "/a"), (("*",), "/a"), (("/a", "/b"), "/a")])
+def test_nothing_new_is_made_in_cordoned_directories_unless_all_are(cordoned: tuple[str, ...], path: str) -> None:
+    node = NodeStorage()
+    directories = node.open()
+    directories.cordoned = cordoned
+    directory = directories.directory_of(node.create("t"))
+    assert directory is not None
+    assert directory.path == path
