@@ -1,0 +1,186 @@
+"""The loop in virtual time: quick, the same every time, and honest about what can never happen."""
+
+import asyncio
+import time
+from collections.abc import Callable
+from random import Random
+
+import pytest
+
+from ottla.sim.clock import LoopClock
+from ottla.sim.loop import Deadlock, OutOfTime, Process, VirtualLoop
+from ottla.sim.randomness import SeededRandomness
+
+
+def test_time_jumps_to_the_next_timer() -> None:
+    async def work() -> list[float]:
+        loop = asyncio.get_running_loop()
+        seen: list[float] = []
+        loop.call_later(86_400 * 3, lambda: seen.append(loop.time()))
+        await asyncio.sleep(1.5)
+        seen.append(loop.time())
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(10):
+                await asyncio.Event().wait()
+        seen.append(loop.time())
+        await asyncio.sleep(86_400 * 4)
+        return seen
+
+    begun_s = time.monotonic()
+    assert VirtualLoop().run(work()) == [1.5, 11.5, 86_400 * 3]
+    assert time.monotonic() - begun_s < 2
+
+
+def test_work_for_threads_is_done_in_place() -> None:
+    async def work() -> None:
+        assert await asyncio.to_thread(lambda: 7) == 7
+        with pytest.raises(ZeroDivisionError):
+            await asyncio.to_thread(lambda: 1 // 0)
+
+    VirtualLoop().run(work())
+
+
+def test_nothing_can_happen_any_more() -> None:
+    async def waits_for_nothing() -> None:
+        await asyncio.Event().wait()
+
+    with pytest.raises(Deadlock, match=r"0\.0+ s.*test_loop\.py"):
+        VirtualLoop().run(waits_for_nothing())
+
+
+def test_a_run_may_have_a_limit() -> None:
+    async def for_ever() -> None:
+        while True:
+            await asyncio.sleep(1)
+
+    with pytest.raises(OutOfTime, match=r"50 s.*test_loop\.py"):
+        VirtualLoop(50).run(for_ever())
+
+
+def test_a_failure_in_a_callback_fails_the_run() -> None:
+    async def work() -> None:
+        asyncio.get_running_loop().call_soon(lambda: 1 // 0)
+        await asyncio.sleep(1)
+
+    with pytest.raises(ZeroDivisionError):
+        VirtualLoop().run(work())
+
+
+def test_what_is_left_is_cancelled() -> None:
+    words: list[str] = []
+
+    async def left_behind() -> None:
+        try:
+            await asyncio.sleep(1000)
+        finally:
+            words.append("last words")
+
+    async def work() -> None:
+        asyncio.get_running_loop().create_task(left_behind())
+        await asyncio.sleep(0)
+
+    VirtualLoop().run(work())
+    assert words == ["last words"]
+
+
+def test_the_same_seed_is_the_same_run() -> None:
+    def history(seed: int) -> list[tuple[int, float]]:
+        random = Random(seed)
+        seen: list[tuple[int, float]] = []
+
+        async def one(number: int) -> None:
+            for _ in range(10):
+                await asyncio.sleep(random.choice([0, 0.1, random.random()]))
+                seen.append((number, asyncio.get_running_loop().time()))
+
+        async def work() -> None:
+            await asyncio.gather(*(one(number) for number in range(20)))
+
+        VirtualLoop().run(work())
+        return seen
+
+    assert history(1) == history(1)
+    assert history(1) != history(2)
+
+
+def run_with_process(act: Callable[[VirtualLoop, Process, list[str]], None]) -> list[str]:
+    """A process that ticks in every way there is; `act` happens after two and a half seconds."""
+    loop = VirtualLoop()
+    process = Process("node-1")
+    seen: list[str] = []
+
+    async def helper() -> None:
+        while True:
+            await asyncio.sleep(1)
+            seen.append("task")
+
+    def tick() -> None:
+        seen.append("timer")
+        asyncio.get_running_loop().call_later(1, tick)
+
+    async def node() -> None:
+        asyncio.get_running_loop().call_later(1, tick)
+        task = asyncio.get_running_loop().create_task(helper())
+        try:
+            await task
+        finally:
+            seen.append("finally")
+
+    async def world() -> None:
+        loop.spawn(process, node())
+        await asyncio.sleep(2.5)
+        seen.append("act")
+        act(loop, process, seen)
+        await asyncio.sleep(2)
+
+    loop.run(world())
+    return seen
+
+
+def test_a_process_that_is_killed_says_no_more() -> None:
+    assert run_with_process(lambda loop, process, seen: loop.kill(process)) == ["timer", "task"] * 2 + ["act"]
+
+
+def test_a_process_that_is_not_killed_goes_on() -> None:
+    seen = run_with_process(lambda loop, process, seen: None)
+    assert seen == ["timer", "task"] * 2 + ["act"] + ["timer", "task"] * 2 + ["finally"]
+
+
+def test_a_killed_process_is_not_woken_by_a_future() -> None:
+    loop = VirtualLoop()
+    process = Process("node-1")
+    seen: list[str] = []
+
+    async def node(future: "asyncio.Future[None]") -> None:
+        await future
+        seen.append("woken")
+
+    async def world() -> None:
+        future = loop.create_future()
+        loop.spawn(process, node(future))
+        await asyncio.sleep(1)
+        loop.kill(process)
+        future.set_result(None)
+        await asyncio.sleep(1)
+
+    loop.run(world())
+    assert seen == []
+
+
+def test_a_clock_that_follows_the_loop() -> None:
+    async def work() -> None:
+        clock = LoopClock(asyncio.get_running_loop(), now_ms=1_000)
+        await asyncio.sleep(2.5)
+        assert clock.monotonic_s() == 2.5
+        assert clock.now_ms() == 3_500
+        clock.jump(-3_000)
+        assert clock.now_ms() == 500
+        assert clock.monotonic_s() == 2.5
+
+    VirtualLoop().run(work())
+
+
+def test_seeded_chance() -> None:
+    first, second = SeededRandomness(Random(5)), SeededRandomness(Random(5))
+    assert [first.new_uuid() for _ in range(100)] == [second.new_uuid() for _ in range(100)]
+    assert first.below(1000) == second.below(1000)

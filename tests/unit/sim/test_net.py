@@ -1,0 +1,171 @@
+"""What only the simulated network can do: chance from a seed, partitions, cuts and crashes."""
+
+import asyncio
+from collections.abc import Coroutine
+from random import Random
+from typing import Any
+
+import pytest
+from tests.support.streams import Acceptor, Recorder
+
+from ottla.env import AddressRefused, Stream
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork, Weather
+
+
+def run(work: Coroutine[Any, Any, Any]) -> Any:
+    return VirtualLoop(10_000).run(work)
+
+
+async def pair(network: SimNetwork) -> tuple[Stream, Recorder, Stream, Recorder]:
+    acceptor = Acceptor()
+    listener = await network.host("server").listen("", 9092, acceptor)
+    owner = Recorder()
+    stream = await network.host("client").connect("server", 9092, owner)
+    stream.resume()
+    server_stream, server_owner = await acceptor.next()
+    listener.close()
+    return server_stream, server_owner, stream, owner
+
+
+def history(seed: int) -> list[tuple[float, int]]:
+    """When how many bytes arrive."""
+
+    async def work() -> list[tuple[float, int]]:
+        network = SimNetwork(Random(seed), Weather(pieces_chance=0.5))
+        _, server_owner, client, _ = await pair(network)
+        seen: list[tuple[float, int]] = []
+        server_owner.on_received = lambda: seen.append((asyncio.get_running_loop().time(), server_owner.counts[-1]))
+        for number in range(20):
+            client.send([bytes(100 * number), b"x"])
+            await asyncio.sleep(0.001)
+        await server_owner.until_received(19_020)
+        return seen
+
+    result: list[tuple[float, int]] = run(work())
+    return result
+
+
+def test_one_seed_is_one_history() -> None:
+    assert history(1) == history(1)
+    assert history(1) != history(2)
+    assert len(history(1)) > 30, "parts arrive in pieces"
+
+
+def test_a_partition_holds_everything_until_it_heals() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        server, server_owner, client, client_owner = await pair(network)
+        client.send([b"before "])
+        await server_owner.until_received(7)
+        client.send([b"on its way "])
+        network.part("client", "server")
+        client.send([b"after"])
+        server.send([b"back"])
+        await asyncio.sleep(5)
+        assert server_owner.data == b"before "
+        assert client_owner.data == b""
+        with pytest.raises(TimeoutError):
+            await network.host("client").connect("server", 9092, Recorder())
+        network.heal("server", "client")
+        assert await server_owner.until_received(23) == b"before on its way after"
+        assert await client_owner.until_received(4) == b"back"
+
+    run(work())
+
+
+def test_an_end_does_not_pass_a_partition_either() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        _, server_owner, client, _ = await pair(network)
+        network.part("client", "server")
+        client.send([b"last"])
+        client.close()
+        await asyncio.sleep(5)
+        assert server_owner.events == []
+        network.heal()
+        await server_owner.until_ended()
+        assert server_owner.data == b"last"
+
+    run(work())
+
+
+def test_connections_are_cut_by_hand() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        _, server_owner, _, client_owner = await pair(network)
+        network.cut("server", "client")
+        assert isinstance(await server_owner.until_ended(), ConnectionResetError)
+        assert isinstance(await client_owner.until_ended(), ConnectionResetError)
+        assert network.counts["cuts"] == 1
+
+    run(work())
+
+
+def test_connections_are_cut_by_chance_in_the_middle_of_what_is_sent() -> None:
+    received: list[int] = []
+
+    async def work(seed: int) -> None:
+        network = SimNetwork(Random(seed), Weather(pieces_chance=1, cut_chance=0.02))
+        _, server_owner, client, client_owner = await pair(network)
+        for _ in range(200):
+            client.send([bytes(1000)])
+            await asyncio.sleep(0.001)
+            if client_owner.events:
+                break
+        assert isinstance(await server_owner.until_ended(), ConnectionResetError)
+        await client_owner.until_ended()
+        received.append(len(server_owner.data))
+        assert network.counts["cuts"] >= 1
+
+    for seed in range(10):
+        run(work(seed))
+    assert any(count % 1000 for count in received), "frames are cut, not only streams of them"
+
+
+@pytest.mark.parametrize("silently", [False, True])
+def test_a_host_crashes(silently: bool) -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        server, server_owner, client, client_owner = await pair(network)
+        acceptor = Acceptor()
+        await network.host("server").listen("", 1234, acceptor)
+        network.crash("server", silently)
+        await asyncio.sleep(1)
+        assert server_owner.events == [], "the dead hear nothing"
+        assert client_owner.events == ([] if silently else ["ended"])
+        server.send([b"from beyond"])
+        client.send([b"to nobody"])
+        with pytest.raises(ConnectionRefusedError):
+            await network.host("client").connect("server", 1234, Recorder())
+        await network.host("server").listen("", 1234, acceptor)
+        again = Recorder()
+        stream = await network.host("client").connect("server", 1234, again)
+        stream.send([b"welcome back"])
+        assert await (await acceptor.next())[1].until_received(12) == b"welcome back"
+        assert client_owner.data == b""
+        assert server_owner.data == b""
+
+    run(work())
+
+
+def test_a_host_listens_on_itself_only() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        with pytest.raises(AddressRefused, match="this is the host a"):
+            await network.host("a").listen("b", 0, Acceptor())
+
+    run(work())
+
+
+def test_who_waits_at_a_listener_that_closes_finds_out() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        listener = await network.host("server").listen("", 9092, Acceptor())
+        listener.pause()
+        owner = Recorder()
+        (await network.host("client").connect("server", 9092, owner)).resume()
+        listener.close()
+        assert isinstance(await owner.until_ended(), ConnectionResetError)
+
+    run(work())
