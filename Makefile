@@ -21,7 +21,7 @@ $(STAMP): pyproject.toml setup.py $(KERNELS)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
 	@touch $@
 
-demo: $(STAMP)  ## the main job: write, compact and dump a log
+demo: $(STAMP)  ## the main job: a node started, written to, read, killed, started again
 	@$(BIN)/python -m ottla.cli.demo
 
 lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md

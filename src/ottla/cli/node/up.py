@@ -60,11 +60,6 @@ def up(
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"{host}:0",  # this node's own port, whichever it gets
         "log.dirs": directory,
-        "offsets.topic.replication.factor": "1",
-        "transaction.state.log.replication.factor": "1",
-        "transaction.state.log.min.isr": "1",
-        # Nobody waits on a laptop for members that may still come.
-        "group.initial.rebalance.delay.ms": "0",
         **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
         **parse_overrides(overrides),
     }
