@@ -1,8 +1,12 @@
-"""docs/configuration.md is what the tables say."""
+"""docs/configuration.md is what the tables say; and a setting that is said to count is read by somebody."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
+
+from ottla.config.broker_docs import documentation
+from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 
 ROOT = Path(__file__).parents[3]
 
@@ -12,3 +16,48 @@ def test_the_document_is_fresh() -> None:
         [sys.executable, ROOT / "tools/generate_config_docs.py", "--check"], capture_output=True, text=True, check=False
     )
     assert checked.returncode == 0, checked.stdout
+
+
+def source_of_other_rooms() -> str:
+    rooms = [path for path in (ROOT / "src" / "ottla").rglob("*.py") if not {"config", "wire"} & set(path.parts)]
+    return "\n".join(path.read_text(encoding="utf-8") for path in rooms)
+
+
+READ_BY_CONFIG = {
+    # Where a node listens, and who it is: `broker_network` makes listeners, endpoints and quorum addresses of them.
+    "broker.id",
+    "controller.quorum.bootstrap.servers",
+    "inter.broker.listener.name",
+    "listener.security.protocol.map",
+    "log.dir",
+    "process.roles",
+    "security.inter.broker.protocol",
+}
+
+
+def test_broker_settings_that_are_said_to_count_are_read_by_somebody() -> None:
+    source = source_of_other_rooms()
+    stand_ins = {name for synonyms in TOPIC_SYNONYMS.values() for name, _ in synonyms}
+    unread = [
+        name
+        for name in documentation()
+        if name not in stand_ins | READ_BY_CONFIG and not re.search(rf"\b{name.replace('.', '_')}\b", source)
+    ]
+    assert unread == [], "take the words away, or read the setting: what is told must be true"
+
+
+READ_AS = {
+    "cleanup.policy": ".compact",
+    "message.timestamp.type": "is_append_time",
+    "unclean.leader.election.enable": '"unclean.leader.election.enable"',
+}
+
+
+def test_topic_settings_that_are_said_to_count_are_read_by_somebody() -> None:
+    source = source_of_other_rooms()
+    unread = [
+        key.name
+        for key in TOPIC_KEYS.values()
+        if not key.internal and key.name not in TOPIC_WITHOUT_EFFECT and READ_AS.get(key.name, key.attribute) not in source
+    ]
+    assert unread == []
