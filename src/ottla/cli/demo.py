@@ -22,6 +22,7 @@ from ottla.errors import OttlaError
 OTTLA = [sys.executable, "-m", "ottla.cli.main"]
 RECORDS = 100_000
 SHOWN = 4
+WIDTH = 190
 READY_WITHIN_S = 30
 
 
@@ -90,7 +91,7 @@ class Demo:
     def produce(self) -> None:
         lines = "".join(f"customer-{number % 1000}:order {number} of {number % 97} pieces\n" for number in range(RECORDS))
         click.echo(
-            f"   $ make-orders | ottla produce orders --property parse.key=true --property key.separator=:   # {RECORDS:,} lines"
+            f"   $ orders | ottla produce orders --property parse.key=true --property key.separator=:   # {RECORDS:,} lines"
         )
         started_s = perf_counter()
         self.call(["produce", "orders", "--property", "parse.key=true", "--property", "key.separator=:"], stdin=lines)
@@ -101,7 +102,7 @@ class Demo:
         click.echo(f"   $ ottla {' '.join(argument.replace(str(self._data), 'DATA') for argument in arguments)}")
         output = self.call(list(arguments))
         for line in output.splitlines()[:lines]:
-            click.echo(f"   {line.replace(str(self._data), 'DATA')[:120]}")
+            click.echo(f"   {line.replace(str(self._data), 'DATA')[:WIDTH]}")
         return output
 
     def call(self, arguments: list[str], stdin: str | None = None) -> str:

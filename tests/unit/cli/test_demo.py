@@ -30,7 +30,7 @@ def test_the_whole_demo(tmp_path: Path) -> None:
 def test_records_that_are_missing_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgetful(demo_module.Demo):
         def produce(self) -> None:
-            self.call(["produce", "orders"], stdin="only one\n")
+            self.call(["produce", "orders"], stdin="one of a few\n" * demo_module.SHOWN)
 
-    with pytest.raises(demo_module.DemoFailed, match="100,000 records were acknowledged, and 1 are there"):
+    with pytest.raises(demo_module.DemoFailed, match="100,000 records were acknowledged, and 4 are there"):
         Forgetful(tmp_path / "data").run()
