@@ -92,6 +92,8 @@ class EchoServer:
         self.asked.append(name)
         match name.partition(" "):
             case "park", _, key:
+                while key in self.parked:
+                    key += " again"
                 self.parked[key] = Waiting()
                 return self.parked[key]
             case "refuse", _, _:
