@@ -6,6 +6,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
+from confluent_kafka import Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
 from tests.support.kafka_server import KafkaServer
 
@@ -118,12 +119,10 @@ def test_incremental_sessions_over_many_fetches(ottla: RunOttla, topic: str) -> 
     assert sorted(said.lines) == sorted(lines * 2)
 
 
+@pytest.mark.parametrize("server", ["apache"], indirect=True)  # Ottla does not serve transactions yet
 def test_only_committed_records(ottla: RunOttla, server: KafkaServer, topic: str) -> None:
-    if server.name == "Ottla":
-        pytest.skip("transactions are not served yet")
-    confluent = pytest.importorskip("confluent_kafka")
     ottla("topics", "create", topic, "--partitions", 1)
-    producer = confluent.Producer({"bootstrap.servers": server.bootstrap, "transactional.id": topic})
+    producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": topic})
     producer.init_transactions()
     for number, ending in enumerate(("commit", "abort", "commit", "abort")):
         producer.begin_transaction()

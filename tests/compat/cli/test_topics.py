@@ -66,7 +66,7 @@ def test_topics_of_others_are_seen(ottla: RunOttla, kafka: RunTool, topic: str) 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("create", "there"), "already exists"),
+        (("create", "there"), "TOPIC_ALREADY_EXISTS"),
         (("create", "a/b"), "a/b"),
         (("create", "fresh", "--config", "nope=1"), "nope"),
         (("create", "fresh", "--config", "retention.ms=soon"), "retention.ms"),

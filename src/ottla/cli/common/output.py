@@ -39,14 +39,18 @@ def print_json(value: Any) -> None:
 
 
 def print_table(title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their content; a heading that begins with `#` is for numbers, which sit right."""
+    """Columns as wide as their content, below a title; a heading that begins with `#` is for numbers, which sit right."""
     from rich.box import SIMPLE_HEAD
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, pad_edge=False)
+    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for heading in headings:
         table.add_column(heading.removeprefix("#"), justify="right" if heading.startswith("#") else "left", overflow="fold")
     for row in rows:
         table.add_row(*("" if cell is None else str(cell) for cell in row))
-    Console(highlight=False, markup=False).print(table)
+    console = Console(highlight=False, markup=False)
+    if title is not None:
+        console.print(title, style="bold", soft_wrap=True)
+    console.print(table)
+    console.print()

@@ -55,6 +55,7 @@ async def produce_lines(cluster: Cluster, options: ProduceOptions, reader: LineR
             await sender.wait_below(options.buffer_bytes)
             progress.show()
             _show(prompt)
+        _show("\n" if prompt else "")
         await sender.wait_below(0)
     except OttlaError as error:
         if sender.stored_records:

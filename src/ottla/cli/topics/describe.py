@@ -121,8 +121,8 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
     for topic in topics:
         configs = "".join(f"\n  {name}={value}" for name, value in topic.configs.items())
         title = (
-            f"{topic.name}  (id {uuid_text(topic.id)}, {topic.partition_count} partitions, "
-            f"replication factor {topic.replication_factor}){configs}"
+            f"{topic.name}  (id {uuid_text(topic.id)}, partitions: {topic.partition_count}, "
+            f"replication factor: {topic.replication_factor}){configs}"
         )
         rows = [
             (
