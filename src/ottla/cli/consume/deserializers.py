@@ -43,8 +43,11 @@ def _float(data: bytes) -> object:
     (value,) = _FLOAT.unpack(data)
     for digits in range(1, 10):  # the shortest that reads back as the same 32 bits
         shortest = float(f"{value:.{digits}g}")
-        if shortest == value or _FLOAT.pack(shortest) == data:
-            return shortest
+        try:
+            if _FLOAT.pack(shortest) == data:
+                return shortest
+        except OverflowError:
+            continue  # rounded up beyond the largest there is
     return value
 
 
