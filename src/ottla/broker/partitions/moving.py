@@ -171,17 +171,17 @@ class Moves:
             await self._directories.drop_future(name)
 
     async def _copy(self, move: Relocation) -> None:
-        """Copy until there is nothing more to copy."""
+        """Copy until, for a moment, there is nothing more to copy."""
         pace = Pace()
         piece_bytes, lag_before = PIECE_BYTES, LONG_MAX
         while True:
             await move.set_out()
             await move.warm_piece(piece_bytes)
             size_bytes = move.copy_piece(piece_bytes)
-            if not size_bytes:
-                return
             lag = move.lag
-            piece_bytes = PIECE_BYTES if lag < lag_before else min(2 * piece_bytes, PIECE_BYTES_MAX)
+            if not lag:
+                return
+            piece_bytes = max(PIECE_BYTES, piece_bytes * 7 // 8) if lag < lag_before else min(2 * piece_bytes, PIECE_BYTES_MAX)
             lag_before = lag
             if move.future.flush_wanted_up_to is not None:
                 await move.future.flush(move.future.flush_wanted_up_to)
