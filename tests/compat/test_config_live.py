@@ -4,9 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.batches import sized_batch
 from tests.support.config_cases import (
     BROKER,
     BROKER_LOGGER,
+    DELETE,
     GROUP,
     INCREMENTAL,
     LEGACY,
@@ -23,7 +25,9 @@ from tests.support.kafka_server import KafkaServer
 from tests.support.ottla_server import start_ottla
 from tests.support.raw_client import RawClient
 
+from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 
 def make_topic(client: RawClient) -> None:
@@ -100,6 +104,25 @@ def is_turned_away(server: KafkaServer) -> bool:
     except ConnectionError:
         return True
     return False
+
+
+def test_changes_of_brokers_and_topics_reach_the_logs_at_once() -> None:
+    with start_ottla() as server, RawClient.to(server.bootstrap) as client:
+        make_topic(client)
+        assert produce(client, 5000) == NONE
+        assert change(client, Case(NONE, BROKER, "", [("message.max.bytes", SET, "1000")])) == [NONE]
+        assert produce(client, 5000) == ErrorCode.MESSAGE_TOO_LARGE
+        assert change(client, Case(NONE, TOPIC, "t", [("max.message.bytes", SET, "10000")])) == [NONE]
+        assert produce(client, 5000) == NONE
+        assert change(client, Case(NONE, TOPIC, "t", [("max.message.bytes", DELETE, None)])) == [NONE]
+        assert produce(client, 5000) == ErrorCode.MESSAGE_TOO_LARGE
+
+
+def produce(client: RawClient, size_bytes: int) -> int:
+    partition = PartitionProduceData(index=0, records=sized_batch(size_bytes))
+    topic = TopicProduceData(name="t", partition_data=[partition])
+    response = client.request(ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic]), version=9)
+    return int(response.responses[0].partition_responses[0].error_code)
 
 
 def test_loggers_change_and_show_it(client: RawClient) -> None:
