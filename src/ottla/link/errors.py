@@ -14,9 +14,14 @@ class LinkError(OttlaError):
 
 
 class ConnectFailed(LinkError):
-    """No connection could be had: nobody listens, the name is unknown, or the time was up. Nothing was sent."""
+    """No connection could be had: nobody listens, the name is unknown, or the time was up. Nothing was sent.
 
-    is_retriable = True
+    A name that is unknown now will be so in a moment: then it is not retriable.
+    """
+
+    def __init__(self, address: str, text: str, is_retriable: bool = True) -> None:
+        super().__init__(address, text)
+        self.is_retriable = is_retriable
 
 
 class LinkEnded(LinkError):

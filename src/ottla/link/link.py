@@ -85,7 +85,7 @@ class Link:
             link._end(failure)
             raise failure from None
         except OSError as error:
-            raise ConnectFailed(link.address, _connect_text(link.address, error)) from None
+            raise _connect_failed(link.address, error) from None
         except BaseException:
             link.close()
             raise
@@ -142,12 +142,6 @@ class Link:
             raise self._failure
         self._line.append((self._conversation.tell(message, version), False))
         self._send_line()
-
-    @property
-    def unsent_bytes(self) -> int:
-        """What the kernel has not taken yet, and what waits for a place in the window."""
-        queued = sum(len(part) for parts, _ in self._line for part in parts)
-        return queued + (self._stream.unsent_bytes if self._stream is not None else 0)
 
     def close(self) -> None:
         """End it now. Whoever still waits is told so."""
@@ -233,10 +227,11 @@ def _fail(future: asyncio.Future[Any], failure: LinkError) -> None:
         future.exception()  # seen: a waiter who has gone must not make the loop complain
 
 
-def _connect_text(address: str, error: OSError) -> str:
+def _connect_failed(address: str, error: OSError) -> ConnectFailed:
     if isinstance(error, ConnectionRefusedError):
-        return f"nobody listens at {address}: check the address, and that the node is up"
+        return ConnectFailed(address, f"nobody listens at {address}: check the address, and that the node is up")
     # Names that cannot be resolved come as a subclass of OSError with codes of its own, which only env/real may import.
     if type(error).__name__ == "gaierror":
-        return f"the host of {address} is not known: {error.strerror or error}. Check the name"
-    return f"{address} cannot be reached: {error.strerror or error}"
+        text = f"the host of {address} is not known: {error.strerror or error}. Check the name"
+        return ConnectFailed(address, text, is_retriable=False)
+    return ConnectFailed(address, f"{address} cannot be reached: {error.strerror or error}")

@@ -1,6 +1,7 @@
 """The link over a network in memory: handshake, order, window, time limits, and every way to end."""
 
 import asyncio
+import socket
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -127,7 +128,6 @@ def test_the_window_holds_requests_back_and_keeps_their_order() -> None:
             link.send(ask(str(number)))
         await asyncio.sleep(0)
         assert held == ["0", "1"]
-        assert link.unsent_bytes > 0
 
     talk(node, script, LinkOptions(in_flight_max=2))
 
@@ -241,6 +241,9 @@ def test_connections_that_cannot_be_had() -> None:
 
     with pytest.raises(ConnectFailed, match=r"nobody listens at localhost:9092"):
         asyncio.run(connect(ConnectionRefusedError(111, "refused")))
+    with pytest.raises(ConnectFailed, match=r"the host of localhost:9092 is not known") as unknown:
+        asyncio.run(connect(socket.gaierror(-2, "Name or service not known")))
+    assert not unknown.value.is_retriable
     with pytest.raises(ConnectFailed, match=r"localhost:9092 cannot be reached: no route"):
         asyncio.run(connect(OSError(113, "no route")))
     silent = FakeNode({ApiVersionsRequest: lambda request, version: None})

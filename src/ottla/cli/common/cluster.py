@@ -76,7 +76,6 @@ class Cluster:
         self._opening: dict[int, asyncio.Lock] = {}
         self._loop = asyncio.get_running_loop()
         self.brokers: dict[int, Broker] = {}
-        self.controller_id = -1
 
     def close(self) -> None:
         """End all connections."""
@@ -143,9 +142,16 @@ class Cluster:
                 broker = self.brokers.get(broker_id)
                 if broker is None:
                     raise refusal(ErrorCode.BROKER_NOT_AVAILABLE, f"broker {broker_id} is not in the cluster")
-                link = await Link.connect(self._network, broker.host, broker.port, self.settings.link_options())
-                self._links[broker_id] = link
+                link = self._links[broker_id] = await self._connect(broker)
             return link
+
+    async def _connect(self, broker: Broker) -> Link:
+        try:
+            return await Link.connect(self._network, broker.host, broker.port, self.settings.link_options())
+        except ConnectFailed as error:
+            # The address came from the cluster, not from the user: who reads this needs to know where it is set.
+            text = f"broker {broker.id} tells its clients to connect to {error.address} (its advertised.listeners), but {error}"
+            raise ConnectFailed(error.address, text, error.is_retriable) from None
 
     async def ask_any(self, message: Message) -> Any:
         """One broker's answer, whichever broker it is."""
@@ -156,10 +162,9 @@ class Cluster:
         return await self.retrying(attempt)
 
     async def ask_controller(self, message: Message) -> Any:
-        """The answer of the broker that the cluster names for changes of metadata."""
-        if self.controller_id < 0:
-            await self.metadata([])
-        link = await (self.link_to(self.controller_id) if self.controller_id in self.brokers else self.any_link())
+        """The answer to a change of metadata. Brokers of Kafka 4 hand it on; of older ones only the one they name takes it."""
+        controller_id = (await self.metadata([])).controller_id
+        link = await (self.link_to(controller_id) if controller_id in self.brokers else self.any_link())
         return await link.request(message)
 
     async def ask_broker(self, broker_id: int, message: Message) -> Any:
@@ -182,7 +187,6 @@ class Cluster:
         self.brokers = {
             broker.node_id: Broker(broker.node_id, broker.host, broker.port, broker.rack) for broker in response.brokers
         }
-        self.controller_id = response.controller_id
         return response
 
     async def topics(self) -> dict[str, MetadataResponseTopic]:

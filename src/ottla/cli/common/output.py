@@ -19,9 +19,14 @@ def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
     return not as_json and not plain and sys.stdout.isatty()
 
 
+def is_typed() -> bool:
+    """Whether a person types the input. A command may be started without any."""
+    return sys.stdin is not None and sys.stdin.isatty()
+
+
 def can_ask() -> bool:
     """Whether somebody is there to answer a question."""
-    return sys.stdin.isatty() and sys.stderr.isatty()
+    return is_typed() and sys.stderr.isatty()
 
 
 def warn(text: str) -> None:

@@ -19,15 +19,9 @@ _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--com
 class Actions(click.Group):
     """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used."""
 
-    actions: dict[str, tuple[str, str, str]]
-    default: str | None
-
-    def __init__(
-        self, *args: object, actions: dict[str, tuple[str, str, str]], default: str | None = None, **kwargs: object
-    ) -> None:
+    def __init__(self, *args: object, actions: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through
         self.actions = actions
-        self.default = default
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.actions)
@@ -61,8 +55,6 @@ class Actions(click.Group):
             moved += 1 if "=" in args[moved] else 2
         if moved and moved < len(args) and args[moved] in self.actions:
             return [args[moved], *args[moved + 1 :], *args[:moved]]
-        if self.default is not None and not {"-h", "--help"} & set(args):
-            return [self.default, *args]
         return list(args)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.options import cluster_options, json_option
-from ottla.cli.common.output import print_json, warn
+from ottla.cli.common.output import can_ask, is_typed, print_json, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
 from ottla.cli.produce.lines import LineReader, build_format
@@ -94,13 +94,14 @@ def produce(settings: ClientSettings, name: str | None, topic: str | None, as_js
     options = build_options(name or topic or "", settings, flags)
     reader = LineReader(build_format(_reader_properties(flags)))
     settings = with_flags(settings, flags)
-    is_typed = sys.stdin.isatty()
-    if is_typed and sys.stderr.isatty():
+    if sys.stdin is None:
+        raise click.UsageError("there is no standard input to read lines from")
+    if can_ask():
         click.echo(f"Type records for {options.topic}, one a line; Ctrl-D ends.", err=True)
     from ottla.cli.produce.running import produce_lines
 
     produced = with_cluster(
-        settings, lambda cluster: produce_lines(cluster, options, reader, sys.stdin.fileno(), ">" if is_typed else "")
+        settings, lambda cluster: produce_lines(cluster, options, reader, sys.stdin.fileno(), ">" if is_typed() else "")
     )
     if as_json:
         partitions = [

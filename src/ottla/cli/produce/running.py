@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.output import is_typed
 from ottla.cli.produce.batches import RECORD_OVERHEAD_BYTES, Encoder
 from ottla.cli.produce.input import LineInput
 from ottla.cli.produce.lines import LineReader
@@ -120,7 +121,7 @@ class Progress:
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender
-        self._is_shown = sys.stderr.isatty() and not sys.stdin.isatty()
+        self._is_shown = sys.stderr.isatty() and not is_typed()
         self._start_s = self._last_s = time.monotonic()
         self._has_line = False
 

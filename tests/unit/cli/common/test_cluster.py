@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from socket import gaierror
 from typing import TypeVar
 
 import pytest
@@ -13,7 +14,7 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.link import PeerFault
+from ottla.link import ConnectFailed, PeerFault
 from ottla.wire.messages.api_versions import ApiVersionsRequest
 from ottla.wire.messages.metadata import (
     MetadataRequest,
@@ -149,3 +150,16 @@ def test_a_peers_fault_is_not_repeated(node: FakeNode) -> None:
     with pytest.raises(PeerFault):
         work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics())
     assert node.connections == 1
+
+
+def test_addresses_that_the_cluster_tells_are_said_to_be_its() -> None:
+    def answer(request: MetadataRequest, version: int) -> MetadataResponse:
+        broker = MetadataResponseBroker(node_id=1, host="inside-only", port=29092)
+        return MetadataResponse(brokers=[broker], controller_id=1)
+
+    network = FakeNetwork({WHERE: FakeNode({MetadataRequest: answer}), ("inside-only", 29092): gaierror(-2, "not known")})
+    with pytest.raises(
+        ConnectFailed, match=r"broker 1 tells its clients to connect to inside-only:29092 \(its advertised"
+    ) as refused:
+        work(network, lambda cluster: cluster.ask_controller(MetadataRequest()))
+    assert not refused.value.is_retriable, "a name that is unknown stays unknown"
