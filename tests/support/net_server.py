@@ -89,7 +89,7 @@ class EchoServer:
         return self._do(name, ProduceResponse(responses=[TopicProduceResponse(name=name)]) if request.acks else None)
 
     def _do(self, name: str, answer: Message | None) -> Handled:
-        self.asked.append(name)
+        self.asked.append(name[:50])
         match name.partition(" "):
             case "park", _, key:
                 while key in self.parked:

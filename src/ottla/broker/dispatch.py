@@ -145,17 +145,15 @@ class Dispatcher:
         except (DecodeError, UnsupportedVersion) as fault:
             raise self._unreadable(connection, frame, str(fault)) from None
         key, version = header.request_api_key, header.request_api_version
-        route = self._route(connection, key)
+        routes = self._controller_routes if connection.is_controller_listener else self._routes
+        route = routes.get(key) or self._route(connection, key)
         if route is None:
             raise self._unreadable(connection, frame)
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
         if not route.oldest <= version <= route.newest:
             return self._unserved_version(route, context, request, frame)
         try:
-            if self.intercept is not None and (interception := self.intercept(context, request)) is not None:
-                handled: Handled = InterceptedRequest(interception, lambda: route.handle(context, request))
-            else:
-                handled = route.handle(context, request)
+            handled = route.handle(context, request) if self.intercept is None else self._intercepted(route, context, request)
         except Exception as failure:
             return self.conclude(route, context, request, len(frame), None, failure)
         if isinstance(handled, Pending):
@@ -196,6 +194,12 @@ class Dispatcher:
         if time_s > counters.time_s_max:
             counters.time_s_max = time_s
         return parts
+
+    def _intercepted(self, route: Route, context: RequestContext, request: Any) -> Handled:
+        interception = self.intercept(context, request) if self.intercept is not None else None
+        if interception is None:
+            return route.handle(context, request)
+        return InterceptedRequest(interception, lambda: route.handle(context, request))
 
     # What goes wrong
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.net.connection import Connection
@@ -25,6 +25,17 @@ logger = logging.getLogger("ottla.net")
 SCAN_S_MAX = 1.0
 SCANS_PER_IDLE_TIME = 4
 GRACE_S = 2.0
+KAFKA_DEFAULT_BUFFER_BYTES = 102_400
+
+
+def buffer_bytes(setting: int) -> int:
+    """What to ask the kernel for, -1 for its own choice.
+
+    Kafka's default stands in every `server.properties`, and is small for a local network: a fixed buffer of that size costs the
+    broker twice the CPU per received byte, since it is filled and emptied so often. So the default means the kernel's choice,
+    which adapts to each connection; any other number is meant as it is.
+    """
+    return -1 if setting == KAFKA_DEFAULT_BUFFER_BYTES else setting
 
 
 class OpenListener:
@@ -57,6 +68,9 @@ class Listeners:
         self._scan_timer: asyncio.TimerHandle | None = None
         self._rate_timer: asyncio.TimerHandle | None = None
         self._gone: asyncio.Event | None = None
+        self.is_refusing = False
+        """Set by tests: connections of clients are closed as soon as they are made."""
+        self.on_refused: Callable[[], None] | None = None
         self.memory = RequestMemory(settings.queued_max_request_bytes, settings.socket_request_max_bytes)
 
     @property
@@ -71,10 +85,11 @@ class Listeners:
 
         `AddressRefused` if one cannot be had; none is taken then.
         """
+        settings = self._settings
         options = SocketOptions(
-            self._settings.socket_send_buffer_bytes,
-            self._settings.socket_receive_buffer_bytes,
-            self._settings.socket_listen_backlog_size,
+            buffer_bytes(settings.socket_send_buffer_bytes),
+            buffer_bytes(settings.socket_receive_buffer_bytes),
+            settings.socket_listen_backlog_size,
         )
         try:
             for setting in listeners:
@@ -141,6 +156,10 @@ class Listeners:
     # Connections come and go
 
     def _accept(self, listener: OpenListener, stream: Stream) -> Connection | None:
+        if self.is_refusing and not listener.is_controller:
+            if self.on_refused is not None:
+                self.on_refused()
+            return None
         host = stream.peer[0]
         refusal = listener.limits.refusal(host)
         if refusal is not None:

@@ -10,6 +10,7 @@ import os
 import shutil
 import stat
 from collections.abc import Callable
+from typing import ClassVar
 
 from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
 from ottla.env.real.file import RealFile, RealFileRange, sync_descriptor, warm, write_all
@@ -29,6 +30,8 @@ _locked_here: dict[str, "RealDirectoryLock"] = {}
 class RealDisk:
     """`Disk` over the operating system's files. Without `workers` the awaited calls run in place."""
 
+    file_class: ClassVar[type[RealFile]] = RealFile
+
     def __init__(self, workers: Workers | None = None) -> None:
         self._workers: Workers = workers if workers is not None else InlineWorkers()
 
@@ -38,7 +41,7 @@ class RealDisk:
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
-        return RealFile(fd, path, status.st_size, self._workers)
+        return self.file_class(fd, path, status.st_size, self._workers)
 
     def exists(self, path: str) -> bool:
         return os.path.exists(path)

@@ -10,6 +10,7 @@ from ottla.env.real.disk import RealDisk
 from ottla.env.real.helpers import ProcessHelpers
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
+from ottla.env.real.usage import process_usage
 from ottla.env.real.workers import ThreadWorkers
 from ottla.env.world import World
 
@@ -19,6 +20,6 @@ def real_world() -> Iterator[World]:
     """A world whose worker threads end with the block."""
     workers = ThreadWorkers()
     try:
-        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers())
+        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage)
     finally:
         workers.close()
