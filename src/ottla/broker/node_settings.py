@@ -36,7 +36,10 @@ def net_settings(config: BrokerConfig) -> NetSettings:
         max_connections_per_ip=config.max_connections_per_ip,
         max_connections_per_ip_overrides=config.max_connections_per_ip_overrides,
         max_connection_creation_rate=config.max_connection_creation_rate,
-        listener_limits={name: ListenerLimits(limit) for name, limit in config.listener_max_connections.items()},
+        listener_limits={
+            each.name: ListenerLimits(config.max_connections_of(each.name), config.max_connection_creation_rate_of(each.name))
+            for each in config.listeners
+        },
         queued_max_request_bytes=config.queued_max_request_bytes,
     )
 
