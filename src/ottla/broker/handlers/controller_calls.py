@@ -30,6 +30,7 @@ async def _ask(context: RequestContext, decide: Callable[[Any, int], Decision[R]
         # A client that allows no time at all still wants its change made: it is given as long as the commit takes.
         return await asyncio.wait_for(asyncio.shield(written), timeout_ms / 1000 if timeout_ms and timeout_ms > 0 else None)
     except TimeoutError:
+        written.add_done_callback(asyncio.Future.exception)  # nobody waits for what becomes of it
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT,
             f"the controller has not committed the change within {timeout_ms} ms. It may still take effect: look before "

@@ -1,0 +1,103 @@
+"""Strangers at a running node: odd requests of every API and version, and requests whose bytes were tampered with.
+
+Whatever they send, each request is answered or its connection closed; afterwards the node still serves, has not grown, and
+nothing in its log was unforeseen (`HostileNode`). Seeds are fixed; `test_for_long` takes others, more of them.
+"""
+
+from random import Random
+
+import pytest
+from tests.support.hostile_node import HostileNode, linux_only
+from tests.support.hostile_requests import TOPICS, random_request, tampered
+from tests.support.raw_client import ConnectionClosed, RawClient
+from tests.support.topics import make_topic
+
+from ottla.broker.handlers import MODULES
+from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.codec import decode_all
+from ottla.wire.headers import parse_request, read_response_header
+
+ANSWER_S_MAX = 20
+SETTINGS = {"keyed": {"cleanup.policy": "compact"}, "small": {"max.message.bytes": 1000}}
+
+
+def prepare(node: HostileNode) -> None:
+    for name in TOPICS:
+        make_topic(node.bootstrap, name, 3, SETTINGS.get(name))
+
+
+def wants_no_answer(frame: bytes) -> bool:
+    _, request = parse_request(bytearray(frame[4:]))
+    return request.KEY == ApiKey.PRODUCE and request.acks == 0
+
+
+def ask(client: RawClient, api_key: int, version: int, frame: bytes) -> bool:
+    """Send a request that keeps to the schema, and read its answer whole; whether the connection is of use any more."""
+    if wants_no_answer(frame):
+        client.send_bytes(frame)
+        return True
+    try:
+        client.send_bytes(frame)
+        reply = client.receive_frame()
+    except (ConnectionClosed, ConnectionError):
+        return False
+    assert reply[:4] == frame[8:12], "the answer to another request"
+    decode_all(APIS[api_key].response_class, version, reply, read_response_header(reply, api_key, version)[1])
+    return True
+
+
+def odd_requests(node: HostileNode, seed: int, count: int) -> int:
+    """Ask for odd things, on connections that are kept as long as the node keeps them; how often it closed one."""
+    random = Random(seed)
+    closed = 0
+    client = node.connect(ANSWER_S_MAX)
+    for _ in range(count):
+        api_key = random.choice(sorted(MODULES))
+        version = random.randint(APIS[api_key].oldest, APIS[api_key].advertised()[1])
+        if not ask(client, api_key, version, random_request(random, api_key, version)):
+            closed += 1
+            client.close()
+            client = node.connect(ANSWER_S_MAX)
+    client.close()
+    return closed
+
+
+def tampered_requests(node: HostileNode, seed: int, count: int) -> None:
+    """Send nonsense and half-close: the node answers or not, and ends the connection either way."""
+    random = Random(seed)
+    for _ in range(count):
+        api_key = random.choice(sorted(MODULES))
+        version = random.randint(APIS[api_key].oldest, APIS[api_key].advertised()[1])
+        with node.connect(ANSWER_S_MAX) as client:
+            client.send_bytes(b"".join(tampered(random, random_request(random, api_key, version)) for _ in range(3)))
+            client.half_close()
+            client.await_end()
+
+
+@linux_only
+def test_odd_requests() -> None:
+    with HostileNode() as node:
+        prepare(node)
+        closed = odd_requests(node, seed=1, count=1200)
+        # Only an error without acks, and a produce request that cannot be read, end the connection of a client that keeps to
+        # the schema.
+        assert closed < 60, closed
+
+
+@linux_only
+def test_tampered_requests() -> None:
+    with HostileNode() as node:
+        prepare(node)
+        tampered_requests(node, seed=2, count=700)
+
+
+@linux_only
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(100, 110))
+def test_for_long(seed: int) -> None:
+    with HostileNode() as node:
+        prepare(node)
+        for part in range(5):
+            odd_requests(node, seed * 10 + part, 2000)
+            tampered_requests(node, seed * 10 + part, 1000)
+            node.must_be_unharmed()
