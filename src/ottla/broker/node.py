@@ -68,6 +68,8 @@ class Node:
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
         self.cluster_id = ""
+        self.metrics_port: int | None = None
+        """Where metrics are served, if they are."""
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
         """Done, with the reason, when the node can no longer go on and must be stopped."""
 
@@ -128,6 +130,8 @@ class Node:
         self._stopping.push_async_callback(services.partitions.stop)
         services.moves.start()
         self._stopping.push_async_callback(services.moves.stop)
+        if config.ottla_metrics_port >= 0:
+            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
         self.dispatcher.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
@@ -151,6 +155,15 @@ class Node:
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
             producer_ids=ProducerIds(self.node_id, controller, lambda: self._epoch),
         )
+
+    async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
+        from ottla.broker.metrics import NodeMetrics  # late: most nodes are not asked for them
+        from ottla.broker.metrics_server import MetricsServer
+
+        page = NodeMetrics(services, self.dispatcher.counters).page
+        server = await MetricsServer.start(self._world.network, host, port, page)
+        self._stopping.push_async_callback(server.stop)
+        self.metrics_port = server.port
 
     async def _join(self, membership: Membership, directories: LogDirectories) -> None:
         online = [each for each in directories.directories if each.is_online]

@@ -74,6 +74,10 @@ class BrokerConfig:
     num_replica_alter_log_dirs_threads: int | None
     replica_alter_log_dirs_io_max_bytes_per_second: int
 
+    # Ottla's own.
+    ottla_metrics_port: int
+    """-1: none."""
+
     # The metadata log and the quorum.
     broker_heartbeat_interval_ms: int
     broker_session_timeout_ms: int

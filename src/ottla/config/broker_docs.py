@@ -82,6 +82,10 @@ _WORDS: dict[str, str] = {
     "num.replica.alter.log.dirs.threads": (
         "How many partitions are moved to other log directories at once; as many as there are directories if not set."
     ),
+    "ottla.metrics.port": (
+        "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, on the address of the first listener for "
+        "clients. 0 is any free port, -1 none. A setting of Ottla's own."
+    ),
     "process.roles": "What this node does: `broker` keeps partitions and serves clients, `controller` runs the cluster.",
     "producer.id.expiration.check.interval.ms": "How often to look for producers that have been silent for too long.",
     "producer.id.expiration.ms": (

@@ -1,4 +1,4 @@
-"""The broker settings as a table: every one of Kafka 4.3's, parsed from its row when it is first asked for.
+"""The broker settings as a table: every one of Kafka 4.3's, and our own, parsed from its row when it is first asked for.
 
 Which of them Ottla goes by, and what each does, is told in `broker_docs`; a key made here carries no words.
 """
@@ -10,7 +10,12 @@ from ottla.config.row_table import RowTable
 
 _LISTENER_PREFIX = "listener.name."
 
-BROKER_KEYS = RowTable("broker", BROKER_ROWS)
+OTTLAS_OWN = """\
+ottla.metrics.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
+"""
+"""Settings that Kafka does not have, in the same form."""
+
+BROKER_KEYS = RowTable("broker", BROKER_ROWS + OTTLAS_OWN)
 
 DYNAMIC_ONLY = frozenset(
     {

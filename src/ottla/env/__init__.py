@@ -7,6 +7,7 @@ system; `sim/` holds the one in memory that can crash, tear writes and jump its 
 from ottla.env.clock import Clock
 from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRange, OpenMode
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
+from ottla.env.usage import ProcessUsage
 from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
 from ottla.env.world import Randomness, World
 
@@ -26,6 +27,7 @@ __all__ = [
     "Listener",
     "Network",
     "OpenMode",
+    "ProcessUsage",
     "Progress",
     "Randomness",
     "Sendable",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
 from ottla.env.net import Network
+from ottla.env.usage import ProcessUsage
 from ottla.env.work import Helpers
 from ottla.ids import Uuid
 
@@ -34,3 +36,5 @@ class World:
     randomness: Randomness
     helpers: Helpers | None
     """Where work goes that burns CPU; None: it is done in place."""
+    usage: Callable[[], ProcessUsage] | None = None
+    """What the process has used of the machine, if anybody can tell."""

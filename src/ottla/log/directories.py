@@ -52,6 +52,15 @@ class DirectoryLoss:
 
 
 @dataclass(slots=True)
+class LogCounters:
+    """What has been done to the logs of a node since it started."""
+
+    segments_expired: int = 0
+    bytes_expired: int = 0
+    """What retention has deleted."""
+
+
+@dataclass(slots=True)
 class LockedDirectories:
     """Directories that are this node's, held but not yet loaded: the metadata log is read first, since it has the settings."""
 
@@ -122,6 +131,7 @@ class LogDirectories:
         self._directories = directories
         self._placeable = [directory for directory in directories if directory.path in config.log_dirs]
         self.compactor = compactor
+        self.counters = LogCounters()
         self.deletions = FolderDeletions(world)
         self.changing = asyncio.Lock()
         """Held while a partition is made, deleted, or changes its directory: one at a time."""

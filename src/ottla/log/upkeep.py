@@ -41,6 +41,10 @@ class Upkeep:
             return True
 
         await self._each_log(retain)
+        counters = self._directories.counters
+        for expired in gone.values():
+            counters.segments_expired += len(expired)
+            counters.bytes_expired += sum(each.segment.size for each in expired)
         return gone
 
     def remove_expired_producers(self) -> int:

@@ -84,6 +84,8 @@ class Compactor:
         self.inline_bytes_max = INLINE_BYTES_MAX
         self.uncleanable: dict[TopicPartition, str] = {}
         """Logs that are left alone, and why."""
+        self.passes = self.bytes_read = self.bytes_written = 0
+        """What has been done since the start: passes that came to their end, and what those read and wrote."""
         self._passes: dict[TopicPartition, _Pass] = {}
         self._pauses: dict[TopicPartition, int] = {}
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
@@ -147,6 +149,9 @@ class Compactor:
         finally:
             del self._passes[log.partition]
             work.ended.set()
+        self.passes += 1
+        self.bytes_read += stats.bytes_read
+        self.bytes_written += stats.bytes_written
         logger.info("compacted %s up to %d: %s", log.partition, stats.end_offset, stats)
         return stats
 

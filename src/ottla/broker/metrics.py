@@ -1,0 +1,207 @@
+"""What a node tells of itself, as a page of metrics: gathered when it is asked for, from numbers that are kept anyway.
+
+Names are those that people's dashboards know from Kafka through the Prometheus JMX exporter; what Kafka does not count begins
+with `ottla_`. Each node has a page of its own: several can live in one process. Nothing here is on anybody's hot path.
+
+Two numbers are not quite Kafka's. `bytesin` and `bytesout` are the bytes of produce and fetch requests and replies, framing
+included, over all topics. `messagesin` goes by the ends of the logs, so it goes on counting over a restart.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ottla.broker.metrics_text import MetricsText
+from ottla.broker.net.counters import ApiCounters, Counters
+from ottla.metadata.image.topics import NO_LEADER
+from ottla.wire.api_table import ApiKey
+from ottla.wire.apis import APIS
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+    from ottla.log.partition_log import PartitionLog
+
+LOGS_AT_ONCE = 200
+"""After so many logs others get a turn: a page may have tens of thousands of lines."""
+
+_RUNNING = 3
+"""What Kafka's BrokerState says of a broker that serves."""
+
+
+class NodeMetrics:
+    """The metrics of one node."""
+
+    def __init__(self, services: Services, counters: Counters) -> None:
+        self._services = services
+        self._counters = counters
+        self._started_ms = services.world.clock.now_ms()
+
+    async def page(self) -> bytes:
+        """Everything, as it is now."""
+        text = MetricsText()
+        self._requests(text)
+        self._connections(text)
+        self._waiting(text)
+        self._partitions(text)
+        self._cluster(text)
+        self._upkeep(text)
+        self._process(text)
+        await self._logs(text)
+        return text.encode()
+
+    def _requests(self, text: MetricsText) -> None:
+        asked = {APIS[key].name: each for key, each in sorted(self._counters.apis.items())}
+        prefix = "kafka_network_requestmetrics"
+        for name, words, attribute in (
+            ("requests_total", "Requests answered.", "requests"),
+            ("errors_total", "Requests refused as a whole, or ended with their connection.", "errors"),
+            ("requestbytes_total", "Bytes of requests.", "bytes_in"),
+            ("responsebytes_total", "Bytes of replies.", "bytes_out"),
+        ):
+            text.family(f"{prefix}_{name}", "counter", words)
+            for api, counted in asked.items():
+                text.sample(getattr(counted, attribute), [("request", api)])
+        text.family(f"{prefix}_totaltimems", "summary", "Milliseconds from a complete request to its reply, waiting included.")
+        for api, counted in asked.items():
+            text.sample(counted.requests, [("request", api)], "_count")
+            text.sample(counted.time_s_total * 1000, [("request", api)], "_sum")
+        text.family(f"{prefix}_totaltimems_max", "gauge", "The longest of them since the node started.")
+        for api, counted in asked.items():
+            text.sample(counted.time_s_max * 1000, [("request", api)])
+        self._topics(text)
+
+    def _topics(self, text: MetricsText) -> None:
+        nothing = ApiCounters()
+        produce = self._counters.apis.get(ApiKey.PRODUCE, nothing)
+        fetch = self._counters.apis.get(ApiKey.FETCH, nothing)
+        prefix = "kafka_server_brokertopicmetrics"
+        for name, words, value in (
+            ("bytesin_total", "Bytes of produce requests.", produce.bytes_in),
+            ("bytesout_total", "Bytes of fetch replies.", fetch.bytes_out),
+            ("totalproducerequests_total", "Produce requests.", produce.requests),
+            ("failedproducerequests_total", "Produce requests refused as a whole.", produce.errors),
+            ("totalfetchrequests_total", "Fetch requests.", fetch.requests),
+            ("failedfetchrequests_total", "Fetch requests refused as a whole.", fetch.errors),
+        ):
+            text.counter(f"{prefix}_{name}", words, value)
+        ends = {
+            topic: sum(each.log.log_end_offset for each in partitions.values())
+            for topic, partitions in self._services.partitions.by_name.items()
+        }
+        text.family(f"{prefix}_messagesin_total", "counter", "Records appended to the partitions that are here, ever.")
+        text.sample(sum(ends.values()))  # beside the topics', as Kafka has it
+        for topic, end in ends.items():
+            text.sample(end, [("topic", topic)])
+
+    def _connections(self, text: MetricsText) -> None:
+        connections = self._counters.connections
+        prefix = "kafka_server_socket_server_metrics"
+        text.gauge(f"{prefix}_connection_count", "Open connections.", connections.open)
+        for name, words, value in (
+            ("connection_creation_total", "Connections accepted.", connections.accepted),
+            ("connection_close_idle_total", "Connections closed because nothing happened on them.", connections.idle_closed),
+            ("connection_refused_total", "Connections closed at once: too many.", connections.refused),
+            ("connection_evicted_total", "Connections closed because they held memory and got nowhere.", connections.evicted),
+            ("connection_fault_total", "Connections closed because the peer broke the protocol.", connections.faults),
+        ):
+            text.counter(f"{prefix}_{name}", words, value)
+
+    def _waiting(self, text: MetricsText) -> None:
+        partitions = self._services.partitions
+        fetches = {waiting for partition in partitions for waiting in partition.watches}
+        produces = sum(len(partition.ack_waits) for partition in partitions)
+        text.family("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", "Requests that wait for something.")
+        text.sample(len(fetches), [("delayedOperation", "Fetch")])
+        text.sample(produces, [("delayedOperation", "Produce")])
+        text.gauge(
+            "kafka_server_fetchsessioncache_numincrementalfetchsessions", "Fetch sessions.", len(self._services.fetch_sessions)
+        )
+
+    def _partitions(self, text: MetricsText) -> None:
+        partitions = list(self._services.partitions)
+        prefix = "kafka_server_replicamanager"
+        behind = sum(each.is_leading and len(each.isr) < len(each.replicas) for each in partitions)
+        too_few = sum(each.is_leading and len(each.isr) < each.min_isr for each in partitions)
+        for name, words, value in (
+            ("partitioncount", "Partitions that are here.", len(partitions)),
+            ("leadercount", "Partitions that this node leads.", sum(each.is_leading for each in partitions)),
+            ("offlinereplicacount", "Partitions whose log directory failed.", len(self._services.partitions.offline)),
+            ("underreplicatedpartitions", "Partitions led here with replicas out of sync.", behind),
+            ("underminisrpartitioncount", "Partitions led here with fewer replicas in sync than they need.", too_few),
+        ):
+            text.gauge(f"{prefix}_{name}", words, value)
+
+    def _cluster(self, text: MetricsText) -> None:
+        image = self._services.metadata.image
+        states = [state for topic in image.topics.by_name.values() for state in topic.partitions.values()]
+        brokers = image.cluster.brokers.values()
+        prefix = "kafka_controller_kafkacontroller"
+        for name, words, value in (
+            ("activecontrollercount", "Whether this node is the active controller.", self._services.controller.is_active),
+            ("globaltopiccount", "Topics of the cluster.", len(image.topics.by_name)),
+            ("globalpartitioncount", "Partitions of the cluster.", len(states)),
+            ("offlinepartitionscount", "Partitions without a leader.", sum(state.leader == NO_LEADER for state in states)),
+            ("activebrokercount", "Brokers that serve.", sum(broker.is_active for broker in brokers)),
+            ("fencedbrokercount", "Brokers that are shut out.", sum(broker.fenced for broker in brokers)),
+        ):
+            text.gauge(f"{prefix}_{name}", words, value)
+        text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker serves.", _RUNNING)
+
+    def _upkeep(self, text: MetricsText) -> None:
+        directories = self._services.directories
+        text.gauge(
+            "kafka_log_logmanager_offlinelogdirectorycount",
+            "Log directories that have failed.",
+            sum(not directory.is_online for directory in directories.directories),
+        )
+        counted = directories.counters
+        text.counter("ottla_log_retention_segments_total", "Segments that retention has deleted.", counted.segments_expired)
+        text.counter("ottla_log_retention_bytes_total", "Bytes that retention has deleted.", counted.bytes_expired)
+        compactor = directories.compactor
+        if compactor is not None:
+            text.counter("ottla_log_compaction_passes_total", "Compactions that came to their end.", compactor.passes)
+            text.counter("ottla_log_compaction_read_bytes_total", "Bytes that compaction has read.", compactor.bytes_read)
+            text.counter("ottla_log_compaction_written_bytes_total", "Bytes it has written.", compactor.bytes_written)
+            text.gauge(
+                "kafka_log_logcleanermanager_uncleanable_partitions_count",
+                "Partitions that are not compacted because they are damaged.",
+                len(compactor.uncleanable),
+            )
+        text.gauge("ottla_log_moves", "Partitions on their way to another log directory.", len(self._services.moves))
+
+    def _process(self, text: MetricsText) -> None:
+        text.gauge("process_start_time_seconds", "When the node started, in seconds since 1970.", self._started_ms / 1000)
+        if self._services.world.usage is not None:
+            usage = self._services.world.usage()
+            text.counter("process_cpu_seconds_total", "Processor time of the process.", usage.cpu_s)
+            text.gauge("process_resident_memory_bytes", "Memory that the process holds.", usage.resident_bytes)
+            if usage.open_files >= 0:
+                text.gauge("process_open_fds", "Files and sockets that the process has open.", usage.open_files)
+
+    async def _logs(self, text: MetricsText) -> None:
+        """One number per log and family; the samples of a family have to come together."""
+        rows: list[tuple[list[tuple[str, object]], tuple[int, ...]]] = []
+        for directory in self._services.directories.directories:
+            for logs, more in ((directory.logs, []), (directory.future_logs, [("is_future", "true")])):
+                for name, log in list(logs.items()):
+                    rows.append(([("topic", name.topic), ("partition", name.partition), *more], _numbers_of(log)))
+                    if len(rows) % LOGS_AT_ONCE == 0:
+                        await asyncio.sleep(0)
+        for index, (family, words) in enumerate(
+            (
+                ("size", "Bytes of records."),
+                ("numlogsegments", "Segments."),
+                ("logstartoffset", "The first offset."),
+                ("logendoffset", "The offset that the next record gets."),
+            )
+        ):
+            text.family(f"kafka_log_log_{family}", "gauge", words)
+            for number, (labels, numbers) in enumerate(rows):
+                text.sample(numbers[index], labels)
+                if number % LOGS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+
+
+def _numbers_of(log: PartitionLog) -> tuple[int, ...]:
+    return log.size_bytes, len(log.segments), log.log_start_offset, log.log_end_offset

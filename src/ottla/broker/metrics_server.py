@@ -1,0 +1,176 @@
+"""The page of metrics over HTTP/1.1, on the node's own loop: GET /metrics, as Prometheus asks for it.
+
+As little of HTTP as that needs: one request after the other on a connection, no request bodies. Whoever sends too much, too
+slowly or comes in numbers is closed; nobody can make the node hold more than a page per connection.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
+
+from ottla.broker.metrics_text import CONTENT_TYPE
+
+if TYPE_CHECKING:
+    from ottla.env import Listener, Network, Stream
+
+logger = logging.getLogger("ottla.metrics")
+
+HEAD_BYTES_MAX = 8192
+CONNECTIONS_MAX = 32
+IDLE_S = 120.0
+"""How long a connection is kept between two requests; Prometheus asks every minute or sooner."""
+
+Page = Callable[[], Awaitable[bytes]]
+
+_PLAIN = "text/plain; charset=utf-8"
+
+
+class MetricsServer:
+    """A listener that answers with a page. Made by `start`."""
+
+    def __init__(self, page: Page) -> None:
+        self._page = page
+        self._listener: Listener | None = None
+        self._connections: set[_Connection] = set()
+
+    @classmethod
+    async def start(cls, network: Network, host: str, port: int, page: Page) -> MetricsServer:
+        """Listen on `port` (0: any free one); `AddressRefused` if that cannot be."""
+        server = cls(page)
+        server._listener = await network.listen(host, port, server._accept)
+        logger.info("metrics are served at http://%s:%d/metrics", host or "localhost", server.port)
+        return server
+
+    @property
+    def port(self) -> int:
+        assert self._listener is not None, "it was started"
+        return self._listener.address[1]
+
+    async def stop(self) -> None:
+        """Accept and answer nothing more."""
+        if self._listener is not None:
+            self._listener.close()
+        for connection in list(self._connections):
+            connection.close()
+
+    def _accept(self, stream: Stream) -> _Connection | None:
+        if len(self._connections) >= CONNECTIONS_MAX:
+            return None
+        connection = _Connection(stream, self._page, self._connections)
+        self._connections.add(connection)
+        return connection
+
+
+class _Connection:
+    """One connection. Reads a request's head, answers, reads the next."""
+
+    def __init__(self, stream: Stream, page: Page, others: set[_Connection]) -> None:
+        self._stream = stream
+        self._page = page
+        self._others = others
+        self._head = bytearray()
+        self._buffer = bytearray(HEAD_BYTES_MAX)
+        self._answering: asyncio.Task[None] | None = None
+        self._is_over = False
+        self._loop = asyncio.get_running_loop()
+        self._timer = self._loop.call_later(IDLE_S, self.close)
+        self._loop.call_soon(stream.resume)
+
+    def close(self) -> None:
+        self._stream.close()
+
+    # What the stream tells
+
+    def buffer(self) -> memoryview:
+        return memoryview(self._buffer)
+
+    def received(self, count: int) -> None:
+        self._head += self._buffer[:count]
+        self._read_head()
+
+    def drained(self) -> None:
+        self._go_on()
+
+    def ended(self, error: OSError | None) -> None:
+        self._is_over = True
+        self._timer.cancel()
+        self._others.discard(self)
+        if self._answering is not None:
+            self._answering.cancel()
+
+    # Requests
+
+    def _read_head(self) -> None:
+        """Answer the next request, if it is there whole."""
+        end = self._head.find(b"\r\n\r\n")
+        if end < 0:
+            if len(self._head) > HEAD_BYTES_MAX:
+                self._send(431, _PLAIN, b"The head of the request is too large.\n", is_last=True)
+            return
+        head = self._head[:end].decode("latin-1")
+        del self._head[: end + 4]
+        self._stream.pause()  # until the answer is out: nobody makes us queue a second page
+        self._answering = self._loop.create_task(self._answer(head))
+
+    async def _answer(self, head: str) -> None:
+        line, *headers = head.split("\r\n")
+        words = line.split(" ")
+        fields = {name.strip().lower(): value.strip().lower() for name, _, value in (each.partition(":") for each in headers)}
+        if len(words) != 3 or not words[2].startswith("HTTP/1."):
+            self._send(400, _PLAIN, b"This is no HTTP/1.1 request.\n", is_last=True)
+            return
+        has_body = fields.get("content-length", "0") != "0" or "transfer-encoding" in fields
+        is_last = has_body or fields.get("connection") == "close" or (words[2] == "HTTP/1.0" and "connection" not in fields)
+        method, path = words[0], words[1].partition("?")[0]
+        content_type = _PLAIN
+        if method not in ("GET", "HEAD"):
+            status, content = 405, b"Only GET and HEAD are answered here.\n"
+        elif path == "/metrics":
+            status, content_type, content = await self._metrics()
+        elif path == "/":
+            status, content = 200, b"The metrics of an Ottla node are at /metrics.\n"
+        else:
+            status, content = 404, b"There is nothing here. The metrics are at /metrics.\n"
+        self._send(status, content_type, content, is_last, has_content=method != "HEAD")
+
+    async def _metrics(self) -> tuple[int, str, bytes]:
+        try:
+            return 200, CONTENT_TYPE, await self._page()
+        except Exception:
+            logger.exception("the metrics could not be gathered; please report it")
+            return 500, _PLAIN, b"The metrics could not be gathered; the node's log says why.\n"
+
+    def _send(self, status: int, content_type: str, content: bytes, is_last: bool, has_content: bool = True) -> None:
+        self._answering = None
+        if self._is_over:
+            return
+        head = (
+            f"HTTP/1.1 {status} {_REASONS[status]}\r\nContent-Type: {content_type}\r\nContent-Length: {len(content)}\r\n"
+            f"Connection: {'close' if is_last else 'keep-alive'}\r\n\r\n"
+        ).encode()
+        self._timer.cancel()
+        self._timer = self._loop.call_later(IDLE_S, self.close)
+        self._stream.send([head, content] if has_content else [head])
+        if is_last:
+            self._stream.close_when_sent()
+        elif not self._stream.unsent_bytes:
+            self._loop.call_soon(self._go_on)
+
+    def _go_on(self) -> None:
+        """The answer is out: read on."""
+        if self._answering is None and not self._is_over:
+            self._stream.resume()
+            self._read_head()
+
+
+_REASONS = {
+    200: "OK",
+    400: "Bad Request",
+    404: "Not Found",
+    405: "Method Not Allowed",
+    431: "Request Header Fields Too Large",
+    500: "Internal Server Error",
+}

@@ -1,0 +1,138 @@
+"""The page of metrics: what a node tells of itself, read by Prometheus's own parser."""
+
+import asyncio
+from collections.abc import Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+from tests.support.data_node import DataNode, append
+from tests.support.images import context_of
+
+from ottla.broker.metrics import NodeMetrics
+from ottla.broker.net.counters import Counters
+from ottla.broker.partitions.partition import Partition
+from ottla.env import ProcessUsage
+from ottla.log.directories import LogDirectories
+from ottla.wire.api_table import ApiKey
+
+Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
+
+
+class PartitionsView:
+    """What metrics look at of the broker's `Partitions`."""
+
+    def __init__(self, node: DataNode) -> None:
+        self._all = node.partitions.all
+        self.offline = {"gone": "why"}
+        self.by_name: dict[str, dict[int, Partition]] = {}
+        for name, each in self._all.items():
+            self.by_name.setdefault(name.topic, {})[name.partition] = each
+
+    def __iter__(self) -> Iterator[Partition]:
+        return iter(self._all.values())
+
+
+def page(node: DataNode, counters: Counters, usage: Any = None) -> Samples:
+    """(name, labels) → value, of all samples; families must not be torn apart."""
+
+    services = context_of(node.image, 0, 0, **node.services).services
+    known: Any = SimpleNamespace(
+        partitions=PartitionsView(node),
+        directories=node.storage.directories,
+        metadata=services.metadata,
+        controller=SimpleNamespace(is_active=True),
+        fetch_sessions=[1, 2],
+        moves=[],
+        world=SimpleNamespace(clock=node.storage.clock, usage=usage),
+    )
+    text = asyncio.run(NodeMetrics(known, counters).page()).decode()
+    names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
+    assert len(names) == len(set(names))
+    return {
+        (sample.name, frozenset(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(text)
+        for sample in family.samples
+    }
+
+
+@pytest.fixture
+def node() -> DataNode:
+    node = DataNode()
+    append(node.topic("t", 2), b"a", b"b")
+    append(node.topic("u"), b"a")
+    return node
+
+
+def labels(**pairs: str) -> frozenset[tuple[str, str]]:
+    return frozenset(pairs.items())
+
+
+def test_requests_and_connections(node: DataNode) -> None:
+    counters = Counters()
+    produce = counters.of(ApiKey.PRODUCE)
+    produce.requests, produce.errors, produce.bytes_in, produce.bytes_out = 7, 1, 7000, 700
+    produce.time_s_total, produce.time_s_max = 0.5, 0.25
+    counters.of(ApiKey.FETCH).bytes_out = 12345
+    counters.connections.open, counters.connections.accepted = 3, 9
+    found = page(node, counters)
+    prefix = "kafka_network_requestmetrics"
+    of_produce = labels(request="Produce")
+    assert found[f"{prefix}_requests_total", of_produce] == 7
+    assert found[f"{prefix}_errors_total", of_produce] == 1
+    assert found[f"{prefix}_totaltimems_sum", of_produce] == 500
+    assert found[f"{prefix}_totaltimems_count", of_produce] == 7
+    assert found[f"{prefix}_totaltimems_max", of_produce] == 250
+    assert found["kafka_server_brokertopicmetrics_bytesin_total", labels()] == 7000
+    assert found["kafka_server_brokertopicmetrics_bytesout_total", labels()] == 12345
+    assert found["kafka_server_socket_server_metrics_connection_count", labels()] == 3
+    assert found["kafka_server_socket_server_metrics_connection_creation_total", labels()] == 9
+
+
+def test_partitions_and_logs(node: DataNode) -> None:
+    found = page(node, Counters())
+    log = node.partitions.leader("t", 0).log
+    of_t_0 = labels(topic="t", partition="0")
+    assert found["kafka_log_log_size", of_t_0] == log.size_bytes > 0
+    assert found["kafka_log_log_logendoffset", of_t_0] == 2
+    assert found["kafka_log_log_logstartoffset", of_t_0] == 0
+    assert found["kafka_log_log_numlogsegments", of_t_0] == 1
+    assert found["kafka_server_brokertopicmetrics_messagesin_total", labels(topic="t")] == 2
+    assert found["kafka_server_brokertopicmetrics_messagesin_total", labels()] == 3
+    for name, value in {
+        "kafka_server_replicamanager_partitioncount": 3,
+        "kafka_server_replicamanager_leadercount": 3,
+        "kafka_server_replicamanager_offlinereplicacount": 1,
+        "kafka_server_replicamanager_underreplicatedpartitions": 0,
+        "kafka_controller_kafkacontroller_globaltopiccount": 2,
+        "kafka_controller_kafkacontroller_globalpartitioncount": 3,
+        "kafka_controller_kafkacontroller_activebrokercount": 1,
+        "kafka_controller_kafkacontroller_offlinepartitionscount": 0,
+        "kafka_server_fetchsessioncache_numincrementalfetchsessions": 2,
+        "kafka_log_logmanager_offlinelogdirectorycount": 0,
+    }.items():
+        assert found[name, labels()] == value, name
+
+
+def test_what_upkeep_has_done(node: DataNode) -> None:
+    directories: LogDirectories = node.storage.directories
+    log = node.partitions.leader("t", 0).log
+    for _ in range(60):
+        append(node.partitions.leader("t", 0), b"x" * 100)
+    log.delete_records(log.log_end_offset)
+    segments = len(log.segments)
+    assert segments > 2
+    asyncio.run(node.storage.upkeep.run_retention())
+    found = page(node, Counters())
+    assert found["ottla_log_retention_segments_total", labels()] == segments - 1 == directories.counters.segments_expired
+    assert found["ottla_log_retention_bytes_total", labels()] == directories.counters.bytes_expired > 2000
+
+
+def test_the_process_tells_where_it_can(node: DataNode) -> None:
+    names = {name for name, _ in page(node, Counters())}
+    assert "process_cpu_seconds_total" not in names
+    found = page(node, Counters(), lambda: ProcessUsage(1.5, 10**8, -1))
+    assert found["process_cpu_seconds_total", labels()] == 1.5
+    assert found["process_resident_memory_bytes", labels()] == 10**8
+    assert ("process_open_fds", labels()) not in found

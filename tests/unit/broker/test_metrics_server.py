@@ -1,0 +1,176 @@
+"""Metrics over HTTP: what is answered, what is closed, and that nobody makes the node hold more than it should."""
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+import pytest
+from tests.support.streams import Recorder
+
+from ottla.broker.metrics_server import CONNECTIONS_MAX, HEAD_BYTES_MAX, IDLE_S, MetricsServer
+from ottla.env import AddressRefused
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+
+GET = b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n"
+PAGE = b"a 1\nb 2\n"
+
+
+class Client:
+    """One connection to the server."""
+
+    def __init__(self, network: SimNetwork) -> None:
+        self._network = network
+        self.got = Recorder()
+
+    async def connect(self, port: int) -> "Client":
+        self.stream = await self._network.host("client").connect("node", port, self.got)
+        self.stream.resume()
+        return self
+
+    async def ask(self, request: bytes) -> tuple[int, dict[str, str], bytes]:
+        """(status, headers, content) of the answer to one request."""
+        start = len(self.got.data)
+        self.stream.send([request])
+        await self.got.until(lambda: b"\r\n\r\n" in self.got.data[start:], "a head")
+        head, _, _ = bytes(self.got.data[start:]).partition(b"\r\n\r\n")
+        line, *fields = head.decode().split("\r\n")
+        headers = dict(field.split(": ") for field in fields)
+        length = 0 if request.startswith(b"HEAD") else int(headers["Content-Length"])
+        await self.got.until_received(start + len(head) + 4 + length)
+        return int(line.split()[1]), headers, bytes(self.got.data[start + len(head) + 4 :])
+
+
+def scene(play: Callable[[SimNetwork, MetricsServer], Coroutine[Any, Any, None]], page: bytes = PAGE) -> None:
+    async def whole() -> None:
+        network = SimNetwork()
+
+        async def gather() -> bytes:
+            await asyncio.sleep(0.01)
+            if page == b"broken":
+                raise ValueError("broken")
+            return page
+
+        server = await MetricsServer.start(network.host("node"), "node", 0, gather)
+        await play(network, server)
+        await server.stop()
+
+    VirtualLoop().run(whole())
+
+
+def test_the_page_again_and_again_on_one_connection() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        for path in (b"/metrics", b"/metrics?x=1"):
+            status, headers, content = await client.ask(GET.replace(b"/metrics", path))
+            assert (status, content) == (200, PAGE)
+            assert headers["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+            assert headers["Connection"] == "keep-alive"
+        status, headers, content = await client.ask(GET.replace(b"GET", b"HEAD"))
+        assert (status, headers["Content-Length"], content) == (200, str(len(PAGE)), b"")
+        assert (await client.ask(GET))[2] == PAGE
+
+    scene(play)
+
+
+@pytest.mark.parametrize(
+    ("request_", "status", "is_last"),
+    [
+        (b"GET / HTTP/1.1\r\n\r\n", 200, False),
+        (b"GET /other HTTP/1.1\r\n\r\n", 404, False),
+        (b"DELETE /metrics HTTP/1.1\r\n\r\n", 405, False),
+        (b"POST /metrics HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc", 405, True),
+        (b"GET /metrics HTTP/1.1\r\nConnection: Close\r\n\r\n", 200, True),
+        (b"GET /metrics HTTP/1.0\r\n\r\n", 200, True),
+        (b"nonsense\r\n\r\n", 400, True),
+        (b"\x16\x03\x01\x00\xa5\x01\r\n\r\n", 400, True),
+        (b"GET /metrics HTTP/2\r\n\r\n", 400, True),
+        (b"x" * (HEAD_BYTES_MAX + 1), 431, True),
+    ],
+)
+def test_other_requests(request_: bytes, status: int, is_last: bool) -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        found, headers, _ = await client.ask(request_)
+        assert (found, headers["Connection"]) == (status, "close" if is_last else "keep-alive")
+        if is_last:
+            assert await client.got.until_ended() is None
+        else:
+            assert (await client.ask(GET))[0] == 200
+
+    scene(play)
+
+
+def test_a_request_in_many_pieces_and_several_at_once() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        for byte in GET[:-1]:
+            client.stream.send([bytes([byte])])
+        assert (await client.ask(GET[-1:]))[2] == PAGE
+        client.stream.send([GET * 5])
+        await client.got.until(lambda: client.got.data.count(PAGE) == 6, "six pages")
+
+    scene(play)
+
+
+def test_whoever_asks_and_does_not_read_is_not_queued_for() -> None:
+    page = b"x" * 200_000
+
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        client.stream.pause()
+        client.stream.send([GET * 20])
+        await asyncio.sleep(10)
+        [connection] = server._connections
+        assert connection._stream.unsent_bytes <= len(page) + 1000
+        client.stream.resume()
+        await client.got.until(lambda: client.got.data.count(b"HTTP/1.1 200") == 20, "all of them", 600)
+
+    scene(play, page)
+
+
+def test_silence_and_crowds_are_ended() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        silent = await Client(network).connect(server.port)
+        client = await Client(network).connect(server.port)
+        await asyncio.sleep(IDLE_S - 1)
+        assert (await client.ask(GET))[0] == 200
+        await silent.got.until_ended()
+        crowd = [await Client(network).connect(server.port) for _ in range(CONNECTIONS_MAX)]
+        await crowd[-1].got.until_ended()
+        assert (await crowd[0].ask(GET))[0] == 200
+
+    scene(play)
+
+
+def test_what_goes_wrong_is_said() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        status, _, content = await client.ask(GET)
+        assert status == 500
+        assert b"log says why" in content
+
+    scene(play, b"broken")
+
+
+def test_a_peer_that_goes_while_it_is_answered() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        client = await Client(network).connect(server.port)
+        client.stream.send([GET])
+        await asyncio.sleep(0.005)
+        client.stream.close()
+        await asyncio.sleep(1)
+        assert server._connections == set()
+
+    scene(play)
+
+
+def test_a_port_that_is_taken() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        async def page() -> bytes:
+            return b""
+
+        with pytest.raises(AddressRefused):
+            await MetricsServer.start(network.host("node"), "node", server.port, page)
+
+    scene(play)
