@@ -18,7 +18,7 @@ Owns the sessions and what was last said in each; reads no log. One event loop, 
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from ottla.env import Clock, Randomness
@@ -252,6 +252,11 @@ class FetchSessions:
         self._touch(session)
         session.epoch = next_epoch(session.epoch)
         return IncrementalContext(session)
+
+    def wanted_in(self, session_id: int) -> Mapping[Key, Wanted]:
+        """The partitions of a session; none if there is no such session."""
+        session = self._sessions.get(session_id)
+        return {} if session is None else session.wanted
 
     def create(self, wanted: dict[Key, Wanted], is_replica: bool, uses_topic_ids: bool) -> int:
         """A new session for `wanted`; returns its id, `NO_SESSION` if there is no room for it."""

@@ -1,0 +1,40 @@
+"""A Kafka broker for tests: started in a fraction of a second, in the test's own process or beside it, and told to misbehave.
+
+    from ottla.testing import Broker
+
+    with Broker() as broker:
+        broker.create_topic("orders", partitions=3)
+        ...                                  # any Kafka client, at broker.bootstrap_servers
+        records = broker.await_records("orders", 10)
+
+With pytest nothing need be imported: the fixtures `kafka_broker` (a new one for each test) and `kafka_session_broker` (one for
+all) are there as soon as Ottla is installed.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.testing.broker import Broker
+    from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
+    from ottla.testing.faults import Fault, Faults
+    from ottla.testing.records import Record
+
+__all__ = ["Broker", "BrokerFailed", "Fault", "Faults", "NotRunning", "Record", "TimedOut"]
+
+_HOMES = {
+    "Broker": "broker",
+    "BrokerFailed": "errors",
+    "TimedOut": "errors",
+    "NotRunning": "errors",
+    "Fault": "faults",
+    "Faults": "faults",
+    "Record": "records",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)

@@ -1,0 +1,185 @@
+"""`Broker`: a Kafka broker for tests, as a context manager. The door of this room; the work is done in `engine.py`."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType, TracebackType
+from typing import Any
+
+from ottla.testing.aio import AsyncBroker
+from ottla.testing.engine import Engine, Text
+from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
+from ottla.testing.faults import Faults
+from ottla.testing.host import Facts
+from ottla.testing.records import Record
+
+__all__ = ["Broker", "BrokerFailed", "NotRunning", "TimedOut"]
+
+
+class Broker:
+    """One Kafka broker, a cluster of its own, on a free port of 127.0.0.1.
+
+    `with Broker() as broker:` in tests without an event loop, `async with Broker() as broker:` in those with one. It runs in a
+    thread of this process, or with `process=True` in a process of its own. `config` are settings of `server.properties`. Its
+    data is temporary, unless `data` names a folder, which is kept.
+
+    If it cannot go on by itself (a broken invariant, a failed disk, a child that died), `stop` and every helper raise
+    `BrokerFailed`.
+    """
+
+    def __init__(
+        self,
+        config: Mapping[str, object] | None = None,
+        *,
+        port: int = 0,
+        data: str | os.PathLike[str] | None = None,
+        process: bool = False,
+    ) -> None:
+        engine = self._engine = Engine(config or {}, port, None if data is None else os.fspath(data), process)
+        self.aio = AsyncBroker(engine)
+        """The same helpers, to be awaited."""
+
+        def tell(name: str, /, **values: Any) -> Any:
+            return engine.run(engine.tell(name, values))
+
+        self.faults = Faults(tell, lambda: engine.run(engine.connect()))
+        """Telling it to misbehave."""
+        # A broker that nobody stops ends with the interpreter, or when it is collected.
+        weakref.finalize(self, engine.abandon)
+
+    def __repr__(self) -> str:
+        facts = self._engine.facts
+        where = "not started" if facts is None else facts.bootstrap_servers if self.is_running else "stopped"
+        return f"<Broker {where}>"
+
+    # What there is to know
+
+    @property
+    def bootstrap_servers(self) -> str:
+        """Where clients connect to, as they write it. Stays the same when it is started again."""
+        return self._facts.bootstrap_servers
+
+    @property
+    def host(self) -> str:
+        return self.bootstrap_servers.partition(",")[0].rpartition(":")[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.bootstrap_servers.partition(",")[0].rpartition(":")[2])
+
+    @property
+    def cluster_id(self) -> str:
+        return self._facts.cluster_id
+
+    @property
+    def node_id(self) -> int:
+        return self._facts.node_id
+
+    @property
+    def data(self) -> Path:
+        """The folder with its data."""
+        if self._engine.data is None:
+            raise NotRunning("the broker has no data: it was not started, or its temporary folder has been removed")
+        return self._engine.data
+
+    @property
+    def is_running(self) -> bool:
+        return self._engine.is_running
+
+    @property
+    def log_lines(self) -> list[str]:
+        """The last lines that it has logged, what was wrong with requests among them."""
+        return list(self._engine.log_lines)
+
+    @property
+    def _facts(self) -> Facts:
+        if self._engine.facts is None:
+            raise NotRunning("the broker was not started: start() it, or use it as a context manager")
+        return self._engine.facts
+
+    # Its life
+
+    def start(self) -> None:
+        """Start it; returns when it answers requests."""
+        self._engine.begin()
+        try:
+            self._engine.run(self._engine.start())
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        """Stop it in good order and remove temporary data. Stopping twice is harmless."""
+        try:
+            self._engine.run_if_begun(self._engine.stop())
+        finally:
+            self._engine.end()
+
+    def restart(self) -> None:
+        """Stop it in good order and start it again, on the same port, with the same data. Faults are forgotten."""
+        self._engine.run(self._engine.restart())
+
+    def kill(self) -> None:
+        """End it without any order, as `kill -9` does; `start()` then has it recover, on the same port."""
+        self._engine.run(self._engine.kill())
+
+    def __enter__(self) -> Broker:
+        self.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Broker:
+        await self.aio.start()
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.aio.stop()
+
+    # Helpers
+
+    def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = MappingProxyType({})) -> None:
+        """Make a topic, with topic settings if need be."""
+        self._engine.run(self._engine.create_topic(name, partitions, config))
+
+    def delete_topic(self, name: str) -> None:
+        self._engine.run(self._engine.delete_topic(name))
+
+    def topics(self) -> dict[str, int]:
+        """Name → number of partitions, by name."""
+        return self._engine.run(self._engine.topics())
+
+    def produce(
+        self,
+        topic: str,
+        value: Text,
+        key: Text = None,
+        *,
+        partition: int | None = None,
+        headers: Sequence[tuple[str, bytes | None]] = (),
+        timestamp: int | None = None,
+    ) -> Record:
+        """Append one record and return it with its place. Keys go to the partitions that Kafka's clients choose."""
+        return self._engine.run(self._engine.produce(topic, value, key, partition, headers, timestamp))
+
+    def records(self, topic: str) -> list[Record]:
+        """All records that are there now, by partition and offset."""
+        return self._engine.run(self._engine.records(topic))
+
+    def await_records(self, topic: str, count: int = 1, timeout: float = 10.0) -> list[Record]:
+        """All records, as soon as there are at least `count`; the topic need not exist yet.
+
+        `TimedOut`, with what was there, if that takes longer than `timeout` seconds. More than `count` can come back: a record
+        too many is nothing to hide from a test.
+        """
+        return self._engine.run(self._engine.await_records(topic, count, timeout))
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Partition → the offset that its next record will have."""
+        return self._engine.run(self._engine.end_offsets(topic))

@@ -1,0 +1,91 @@
+"""A node in a process of its own, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
+
+Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
+stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node cannot go on. When stdin
+ends without a `stop`, the parent is gone, and so is this process at once. Log lines go to stderr.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+import sys
+from typing import Any
+
+from ottla.errors import OttlaError
+from ottla.testing.host import Launch
+from ottla.testing.logs import line_formatter
+from ottla.testing.runner import NodeRunner
+
+_LINE_BYTES_MAX = 16 * 1024 * 1024
+
+
+class Child:
+    """The conversation with the parent."""
+
+    def __init__(self, output_fd: int) -> None:
+        self._output_fd = output_fd
+        self._runner = NodeRunner()
+        self._runner.on_broken = lambda text: self._say({"broken": text})
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._over = asyncio.Event()
+
+    async def run(self) -> None:
+        loop = asyncio.get_running_loop()
+        reader = asyncio.StreamReader(_LINE_BYTES_MAX)
+        await loop.connect_read_pipe(lambda: asyncio.StreamReaderProtocol(reader), sys.stdin)
+        listening = loop.create_task(self._listen(reader))
+        await self._over.wait()
+        listening.cancel()
+
+    async def _listen(self, reader: asyncio.StreamReader) -> None:
+        while line := await reader.readline():
+            task = asyncio.ensure_future(self._obey(json.loads(line)))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        os._exit(1)  # the parent is gone: nobody is left to stop for
+
+    async def _obey(self, command: dict[str, Any]) -> None:
+        name = command["do"]
+        try:
+            result = await self._do(name, command["with"])
+        except (OttlaError, ValueError, OSError) as error:
+            self._say({"id": command["id"], "error": f"{type(error).__name__}: {error}"})
+        else:
+            self._say({"id": command["id"], "result": result})
+        if name == "stop":
+            self._over.set()
+
+    async def _do(self, name: str, values: dict[str, Any]) -> Any:
+        if name == "start":
+            return list(await self._runner.start(Launch(**values)))
+        if name == "stop":
+            return await self._runner.stop()
+        return await self._runner.command(name, values)
+
+    def _say(self, message: dict[str, Any]) -> None:
+        line = memoryview(json.dumps(message).encode("ascii") + b"\n")
+        while line:
+            line = line[os.write(self._output_fd, line) :]
+
+
+def main() -> None:
+    # The conversation keeps the real stdout; whatever else is printed goes to stderr and cannot garble it.
+    output_fd = os.dup(1)
+    os.dup2(2, 1)
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(line_formatter())
+    package = logging.getLogger("ottla")
+    package.addHandler(handler)
+    package.setLevel(logging.INFO)
+    asyncio.run(_run(output_fd))
+
+
+async def _run(output_fd: int) -> None:
+    await Child(output_fd).run()
+
+
+if __name__ == "__main__":
+    main()

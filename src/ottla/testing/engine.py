@@ -1,0 +1,252 @@
+"""The life of a broker for tests, and what its helpers do: coroutines on a loop in a thread of its own, for both faces.
+
+`Broker` waits for them and blocks, `AsyncBroker` awaits them. Knows neither: a broker that a test forgets is collected, and its
+engine then ends what it runs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import tempfile
+import threading
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ottla.testing.background import Background
+from ottla.testing.client import Client, Headers
+from ottla.testing.errors import NotRunning
+from ottla.testing.faults import Fault
+from ottla.testing.host import Facts, Host, Launch
+from ottla.testing.reading import END, await_records, read_now
+from ottla.testing.records import Record
+from ottla.testing.settings import node_settings
+
+T = TypeVar("T")
+Text = bytes | str | None
+"""What may be given for a key or value; text is written as UTF-8."""
+
+_ABANDON_S = 5.0
+
+
+class Engine:
+    """Everything of one broker. Coroutines are for its own loop, through `submit`."""
+
+    def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
+        self._config = dict(config)
+        self._port = port
+        self._given_data = None if data is None else Path(data).resolve()
+        self._is_process = is_process
+        self._background: Background | None = None
+        self._host: Host | None = None
+        self._client: Client | None = None
+        self._last_lines: list[str] = []
+        self.data: Path | None = self._given_data
+        self.facts: Facts | None = None
+        node_settings(self._config, port, "")  # a mistake is told when the broker is made
+
+    # The loop
+
+    def begin(self) -> None:
+        """Have a loop to work on."""
+        if self._background is None:
+            self._background = Background("ottla-testing")
+            self._background.start()
+
+    def end(self) -> None:
+        """The loop is not needed any more."""
+        background, self._background = self._background, None
+        if background is not None:
+            background.stop()
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Block until `work` is done."""
+        return self._on_loop(work).submit(work).result()
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Await `work` on whatever loop this is; if that is cancelled, so is the work."""
+        return await asyncio.wrap_future(self._on_loop(work).submit(work))
+
+    def run_if_begun(self, work: Coroutine[Any, Any, None]) -> None:
+        """The same for what need not be done without a loop."""
+        if self._background is None:
+            work.close()
+        else:
+            self.run(work)
+
+    async def wait_if_begun(self, work: Coroutine[Any, Any, None]) -> None:
+        if self._background is None:
+            work.close()
+        else:
+            await self.wait(work)
+
+    def _on_loop(self, work: Coroutine[Any, Any, Any]) -> Background:
+        if self._background is None:
+            work.close()
+            raise NotRunning("the broker is not running: start() it, or use it as a context manager")
+        return self._background
+
+    # The life of the broker
+
+    @property
+    def is_running(self) -> bool:
+        return self._host is not None and self._host.failure is None
+
+    @property
+    def log_lines(self) -> list[str]:
+        return self._last_lines if self._host is None else self._host.log_lines
+
+    async def start(self) -> None:
+        if self._host is not None:
+            raise NotRunning("the broker is running already: stop() or kill() it first, or restart() it")
+        if self.data is None:
+            self.data = Path(tempfile.mkdtemp(prefix="ottla-testing-"))
+        host = self._new_host()
+        launch = Launch(node_settings(self._config, self._port, str(self.data)), is_synced=self._given_data is not None)
+        try:
+            facts = await host.start(launch)
+        except BaseException:
+            self._last_lines = host.log_lines
+            raise
+        self._host, self.facts = host, facts
+        first = facts.bootstrap_servers.partition(",")[0]
+        self._port = int(first.rpartition(":")[2])  # the same one when it is started again
+        self._client = Client(first)
+
+    def _new_host(self) -> Host:
+        if self._is_process:
+            from ottla.testing.process_host import ProcessHost
+
+            return ProcessHost()
+        from ottla.testing.thread_host import ThreadHost
+
+        return ThreadHost()
+
+    async def stop(self) -> None:
+        """Stop if it runs, and remove temporary data; raises `BrokerFailed` if it had stopped by itself."""
+        try:
+            await self._stop_node()
+        finally:
+            self._remove_data()
+
+    async def kill(self) -> None:
+        host, client = self._running()
+        client.close()
+        self._forget(host)
+        await host.kill()
+
+    async def restart(self) -> None:
+        self._running()
+        await self._stop_node()
+        await self.start()
+
+    async def _stop_node(self) -> None:
+        host, client = self._host, self._client
+        if host is None or client is None:
+            return
+        client.close()
+        self._forget(host)
+        failure = host.failure
+        await host.stop()
+        self._last_lines = host.log_lines
+        failure = failure or host.failure
+        if failure is not None:
+            raise failure
+
+    def _forget(self, host: Host) -> None:
+        self._last_lines = host.log_lines
+        self._host = self._client = None
+
+    def _remove_data(self) -> None:
+        if self._given_data is None and self.data is not None:
+            shutil.rmtree(self.data, ignore_errors=True)
+            self.data = None
+
+    def _running(self) -> tuple[Host, Client]:
+        host, client = self._host, self._client
+        if host is None or client is None:
+            raise NotRunning("the broker is not running: it was stopped or killed. start() it again")
+        if host.failure is not None:
+            raise host.failure
+        return host, client
+
+    def abandon(self) -> None:
+        """Nobody will stop it any more: end everything, in whatever thread this is, and do not wait for long."""
+        background = self._background
+        if background is None:
+            return
+        try:
+            ending = background.submit(self._abandon())
+            if threading.get_ident() != background.thread_id:
+                ending.result(_ABANDON_S)
+                background.stop(_ABANDON_S)
+        except Exception:
+            pass  # the interpreter may be half gone; there is nobody to tell
+
+    async def _abandon(self) -> None:
+        host, self._host = self._host, None
+        try:
+            if host is not None:
+                await host.kill()
+        finally:
+            self._remove_data()
+
+    # Helpers
+
+    async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
+        """Do `work`; if the broker has stopped by itself meanwhile, say that instead."""
+        host, client = self._running()
+        try:
+            return await work(client)
+        except Exception as error:
+            await host.settle()
+            if host.failure is not None:
+                raise host.failure from error
+            raise
+
+    async def connect(self) -> None:
+        await self._help(lambda client: client.connect())
+
+    async def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> None:
+        await self._help(lambda client: client.create_topic(name, partitions, config))
+
+    async def delete_topic(self, name: str) -> None:
+        await self._help(lambda client: client.delete_topic(name))
+
+    async def topics(self) -> dict[str, int]:
+        return await self._help(lambda client: client.topics())
+
+    async def produce(
+        self, name: str, value: Text, key: Text, partition: int | None, headers: Headers, timestamp: int | None
+    ) -> Record:
+        async def work(client: Client) -> Record:
+            topic = await client.find_topic(name, may_create=True)
+            return await client.produce(topic, partition, _bytes(key), _bytes(value), headers, timestamp)
+
+        return await self._help(work)
+
+    async def records(self, name: str) -> list[Record]:
+        return await self._help(lambda client: read_now(client, name))
+
+    async def await_records(self, name: str, count: int, timeout_s: float) -> list[Record]:
+        return await self._help(lambda client: await_records(client, name, count, timeout_s))
+
+    async def end_offsets(self, name: str) -> dict[int, int]:
+        async def work(client: Client) -> dict[int, int]:
+            return await client.offsets(await client.find_topic(name), END)
+
+        return await self._help(work)
+
+    async def tell(self, name: str, values: dict[str, Any]) -> Any:
+        """A command to the node."""
+        host, _ = self._running()
+        return await host.command(name, values)
+
+    async def await_hits(self, fault: Fault, count: int, timeout_s: float) -> int:
+        hits = await self.tell("await_hits", {"id": fault.id, "count": count, "timeout_s": timeout_s})
+        return fault.check_hits(hits, count, timeout_s)
+
+
+def _bytes(text: Text) -> bytes | None:
+    return text.encode() if isinstance(text, str) else text

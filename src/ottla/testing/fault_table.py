@@ -1,0 +1,173 @@
+"""Misbehaviour, the node's side: which of the faults that a test has asked for meet a request, and what becomes of it.
+
+All faults that fit a request apply, in the order they were asked for: delays add up, errors of different partitions stand
+beside each other, and of those that decide the request's fate the first does. Requests of the test's own helpers are let be.
+One event loop, the node's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, Final
+
+from ottla.broker.interception import Interception, ReplyFate
+from ottla.broker.net.listeners import Listeners
+from ottla.broker.request import RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import error_name
+from ottla.testing import fault_rules
+from ottla.testing.fault_answers import Failure, fail_parts
+from ottla.testing.fault_rules import HELPER_CLIENT_ID, FaultRule
+from ottla.testing.fault_subjects import is_about
+from ottla.wire.base import Message
+
+FOREVER_S: Final = 10 * 365 * 24 * 3600.0
+
+
+class ActiveFault:
+    """One fault that was asked for, and how often it was met."""
+
+    __slots__ = ("hits", "rule")
+
+    def __init__(self, rule: FaultRule) -> None:
+        self.rule = rule
+        self.hits = 0
+
+    @property
+    def is_spent(self) -> bool:
+        return self.rule.times is not None and self.hits >= self.rule.times
+
+    def fits(self, context: RequestContext, request: Message) -> bool:
+        rule = self.rule
+        return (
+            not self.is_spent
+            and rule.api_key in (None, context.api_key)
+            and rule.client_id in (None, context.client_id)
+            and (rule.topic is None or is_about(context, request, rule.topic, rule.partition))
+        )
+
+
+class FaultTable:
+    """The faults of one node."""
+
+    def __init__(self, listeners: Listeners) -> None:
+        self._listeners = listeners
+        self._faults: dict[int, ActiveFault] = {}
+        self._hits_of_removed: dict[int, int] = {}
+        self._helper_connections: set[int] = set()
+        self._held_until_s: dict[int, float] = {}
+        """Connection → when the last of its requests that was delayed goes on."""
+        self._hit = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+
+    # What a test asks for
+
+    async def command(self, name: str, values: dict[str, Any]) -> Any:
+        """One of `add`, `remove`, `clear`, `hits`, `await_hits`."""
+        match name:
+            case "add":
+                return self.add(values["id"], FaultRule(*values["rule"]))
+            case "remove":
+                return self.remove(values["id"])
+            case "clear":
+                return self.clear()
+            case "hits":
+                return self.hits(values["id"])
+            case "await_hits":
+                return await self.await_hits(values["id"], values["count"], values["timeout_s"])
+        raise ValueError(f"there is no command {name}")
+
+    def add(self, fault_id: int, rule: FaultRule) -> None:
+        self._faults[fault_id] = ActiveFault(rule)
+        if rule.kind == fault_rules.REFUSE_CONNECTIONS:
+            self._refuse_if_told()
+            for connection in self._listeners.connections:
+                if connection.info.id not in self._helper_connections and not connection.info.is_controller_listener:
+                    connection.stream.close()
+
+    def remove(self, fault_id: int) -> None:
+        fault = self._faults.pop(fault_id, None)
+        if fault is not None:
+            self._hits_of_removed[fault_id] = fault.hits
+        self._refuse_if_told()
+
+    def clear(self) -> None:
+        for fault_id in list(self._faults):
+            self.remove(fault_id)
+
+    def hits(self, fault_id: int) -> int:
+        fault = self._faults.get(fault_id)
+        return self._hits_of_removed.get(fault_id, 0) if fault is None else fault.hits
+
+    async def await_hits(self, fault_id: int, count: int, timeout_s: float) -> int:
+        """Wait until the fault was met `count` times, at most `timeout_s`; how often it was."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self.hits(fault_id) < count:
+                    await self._hit.wait()
+        except TimeoutError:
+            pass
+        return self.hits(fault_id)
+
+    def _refuse_if_told(self) -> None:
+        is_told = any(fault.rule.kind == fault_rules.REFUSE_CONNECTIONS for fault in self._faults.values())
+        if is_told and not self._listeners.is_refusing:
+            self._listeners.on_refused = self._refused
+        self._listeners.is_refusing = is_told
+
+    def close_stuck(self) -> None:
+        """Close the connections whose requests are being delayed: nobody is to wait for them any more."""
+        now_s = self._loop.time()
+        for connection in self._listeners.connections:
+            if self._held_until_s.get(connection.info.id, 0.0) > now_s:
+                connection.stream.close()
+
+    # What happens to requests
+
+    def _refused(self) -> None:
+        for fault in self._faults.values():
+            if fault.rule.kind == fault_rules.REFUSE_CONNECTIONS:
+                self._met(fault)
+
+    def _met(self, fault: ActiveFault) -> None:
+        fault.hits += 1
+        self._hit.set()
+        self._hit = asyncio.Event()
+
+    def intercept(self, context: RequestContext, request: Message) -> Interception | None:
+        """`Dispatcher.intercept`."""
+        if context.client_id == HELPER_CLIENT_ID:
+            self._helper_connections.add(context.connection.id)
+            return None
+        if not self._faults:
+            return None
+        met = [fault for fault in self._faults.values() if fault.fits(context, request)]
+        if not met:
+            return None
+        for fault in met:
+            self._met(fault)
+        interception = _interception(context, request, [fault.rule for fault in met])
+        if interception.delay_s:
+            until_s = self._loop.time() + interception.delay_s
+            self._held_until_s[context.connection.id] = max(until_s, self._held_until_s.get(context.connection.id, 0.0))
+        return interception
+
+
+def _interception(context: RequestContext, request: Message, rules: list[FaultRule]) -> Interception:
+    delay_s = sum(rule.delay_s for rule in rules if rule.kind == fault_rules.DELAY)
+    fatal = next((rule.kind for rule in rules if rule.kind not in (fault_rules.DELAY, fault_rules.FAIL)), None)
+    match fatal:
+        case fault_rules.HANG:
+            return Interception(delay_s=FOREVER_S, is_handled=False, fate=ReplyFate.LOST_WITH_CONNECTION)
+        case fault_rules.DROP:
+            return Interception(delay_s=delay_s, is_handled=False, fate=ReplyFate.LOST_WITH_CONNECTION)
+        case fault_rules.LOSE_REPLY:
+            return Interception(delay_s=delay_s, fate=ReplyFate.LOST_WITH_CONNECTION)
+    failures = [
+        Failure(rule.topic, rule.partition, KafkaError(rule.error_code, f"a test asked for {error_name(rule.error_code)}"))
+        for rule in rules
+        if rule.kind == fault_rules.FAIL
+    ]
+    if not failures:
+        return Interception(delay_s=delay_s)
+    return fail_parts(context, request, failures, delay_s)

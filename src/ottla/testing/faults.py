@@ -1,0 +1,225 @@
+"""Telling a broker to misbehave, the test's side.
+
+    with broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", times=2) as fault:
+        ...
+    assert fault.hits == 2
+
+Faults work the same whether the broker is in the test's process or in a child. They are for everybody else's requests: the
+broker's own helpers (`produce`, `await_records` …) are not disturbed by them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, Protocol
+
+from ottla.broker.handlers import MODULES
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.testing import fault_rules
+from ottla.testing.errors import TimedOut
+from ottla.testing.fault_rules import FaultRule
+from ottla.testing.fault_subjects import check_subject
+from ottla.wire.apis import APIS
+
+EVERY_API = "*"
+
+
+class Tell(Protocol):
+    """How a command reaches the node."""
+
+    def __call__(self, name: str, /, **values: Any) -> Any: ...
+
+
+class Fault:
+    """One fault, from when it is asked for until it is removed or its broker stops. A context manager that removes it."""
+
+    def __init__(self, tell: Tell, fault_id: int, rule: FaultRule, what: str) -> None:
+        self._tell = tell
+        self._what = what
+        self.id = fault_id
+        self.rule = rule
+
+    def __repr__(self) -> str:
+        return f"<Fault {self._what}>"
+
+    @property
+    def hits(self) -> int:
+        """How many requests (or connections) it was done to so far."""
+        hits: int = self._tell("hits", id=self.id)
+        return hits
+
+    def await_hits(self, count: int = 1, timeout: float = 10.0) -> int:
+        """Wait until it was done to `count` requests, `TimedOut` if that takes too long; returns how often it was."""
+        return self.check_hits(self._tell("await_hits", id=self.id, count=count, timeout_s=timeout), count, timeout)
+
+    def check_hits(self, hits: int, count: int, timeout: float) -> int:
+        if hits < count:
+            raise TimedOut(
+                f"{self._what} was met {hits} times in {timeout:g} s, {count} were awaited. Is the client connected to this "
+                "broker, and does it send such requests?"
+            )
+        return hits
+
+    def remove(self) -> None:
+        """Misbehave no longer. What is delayed already stays so. Removing twice is harmless."""
+        self._tell("remove", id=self.id)
+
+    def __enter__(self) -> Fault:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.remove()
+
+
+class Faults:
+    """What a broker is told to do wrong. Each call returns the `Fault`, which counts and can be removed.
+
+    `api` is a name such as "Produce", an `ApiKey`, or "*" for all. A fault can be narrowed to a `topic`, to one `partition` of
+    it, to the requests of a `client_id`, and to the first requests that fit (`times`).
+    """
+
+    def __init__(self, tell: Tell, connect_helpers: Callable[[], None]) -> None:
+        self._tell = tell
+        self._connect_helpers = connect_helpers
+        self._next_id = 1
+
+    def fail(
+        self,
+        api: str | int,
+        error: str | int,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Refuse requests with an error, by its name ("NOT_LEADER_OR_FOLLOWER") or code; what is refused is not done.
+
+        With a topic or partition only that fails, the rest of the request is handled.
+        """
+        code = error_code(error)
+        return self._add(FaultRule(fault_rules.FAIL, api_key(api), topic, partition, client_id, times, error_code=code))
+
+    def delay(
+        self,
+        api: str | int,
+        seconds: float,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Wait before handling requests; those behind them on the same connection wait too."""
+        if not seconds >= 0:
+            raise ValueError(f"a delay of {seconds} seconds cannot be")
+        return self._add(FaultRule(fault_rules.DELAY, api_key(api), topic, partition, client_id, times, delay_s=seconds))
+
+    def drop(
+        self,
+        api: str | int,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Close the connection instead of handling a request."""
+        return self._add(FaultRule(fault_rules.DROP, api_key(api), topic, partition, client_id, times))
+
+    def lose_reply(
+        self,
+        api: str | int,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Handle a request, then close the connection instead of replying: the client cannot know that it was done."""
+        return self._add(FaultRule(fault_rules.LOSE_REPLY, api_key(api), topic, partition, client_id, times))
+
+    def hang(
+        self,
+        api: str | int,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        client_id: str | None = None,
+        times: int | None = None,
+    ) -> Fault:
+        """Never handle nor answer a request; its connection stays open, and silent."""
+        return self._add(FaultRule(fault_rules.HANG, api_key(api), topic, partition, client_id, times))
+
+    def refuse_connections(self) -> Fault:
+        """Close all connections of clients, and new ones as soon as they are made, until the fault is removed."""
+        self._connect_helpers()
+        return self._add(FaultRule(fault_rules.REFUSE_CONNECTIONS))
+
+    def clear(self) -> None:
+        """Misbehave no longer."""
+        self._tell("clear")
+
+    def _add(self, rule: FaultRule) -> Fault:
+        check_subject(rule.api_key, rule.topic, rule.partition)
+        if rule.times is not None and rule.times < 1:
+            raise ValueError(f"times={rule.times}: a fault that meets no request is none; leave it out for all requests")
+        fault_id, self._next_id = self._next_id, self._next_id + 1
+        self._tell("add", id=fault_id, rule=list(rule))
+        return Fault(self._tell, fault_id, rule, describe(rule))
+
+
+def api_key(api: str | int) -> int | None:
+    """The key of an API by its name, in any spelling; None for all. `ValueError` for what is not served."""
+    if isinstance(api, str):
+        if api == EVERY_API:
+            return None
+        found = {_plain(APIS[key].name): key for key in MODULES}.get(_plain(api))
+        if found is None:
+            raise ValueError(f"this broker serves no API {api!r}{_suggestion(api, [APIS[key].name for key in MODULES])}")
+        return int(found)
+    if api not in MODULES:
+        raise ValueError(f"this broker does not serve the API {APIS[api].name if api in APIS else api}")
+    return int(api)
+
+
+def error_code(error: str | int) -> int:
+    """An error code, by its name or itself. `ValueError` for what is none."""
+    if isinstance(error, str):
+        name = error.upper()
+        if name not in ErrorCode.__members__:
+            raise ValueError(f"Kafka has no error {error!r}{_suggestion(name, list(ErrorCode.__members__))}")
+        error = ErrorCode[name]
+    elif error not in ErrorCode.__members__.values():
+        raise ValueError(f"Kafka has no error with the code {error}")
+    if error == ErrorCode.NONE:
+        raise ValueError("NONE is no error: choose one to fail with")
+    return int(error)
+
+
+def describe(rule: FaultRule) -> str:
+    """A fault as the test asked for it."""
+    words = [rule.kind]
+    if rule.kind != fault_rules.REFUSE_CONNECTIONS:
+        words.append("of every API" if rule.api_key is None else f"of {APIS[rule.api_key].name}")
+    if rule.error_code:
+        words.append(f"with {error_name(rule.error_code)}")
+    if rule.delay_s:
+        words.append(f"by {rule.delay_s:g} s")
+    if rule.topic is not None:
+        words.append(f"for {rule.topic}" if rule.partition is None else f"for {rule.topic}-{rule.partition}")
+    if rule.client_id is not None:
+        words.append(f"from client {rule.client_id!r}")
+    return " ".join(words)
+
+
+def _plain(name: str) -> str:
+    return name.replace("_", "").replace("-", "").lower()
+
+
+def _suggestion(name: str, known: list[str]) -> str:
+    from difflib import get_close_matches
+
+    close = get_close_matches(name, known, n=3, cutoff=0.5)
+    return f": did you mean {' or '.join(close)}?" if close else f"; there are {', '.join(known)}"

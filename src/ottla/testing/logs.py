@@ -1,0 +1,57 @@
+"""The last lines that one broker logged, kept in memory. Loggers' levels, and where else their lines go, are left as they are.
+
+Python's loggers are shared by all brokers of a process. A broker in a thread of its own is told apart by that thread. What
+failed in its requests is kept from INFO up, through a logger that only this broker has; of everything else, what the process
+logs anyway.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import Final
+
+LINES_KEPT: Final = 200
+_LINE: Final = "%(asctime)s.%(msecs)03d %(levelname)-8s %(name)s: %(message)s"
+_TIME: Final = "%H:%M:%S"
+
+
+def line_formatter() -> logging.Formatter:
+    return logging.Formatter(_LINE, _TIME)
+
+
+class LastLines(logging.Handler):
+    """Keeps the last lines that the thread `thread_id` logged."""
+
+    def __init__(self, thread_id: int) -> None:
+        super().__init__()
+        self.setFormatter(line_formatter())
+        self.lines: deque[str] = deque(maxlen=LINES_KEPT)
+        self._thread_id = thread_id
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return record.thread == self._thread_id
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.lines.append(self.format(record))
+
+    def attach(self) -> None:
+        logging.getLogger("ottla").addHandler(self)
+
+    def detach(self) -> None:
+        logging.getLogger("ottla").removeHandler(self)
+
+
+class PrivateLogger(logging.Logger):
+    """A logger of one broker alone: keeps lines from INFO up, and hands them on to the logger that they would have gone to."""
+
+    def __init__(self, shared: logging.Logger, kept: LastLines) -> None:
+        super().__init__(shared.name, logging.INFO)
+        self._shared = shared
+        self._kept = kept
+
+    def handle(self, record: logging.LogRecord) -> None:
+        if self._shared.isEnabledFor(record.levelno):
+            self._shared.handle(record)  # which `LastLines` hears of too
+        else:
+            self._kept.handle(record)

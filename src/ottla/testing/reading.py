@@ -1,0 +1,122 @@
+"""Reading topics for tests: everything that is there now, or as soon as enough is there."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Final
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.testing.client import Client, Topic
+from ottla.testing.errors import TimedOut
+from ottla.testing.records import Record
+
+END: Final = -1
+BEGINNING: Final = -2
+_WAIT_MS: Final = 500
+_LOOK_AGAIN_S: Final = 0.02
+_NOT_THERE_YET: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
+_SHOWN: Final = 5
+_VALUE_SHOWN: Final = 60
+
+
+class Reader:
+    """Reads one topic from its beginning on, once."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+        self._topic: Topic | None = None
+        self._positions: dict[int, int] = {}
+        self.records: list[Record] = []
+
+    @property
+    def partitions(self) -> list[int]:
+        return [] if self._topic is None else self._topic.partitions
+
+    def in_order(self) -> list[Record]:
+        """What was read, by partition and offset."""
+        return sorted(self.records, key=lambda record: (record.partition, record.offset))
+
+    async def look(self) -> None:
+        """Find the topic, and the beginning of partitions that are new. A topic made anew is read anew."""
+        topic = await self._client.find_topic(self._name)
+        if self._topic is None or topic.id != self._topic.id:
+            self._positions, self.records = {}, []
+        self._topic = topic
+        if len(self._positions) < len(topic.partitions):
+            self._positions = await self._client.offsets(topic, BEGINNING) | self._positions
+
+    async def read(self, wait_ms: int) -> None:
+        """Whatever is there, in one request; waits for it if nothing is."""
+        assert self._topic is not None
+        try:
+            self.records += await self._client.fetch(self._topic, self._positions, wait_ms)
+        except KafkaError as error:
+            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
+                raise
+            self._topic = None  # records were deleted meanwhile: begin anew
+
+    async def read_to_end(self) -> None:
+        """Everything up to where the topic ends now."""
+        while True:
+            await self.look()
+            assert self._topic is not None
+            ends = await self._client.offsets(self._topic, END)
+            while self._topic is not None and any(self._positions[index] < end for index, end in ends.items()):
+                await self.read(0)
+            if self._topic is not None:
+                return
+
+
+async def read_now(client: Client, name: str) -> list[Record]:
+    """All records of a topic, by partition and offset."""
+    reader = Reader(client, name)
+    await reader.read_to_end()
+    return reader.in_order()
+
+
+async def await_records(client: Client, name: str, count: int, timeout_s: float) -> list[Record]:
+    """All records of a topic as soon as there are `count` of them or more; `TimedOut` if that takes too long."""
+    loop = asyncio.get_running_loop()
+    deadline_s = loop.time() + timeout_s
+    reader = Reader(client, name)
+    missing: KafkaError | None = None
+    while True:
+        left_s = deadline_s - loop.time()
+        try:
+            await reader.look()
+            missing = None
+            if len(reader.records) < count:
+                await reader.read(max(0, min(_WAIT_MS, int(left_s * 1000))))
+            if len(reader.records) >= count:
+                await reader.read_to_end()
+                return reader.in_order()
+        except KafkaError as error:
+            if error.code not in _NOT_THERE_YET:
+                raise
+            missing = error
+        if left_s <= 0:
+            raise TimedOut(_late(reader, name, count, timeout_s, missing))
+        if missing is not None:
+            await asyncio.sleep(min(_LOOK_AGAIN_S, left_s))  # the protocol tells nobody when a topic appears
+
+
+def _late(reader: Reader, name: str, count: int, timeout_s: float, missing: KafkaError | None) -> str:
+    awaited = f"{count} record{'s' * (count != 1)} of topic {name} did not come within {timeout_s:g} s"
+    if missing is not None:
+        return f"{awaited}: {missing}"
+    records = reader.in_order()
+    if not records:
+        return f"{awaited}: it is empty (partitions: {len(reader.partitions)})"
+    by_partition = {index: sum(record.partition == index for record in records) for index in reader.partitions}
+    spread = ", ".join(f"{have} in partition {index}" for index, have in by_partition.items())
+    last = "\n".join(f"  {_shown(record)}" for record in records[-_SHOWN:])
+    return f"{awaited}: there are {len(records)} ({spread}), the last of them\n{last}"
+
+
+def _shown(record: Record) -> str:
+    value = repr(record.value)
+    if len(value) > _VALUE_SHOWN:
+        value = f"{value[:_VALUE_SHOWN]}… ({len(record.value or b'')} bytes)"
+    return f"{record.topic}-{record.partition} at {record.offset}: key {record.key!r}, value {value}"

@@ -1,0 +1,91 @@
+"""A node in the hands of a test, on the loop it runs on: in a thread of the test's process or in a child.
+
+The same in both: it is formatted and started, obeys a few commands, and is stopped or killed. Commands are names with values
+that JSON can hold, so that they can come through a pipe. A node that cannot go on is stopped, and `broken` says why.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.formatting import format_if_new
+from ottla.broker.node import Node
+from ottla.testing.fault_table import FaultTable
+from ottla.testing.host import Facts, Launch
+from ottla.testing.world import killable_world
+
+if TYPE_CHECKING:
+    from ottla.errors import OttlaError
+
+
+class NodeRunner:
+    """Belongs to the loop that it was made on."""
+
+    def __init__(self) -> None:
+        self._holding = ExitStack()
+        self._node: Node | None = None
+        self._faults: FaultTable | None = None
+        self._tasks_before: set[asyncio.Task[Any]] = set()
+        self._is_killed = False
+        self.broken: OttlaError | None = None
+        """Why the node could not go on."""
+        self.on_broken: Callable[[str], None] | None = None
+
+    @property
+    def node(self) -> Node:
+        assert self._node is not None, "started"
+        return self._node
+
+    async def start(self, launch: Launch) -> Facts:
+        """Format what is new and start; whatever keeps it from starting is raised, and everything given back."""
+        self._tasks_before = asyncio.all_tasks()
+        world = self._holding.enter_context(killable_world(is_synced=launch.is_synced))
+        try:
+            await format_if_new(world, launch.settings)
+            node = await Node.start(world, launch.settings)
+        except BaseException:
+            self._holding.close()
+            raise
+        self._node = node
+        self._faults = FaultTable(node.listeners)
+        node.dispatcher.intercept = self._faults.intercept
+        node.broken.add_done_callback(self._is_broken)
+        return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
+
+    def _is_broken(self, reason: asyncio.Future[OttlaError]) -> None:
+        if self._is_killed:
+            return
+        self.broken = reason.result()
+        if self.on_broken is not None:
+            self.on_broken(f"{type(self.broken).__name__}: {self.broken}")
+        self.node.listeners.abort()
+
+    async def stop(self) -> None:
+        """Stop in good order, as far as that is possible."""
+        if self._faults is not None:
+            self._faults.clear()
+            self._faults.close_stuck()
+        try:
+            if self._node is not None:
+                await self._node.stop()
+        finally:
+            self._holding.close()
+
+    async def kill(self) -> None:
+        """End as a killed process does: nothing more is written or answered, files stay as they are, without a clean mark."""
+        self._is_killed = True
+        if self._node is not None:
+            self._node.listeners.abort()
+        own = {task for task in asyncio.all_tasks() - self._tasks_before if task is not asyncio.current_task()}
+        for task in own:
+            task.cancel()
+        await asyncio.gather(*own, return_exceptions=True)
+        self._holding.close()
+
+    async def command(self, name: str, values: dict[str, Any]) -> Any:
+        """Do what `Faults` asks for."""
+        assert self._faults is not None, "started"
+        return await self._faults.command(name, values)

@@ -1,0 +1,35 @@
+"""From what a test says to the texts of a `server.properties`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+NODE_ID: Final = 1
+HOST: Final = "127.0.0.1"
+_FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
+
+
+def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[str, str]:
+    """The settings of a node that is a cluster of its own; those of `config` win."""
+    for name in _FOLDERS:
+        if name in config:
+            raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
+    return {
+        "process.roles": "broker,controller",
+        "node.id": str(NODE_ID),
+        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:0",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{HOST}:0",  # this node's own port, whichever it gets
+        "log.dirs": data,
+        **{name: setting_text(value) for name, value in config.items()},
+    }
+
+
+def setting_text(value: object) -> str:
+    """A value as a properties file has it: `True` is true, a list is its items with commas between."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, list | tuple):
+        return ",".join(setting_text(each) for each in value)
+    return "" if value is None else str(value)

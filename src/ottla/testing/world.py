@@ -1,0 +1,77 @@
+"""The real world, for a broker that a test may kill and whose data nobody will miss.
+
+Temporary data is not synced: a killed process loses nothing that it has written, synced or not, and a temporary folder makes no
+promise for the time after a power loss. What is waited for otherwise is most of a start.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import ClassVar
+
+from ottla.env import DirectoryLock, World
+from ottla.env.disk import Buffer
+from ottla.env.real.clock import RealClock
+from ottla.env.real.disk import RealDisk
+from ottla.env.real.file import RealFile
+from ottla.env.real.helpers import ProcessHelpers
+from ottla.env.real.net import RealNetwork
+from ottla.env.real.randomness import RealRandomness
+from ottla.env.real.workers import ThreadWorkers
+
+
+class LockedDisk(RealDisk):
+    """A disk that knows which directories are held, so that they can be let go of when their node is killed."""
+
+    def __init__(self, workers: ThreadWorkers) -> None:
+        super().__init__(workers)
+        self._locks: list[DirectoryLock] = []
+
+    def lock_directory(self, path: str) -> DirectoryLock:
+        lock = super().lock_directory(path)
+        self._locks.append(lock)
+        return lock
+
+    def release(self) -> None:
+        """Let go of every directory, as the end of a process would. Releasing what was released is harmless."""
+        for lock in self._locks:
+            lock.release()
+
+
+class UnsyncedFile(RealFile):
+    __slots__ = ()
+
+    async def sync(self) -> None:
+        self._held()
+
+
+class UnsyncedDisk(LockedDisk):
+    """A disk that promises nothing for the time after a power loss."""
+
+    file_class: ClassVar[type[RealFile]] = UnsyncedFile
+
+    async def replace_file(self, path: str, data: Buffer) -> None:
+        draft = f"{path}.tmp"
+        with open(draft, "wb", buffering=0) as file:
+            file.write(data)
+        os.replace(draft, path)
+
+    async def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    async def sync_directory(self, path: str) -> None:
+        os.stat(path)
+
+
+@contextmanager
+def killable_world(*, is_synced: bool) -> Iterator[World]:
+    """A world whose worker threads and locks end with the block, in whatever state it is left."""
+    workers = ThreadWorkers()
+    disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
+    try:
+        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers())
+    finally:
+        workers.close()
+        disk.release()
