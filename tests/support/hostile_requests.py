@@ -218,9 +218,7 @@ def random_records(random: Random) -> bytes | None:
         key=random.choice([None, b"", b"k"]),
         timestamp=random.choice([0, -1, 1_700_000_000_000, 2**62, 4_000_000_000_000]),
         codec=random.choice(list(Codec)),
-        producer=random.choice(
-            [None, None, (random.choice([0, 1, 2**62]), random.choice([0, 1, 32767]), random.choice([0, 1, 2**31 - 1]))]
-        ),
+        producer=random.choice([None, None, producer]),
     )
     if kind == 1:
         batch += make_batch(b"second")

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from ottla.wire.compiler.encoding import Encoder
 
 FRAME_BYTES_MAX: Final = 0x7FFFFFFF
+HEADER_TAGS_MAX: Final = 1000
+"""Kafka has defined none so far. A large frame has room for millions, and they are read one by one."""
 
 _REQUEST: Final = Struct(">hhih")
 _KEY_AND_VERSION: Final = Struct(">hh")
@@ -108,6 +110,8 @@ def _read_unusual_header(frame: bytes | bytearray, position: int) -> tuple[Reque
 def _read_tags(frame: bytes | bytearray, position: int) -> tuple[list[tuple[int, bytes]] | None, int]:
     """A header's tagged fields, none of which is known, and where they end."""
     count, position = decode_uvarint(frame, position)
+    if count > HEADER_TAGS_MAX:
+        raise DecodeError(f"the header announces {count} tagged fields, where {HEADER_TAGS_MAX} are allowed", position)
     tags = []
     for _ in range(count):
         tag, position = decode_uvarint(frame, position)

@@ -8,6 +8,7 @@ from ottla.errors import DecodeError
 from ottla.wire import EncodeError, UnsupportedVersion, decode, encode_bytes, join_parts
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.headers import (
+    HEADER_TAGS_MAX,
     encode_request,
     encode_response,
     parse_request,
@@ -21,6 +22,7 @@ from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, Par
 from ottla.wire.messages.headers import RequestHeader, ResponseHeader
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.varint import encode_uvarint
 
 
 class Range:
@@ -156,3 +158,11 @@ def test_frames_beyond_int32_are_refused() -> None:
         encode_response(response, 11, 9)
     with pytest.raises(EncodeError, match="RequestHeader"):
         encode_request(MetadataRequest(), 12, 1 << 40, "c")
+
+
+def test_header_with_too_many_tags_is_refused_before_they_are_read() -> None:
+    announced = b"\0\x03\0\x09\0\0\0\x05\xff\xff" + encode_uvarint(HEADER_TAGS_MAX + 1)
+    with pytest.raises(DecodeError, match="1001 tagged fields"):
+        read_request_header(announced)
+    allowed = announced[:-2] + encode_uvarint(HEADER_TAGS_MAX) + b"\x64\0" * HEADER_TAGS_MAX
+    assert read_request_header(allowed)[1] == len(allowed)
