@@ -1,0 +1,110 @@
+"""pytest fixtures with Kafka brokers. Loaded wherever Ottla is installed, so it imports nothing of Ottla's until one is used.
+
+kafka_broker           a broker for one test; `@pytest.mark.kafka_broker(config={…}, process=True)` says how it is to be
+kafka_session_broker   one broker for all tests of a run (with pytest-xdist: of a worker); faults end with the test that asked
+kafka_topic            the name of a new topic in the broker that the test uses; `@pytest.mark.kafka_topic(partitions=3)`
+
+What a broker has logged is shown with a test that failed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator, Iterator
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+if TYPE_CHECKING:
+    from ottla.testing import Broker
+
+LINES_SHOWN = 40
+TOPIC_NAME_MAX = 200
+_numbers = count(1)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    group = parser.getgroup("ottla", "Kafka brokers for tests (Ottla)")
+    group.addoption(
+        "--kafka-broker-process", action="store_true", help="Run Kafka brokers in processes of their own, not in threads."
+    )
+    parser.addini("kafka_broker_config", "Settings of all Kafka brokers, one NAME=VALUE a line.", type="linelist", default=[])
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "kafka_broker(config={}, process=False): how the test's kafka_broker is to be")
+    config.addinivalue_line("markers", "kafka_topic(partitions=1, config={}): how the test's kafka_topic is to be")
+
+
+@pytest.fixture
+def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
+    """A Kafka broker for this test alone: `kafka_broker.bootstrap_servers`."""
+    options: dict[str, Any] = {}
+    for marker in reversed(list(request.node.iter_markers("kafka_broker"))):
+        options.update(marker.kwargs)
+    with _broker(request.config, **options) as broker:
+        yield broker
+
+
+@pytest.fixture(scope="session")
+def kafka_session_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
+    """One Kafka broker for all tests; use `kafka_topic` to keep out of each other's way."""
+    with _broker(pytestconfig) as broker:
+        yield broker
+
+
+@pytest.fixture
+def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
+    """A new topic, in `kafka_broker` if the test uses that, else in `kafka_session_broker`."""
+    name = "kafka_broker" if "kafka_broker" in request.fixturenames else "kafka_session_broker"
+    broker: Broker = request.getfixturevalue(name)
+    marker = request.node.get_closest_marker("kafka_topic")
+    topic = f"{re.sub('[^a-zA-Z0-9_-]', '-', request.node.name)[:TOPIC_NAME_MAX]}-{next(_numbers)}"
+    broker.create_topic(topic, **(marker.kwargs if marker is not None else {}))
+    yield topic
+    if broker.is_running and topic in broker.topics():
+        broker.delete_topic(topic)
+
+
+def _broker(pytestconfig: pytest.Config, **options: Any) -> Broker:
+    from ottla.testing import Broker
+
+    settings = dict(_setting(line) for line in pytestconfig.getini("kafka_broker_config"))
+    return Broker(
+        {**settings, **options.pop("config", {})},
+        process=options.pop("process", pytestconfig.getoption("--kafka-broker-process")),
+        **options,
+    )
+
+
+def _setting(line: str) -> tuple[str, str]:
+    name, separator, value = line.partition("=")
+    if not separator:
+        raise pytest.UsageError(f"kafka_broker_config: {line!r} is no setting; write NAME=VALUE")
+    return name.strip(), value.strip()
+
+
+def _brokers(item: pytest.Item) -> list[Broker]:
+    """The brokers that a test was handed, by these fixtures or its own. Imports nothing to find out."""
+    values = getattr(item, "funcargs", {}).values()
+    return [value for value in values if type(value).__module__ == "ottla.testing.broker" and hasattr(value, "log_lines")]
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
+    """Show what the brokers of a failed test have logged."""
+    outcome = yield
+    report: pytest.TestReport = outcome.get_result()
+    if report.failed and call.when != "teardown":
+        for broker in _brokers(item):
+            lines = broker.log_lines[-LINES_SHOWN:]
+            report.sections.append((f"Kafka broker, last lines of its log ({broker!r})", "\n".join(lines) or "(nothing)"))
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item) -> None:
+    """A broker that other tests will use must not go on misbehaving."""
+    broker = getattr(item, "funcargs", {}).get("kafka_session_broker")
+    if broker is not None and broker.is_running:
+        broker.faults.clear()
