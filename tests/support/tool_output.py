@@ -10,6 +10,7 @@ from pathlib import Path
 from tests.support.kafka_server import KafkaServer
 from tests.support.kafka_tools import KafkaTools
 from tests.support.tool_scenarios import FILES, Call
+from tests.support.topics import await_leaders
 
 UUID = "[A-Za-z0-9_-]{22}"
 REPLACEMENTS = (
@@ -18,6 +19,7 @@ REPLACEMENTS = (
     (r"(HighWatermark|LeaderEpoch|MaxFollowerLagTimeMs):(\s+)\d+", r"\1: N"),
     (r"Epoch: \d+", "Epoch: N"),
     (r"CreateTime:\d+", "CreateTime:T"),
+    (r"^(Could not \w+ \S+ to \d+\.) .*", r"\1"),
     (r"(records/sec|MB/sec|ms avg latency|ms max latency|ms [\d.]+th)", r"\1"),
 )
 """Numbers that differ from run to run, by where they stand."""
@@ -46,6 +48,9 @@ def run_scenario(tools: KafkaTools, server: KafkaServer, calls: Sequence[Call], 
     for call in calls:
         arguments = [_filled(word, names, folder) for word in call.arguments.split()]
         found = _run(tools, call, arguments, known)
+        if call.tool == "topics" and "--create" in arguments and found.rc == 0:
+            name = arguments[arguments.index("--topic") + 1]
+            await_leaders(server.bootstrap, name)
         for _ in range(SETTLE_TRIES_MAX if call.settles else 0):
             time.sleep(SETTLE_S)
             before, found = found, _run(tools, call, arguments, known)
@@ -81,10 +86,10 @@ def _comparable(tool: str, text: str, known: dict[str, str], rc: int) -> list[st
         text = _without_numbers(text)
     if tool == "features":
         text = _without_groups(text)
-    if re.search(r"[a-z]Exception\b|[Ee]rror", text) and (rc != 0 or "Exception" in text):
-        return _errors(text)
     for pattern, replacement in REPLACEMENTS:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    if re.search(r"[a-z]Exception\b|[Ee]rror", text) and (rc != 0 or "Exception" in text):
+        return _errors(text)
     return sorted(map(_sorted_configs, text.splitlines())) if tool == "topics" else text.splitlines()
 
 

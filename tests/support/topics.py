@@ -34,20 +34,21 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
     return topic
 
 
-def await_leaders(bootstrap: str, name: str, partitions: int) -> None:
-    """Return when the topic has that many partitions and their leader answers for them: it may learn of it last."""
+def await_leaders(bootstrap: str, name: str, partitions: int | None = None) -> None:
+    """Return when the topic has that many partitions (None: any) and their leader answers for them: it may learn of it last."""
 
     def all_led() -> bool:
         topic = describe_topic(bootstrap, name)
-        if topic.error_code or [part.error_code for part in topic.partitions] != [0] * partitions:
+        count = len(topic.partitions)
+        if topic.error_code or not count or count != (partitions or count):
             return False
-        asked = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(partitions)]
+        asked = [ListOffsetsPartition(partition_index=index, timestamp=LATEST) for index in range(count)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=name, partitions=asked)])
         with RawClient.to(bootstrap) as client:
             (answer,) = client.request(request, 7).topics
         return not any(part.error_code for part in answer.partitions)
 
-    await_true(all_led, f"{name} to have {partitions} partitions with leaders")
+    await_true(all_led, f"{name} to have {partitions or 'its'} partitions with leaders")
 
 
 def await_gone(bootstrap: str, name: str) -> None:

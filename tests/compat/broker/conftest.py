@@ -15,8 +15,13 @@ from tests.support.kafka_server import KafkaServer
 from tests.support.kafka_tools import KafkaTools
 from tests.support.ottla_server import StartServer, start_ottla
 
-SETTINGS: dict[str, Any] = {"num.partitions": 3, "log.segment.delete.delay.ms": 100, "log.initial.task.delay.ms": 500}
-"""What the shared servers run with, beside the defaults of the harness. Deleted topics are really removed soon."""
+SETTINGS: dict[str, Any] = {
+    "num.partitions": 3,
+    "log.retention.ms": -1,  # tests write records of years ago
+    "log.segment.delete.delay.ms": 100,  # deleted topics are really removed soon
+    "log.initial.task.delay.ms": 500,
+}
+"""What the shared servers run with, beside the defaults of the harness."""
 
 _numbers = count(1)
 

@@ -1,6 +1,5 @@
 """confluent-kafka's admin client: topics, partitions, configs, offsets and the cluster, as against Apache Kafka."""
 
-import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -19,7 +18,7 @@ from confluent_kafka.admin import (
 )
 from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
 from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_gone, await_leaders, describe_topic, make_topic
+from tests.support.topics import await_gone, await_leaders, await_true, describe_topic, make_topic
 
 JUNE_2020_MS = 1_592_000_000_000
 
@@ -137,28 +136,30 @@ def test_create_partitions(admin: AdminClient, cluster: KafkaServer, topic: str)
 def test_alter_topic_configs(admin: AdminClient, cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic, configs={"segment.bytes": 2_000_000})
 
-    def change(*entries: ConfigEntry) -> int:
+    def change(name: str, value: str | None, operation: AlterConfigOpType) -> int:
+        entry = ConfigEntry(name, value, incremental_operation=operation)
         return code_of(
-            admin.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, topic, incremental_configs=list(entries))])
+            admin.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])])
         )
 
-    def entry(name: str, value: str | None, operation: AlterConfigOpType) -> ConfigEntry:
-        return ConfigEntry(name, value, incremental_operation=operation)
+    def await_values(**expected: str) -> dict[str, ConfigEntry]:
+        wanted = {name.replace("_", "."): value for name, value in expected.items()}
+        await_true(
+            lambda: {name: configs_of(admin, ResourceType.TOPIC, topic)[name].value for name in wanted} == wanted,
+            f"the settings to be {wanted}",
+            timeout_s=10,
+        )
+        return configs_of(admin, ResourceType.TOPIC, topic)
 
-    assert change(entry("retention.ms", "5000000", AlterConfigOpType.SET)) == 0
-    assert change(entry("cleanup.policy", "compact", AlterConfigOpType.APPEND)) == 0
-    configs = configs_of(admin, ResourceType.TOPIC, topic)
-    assert configs["retention.ms"].value == "5000000"
-    assert configs["cleanup.policy"].value == "delete,compact"
-    assert configs["segment.bytes"].value == "2000000"
-    assert change(entry("cleanup.policy", "delete", AlterConfigOpType.SUBTRACT)) == 0
-    assert change(entry("retention.ms", None, AlterConfigOpType.DELETE)) == 0
-    configs = configs_of(admin, ResourceType.TOPIC, topic)
-    assert configs["cleanup.policy"].value == "compact"
-    assert configs["retention.ms"].value == "604800000"
-    assert configs["retention.ms"].is_default
-    assert change(entry("retention.ms", "1", AlterConfigOpType.APPEND)) == 40, "only lists can be appended to"
-    assert change(entry("no.such", "1", AlterConfigOpType.SET)) == 40
+    assert change("delete.retention.ms", "5000000", AlterConfigOpType.SET) == 0
+    assert change("cleanup.policy", "compact", AlterConfigOpType.APPEND) == 0
+    await_values(delete_retention_ms="5000000", cleanup_policy="delete,compact", segment_bytes="2000000")
+    assert change("cleanup.policy", "delete", AlterConfigOpType.SUBTRACT) == 0
+    assert change("delete.retention.ms", None, AlterConfigOpType.DELETE) == 0
+    configs = await_values(delete_retention_ms="86400000", cleanup_policy="compact")
+    assert configs["delete.retention.ms"].is_default
+    assert change("retention.ms", "1", AlterConfigOpType.APPEND) == 40, "only lists can be appended to"
+    assert change("no.such", "1", AlterConfigOpType.SET) == 40
 
 
 def test_topic_configs_have_synonyms(admin: AdminClient, cluster: KafkaServer, topic: str) -> None:
@@ -181,9 +182,9 @@ def test_broker_configs(admin: AdminClient, cluster: KafkaServer) -> None:
     operation = ConfigEntry("log.cleaner.threads", "2", incremental_operation=AlterConfigOpType.SET)
     resource = ConfigResource(ResourceType.BROKER, "1", incremental_configs=[operation])
     assert code_of(admin.incremental_alter_configs([resource])) == 0
-    deadline = time.monotonic() + 20
-    while configs_of(admin, ResourceType.BROKER, "1")["log.cleaner.threads"].value != "2":
-        assert time.monotonic() < deadline, "the broker did not take the new value"
+    await_true(
+        lambda: configs_of(admin, ResourceType.BROKER, "1")["log.cleaner.threads"].value == "2", "the broker to have the value"
+    )
     entry = configs_of(admin, ResourceType.BROKER, "1")["log.cleaner.threads"]
     assert entry.source == ConfigSource.DYNAMIC_BROKER_CONFIG.value
     operation = ConfigEntry("log.cleaner.threads", None, incremental_operation=AlterConfigOpType.DELETE)

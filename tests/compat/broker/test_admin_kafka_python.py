@@ -132,6 +132,7 @@ def test_configs(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> N
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "60000"})
     admin.alter_configs([resource], incremental=True)
     asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
+    await_true(lambda: "retention.ms" in admin.describe_configs(asked)["topic"][topic], "the setting to be there")
     modified = admin.describe_configs(asked)["topic"][topic]
     assert {name: entry["value"] for name, entry in modified.items() if entry["config_source"] == "DYNAMIC_TOPIC_CONFIG"} == {
         "max.message.bytes": "5000",
@@ -142,16 +143,24 @@ def test_configs(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> N
     assert every["retention.ms"]["synonyms"][0] == {"name": "retention.ms", "value": "60000", "source": "DYNAMIC_TOPIC_CONFIG"}
     assert every["cleanup.policy"]["synonyms"][-1]["name"] == "log.cleanup.policy"
     admin.reset_configs([ConfigResource(ConfigResourceType.TOPIC, topic, configs=["retention.ms"])])
-    assert "retention.ms" not in admin.describe_configs(asked)["topic"][topic]
+    dynamic = "DYNAMIC_TOPIC_CONFIG"
+    await_true(
+        lambda: admin.describe_configs(asked, config_filter="all")["topic"][topic]["retention.ms"]["config_source"] != dynamic,
+        "the setting to be gone",
+    )
 
 
-def test_old_alter_configs_replaces_all(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
+def test_old_alter_configs(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic, configs={"max.message.bytes": 5000})
     resource = ConfigResource(ConfigResourceType.TOPIC, topic, configs={"retention.ms": "60000"})
     admin.alter_configs([resource], incremental=False)
-    entries = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, topic)], config_filter="all")["topic"][topic]
-    mine = {name for name, entry in entries.items() if entry["config_source"] == "DYNAMIC_TOPIC_CONFIG"}
-    assert "retention.ms" in mine
+    asked = [ConfigResource(ConfigResourceType.TOPIC, topic)]
+
+    def mine() -> set[str]:
+        entries = admin.describe_configs(asked, config_filter="all")["topic"][topic]
+        return {name for name, entry in entries.items() if entry["config_source"] == "DYNAMIC_TOPIC_CONFIG"}
+
+    await_true(lambda: "retention.ms" in mine(), "the setting to be there")
 
 
 def test_cluster_features_quorum(admin: KafkaAdminClient, cluster: KafkaServer) -> None:

@@ -12,6 +12,7 @@ import java.lang.reflect.Method;
 import java.nio.charset.StandardCharsets;
 import java.util.ArrayList;
 import java.util.Base64;
+import java.util.Collections;
 import java.util.List;
 import org.apache.kafka.common.utils.Exit;
 
@@ -52,6 +53,9 @@ public class RunTools {
     /** What the current tool first asked to end with; null while it runs. */
     private static volatile Integer exitCode;
 
+    /** What the current tool wants done when its process ends: the producer's last records are sent here. */
+    private static final List<Runnable> atEnd = Collections.synchronizedList(new ArrayList<>());
+
     private static void end(int code) {
         System.out.flush();
         System.err.flush();
@@ -72,7 +76,7 @@ public class RunTools {
         System.setErr(new PrintStream(err, true, StandardCharsets.UTF_8));
         Exit.setExitProcedure((code, message) -> end(code));
         Exit.setHaltProcedure((code, message) -> end(code));
-        Exit.setShutdownHookAdder((name, hook) -> { });
+        Exit.setShutdownHookAdder((name, hook) -> atEnd.add(hook));
         for (String line = calls.readLine(); line != null; line = calls.readLine()) {
             List<String> fields = new ArrayList<>();
             for (String field : line.split(" ")) {
@@ -82,7 +86,11 @@ public class RunTools {
             err.target = new ByteArrayOutputStream();
             System.setIn(new ByteArrayInputStream(fields.get(1).getBytes(StandardCharsets.UTF_8)));
             exitCode = null;
+            atEnd.clear();
             int code = run(fields.get(0), fields.subList(2, fields.size()).toArray(new String[0]));
+            for (Runnable hook : new ArrayList<>(atEnd)) {
+                hook.run();
+            }
             System.out.flush();
             System.err.flush();
             exitCode = code;
