@@ -117,6 +117,7 @@ def test_a_copy_that_is_alone_is_the_partition(
         assert folders(target) == [""]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", ["ottla", "apache"])
 @pytest.mark.parametrize("is_killed", [False, True])
 def test_a_move_that_was_stopped_half_way_is_gone_on_with_by_the_other(

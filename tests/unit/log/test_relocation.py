@@ -355,3 +355,26 @@ def test_a_log_whose_first_records_were_compacted_away_keeps_its_start(storage: 
     assert min(expected) > log.log_start_offset == 0
     moved = run(move_to(storage.directories, T_0, "/b"))
     assert (moved.log_start_offset, values(moved)) == (0, expected)
+
+
+def test_compaction_goes_on_where_it_was() -> None:
+    storage = NodeStorage(
+        compaction=True, topic_config=replace(SMALL, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
+    )
+    directories = storage.open()
+    storage.create("t")
+    storage.fill(T_0)
+    compactor = directories.compactor
+    assert compactor is not None
+    run(compactor.run_once(directories.logs))
+    cleaned_up_to = compactor.checkpoint_of(log_of(storage, T_0))
+    assert cleaned_up_to is not None
+    run(move_to(directories, T_0, "/b"))
+    assert compactor.checkpoint_of(log_of(storage, T_0)) == cleaned_up_to
+    directories = storage.crash()
+    assert directories.compactor is not None
+    assert directories.compactor.checkpoint_of(log_of(storage, T_0)) == cleaned_up_to
+    run(move_to(directories, T_0, "/a"))
+    storage.fill(T_0, 5)
+    run(directories.compactor.run_once(directories.logs))
+    assert list(values(log_of(storage, T_0)))[-1] == log_of(storage, T_0).log_end_offset - 1

@@ -100,7 +100,7 @@ async def _write_down(
             try:
                 await directory.write_log_starts()
             except LogDirectoryFailed as failure:
-                services.directories.note_loss(failure)
+                services.partitions.lose_directory(failure)
                 results[partition] = _failed(partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
                 break
             written.add(directory.path)

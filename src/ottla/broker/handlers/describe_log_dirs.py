@@ -54,7 +54,7 @@ async def _describe(services: Services, wanted: set[TopicPartition] | None) -> D
             if directory.is_online:
                 result.total_bytes, result.usable_bytes = await services.world.disk.space(directory.path)
         except OSError as error:
-            services.directories.note_loss(LogDirectoryFailed(directory.path, error))
+            services.partitions.lose_directory(LogDirectoryFailed(directory.path, error))
         if directory.is_online:
             result.topics = _topics(services.directories, directory, wanted)
         else:
