@@ -24,6 +24,13 @@ from ottla.wire.schema.model import (
 )
 from ottla.wire.varint import encode_uvarint
 
+REQUEST_ELEMENTS_MAX = 1 << 18
+"""How many elements all arrays of a request may have together, unknown tagged fields among them."""
+
+
+def too_many_elements(name: str) -> DecodeError:
+    return DecodeError(f"{name} has more than {REQUEST_ELEMENTS_MAX} elements, which is more than one request may ask for")
+
 
 class _Reader:
     """A position in a buffer, for one message in one version."""
@@ -34,6 +41,12 @@ class _Reader:
         self.is_flexible = binding.schema.is_flexible(version)
         self.buffer = buffer
         self.position = position
+        self.elements_left = REQUEST_ELEMENTS_MAX
+
+    def count_elements(self, count: int) -> None:
+        self.elements_left -= count
+        if self.elements_left < 0 and self.binding.schema.kind == "request":
+            raise too_many_elements(self.binding.schema.name)
 
     def fail(self, path: str, what: str) -> DecodeError:
         return DecodeError(f"{path} (version {self.version}) at byte {self.position}: {what}", self.position)
@@ -84,7 +97,9 @@ def _read_struct(reader: _Reader, schema: StructSchema, path: str) -> Struct:
 def _read_tagged(reader: _Reader, schema: StructSchema, value: Struct, path: str) -> None:
     known = {field.tag: field for field in schema.tagged_in(reader.version)}
     unknown: list[tuple[int, bytes]] = []
-    for _ in range(reader.uvarint(path)):
+    count = reader.uvarint(path)
+    reader.count_elements(count)
+    for _ in range(count):
         tag = reader.uvarint(path)
         size = reader.uvarint(path)
         start = reader.position
@@ -108,6 +123,7 @@ def _read_field(reader: _Reader, field: FieldSchema, path: str) -> object:
     left = len(reader.buffer) - reader.position
     if count * max(smallest_size(reader.binding, field, reader.version), 1) > left:
         raise reader.fail(path, f"{count} elements are announced, more than the {max(left, 0)} bytes that are left can hold")
+    reader.count_elements(count)
     return [_read_value(reader, field, f"{path}[{index}]", in_array=True) for index in range(count)]
 
 

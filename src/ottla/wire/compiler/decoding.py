@@ -3,7 +3,9 @@
 `codec(buf, p=0)` returns the message and the position after it. Inside: `buf` is bytes or a bytearray (a memoryview is
 copied once, views still point into the original), `p` the position, `end` the buffer's size. Lengths of texts and bytes are
 not checked one by one: a length that lies moves `p` past `end`, where the next read fails, or the check at the very end.
-Counts are checked before anything is made for them.
+Counts are checked before anything is made for them: against the bytes that are left, and in requests, which strangers send,
+against `left`, the elements that a request may still have. Without that, a frame of 100 MB could hold structs of three bytes
+each, and cost the broker gigabytes and minutes.
 """
 
 import struct
@@ -11,12 +13,17 @@ from collections.abc import Callable
 from itertools import repeat
 from typing import Any, Protocol
 
+from ottla.errors import DecodeError
 from ottla.ids import ZERO_UUID
 from ottla.wire.binding import Binding
 from ottla.wire.compiler.runtime import Unusual, array_structs, long_length, long_text_length, read_unknown_tags, read_uvarint
 from ottla.wire.compiler.source import Source
-from ottla.wire.interpreter import decode, smallest_size
+from ottla.wire.interpreter import REQUEST_ELEMENTS_MAX, decode, smallest_size, too_many_elements
 from ottla.wire.schema.model import FIXED_FORMATS, FIXED_SIZES, FieldSchema, StructSchema
+
+EXAMINED_ELEMENTS_MAX = 50_000
+"""A request with more elements than this that cannot be decoded is refused as it is: the interpreter, which would find the
+field at fault, is ten times slower, and must not keep others waiting."""
 
 
 class Decoder(Protocol):
@@ -36,6 +43,7 @@ class _Compiler:
         self.binding = binding
         self.version = version
         self.is_flexible = binding.schema.is_flexible(version)
+        self.is_request = binding.schema.kind == "request"
         self.pending: list[tuple[str, str]] = []  # fixed-size reads not yet written out: struct letter, assignment target
         self.source = Source(
             {
@@ -49,6 +57,8 @@ class _Compiler:
                 "read_unknown_tags": read_unknown_tags,
                 "read_uvarint": read_uvarint,
                 "repeat": repeat,
+                "too_many": lambda: too_many_elements(binding.schema.name),
+                "undecodable": lambda: undecodable(binding.schema.name, version),
             }
         )
 
@@ -56,6 +66,8 @@ class _Compiler:
         source, schema = self.source, self.binding.schema
         source.line("source = buf")
         source.line("start = p")
+        if self.is_request:
+            source.line(f"left = {REQUEST_ELEMENTS_MAX}")
         with source.block("try:"):
             with source.block("if buf.__class__ is memoryview:"):
                 source.line("buf = bytes(buf)")
@@ -67,7 +79,11 @@ class _Compiler:
                 source.line("raise Unusual")
             source.line(f"return {message}, p")
         with source.block("except UNUSUAL:"):
-            source.line("pass")
+            if self.is_request:
+                with source.block(f"if left < {REQUEST_ELEMENTS_MAX - EXAMINED_ELEMENTS_MAX}:"):
+                    source.line("raise undecodable() from None")
+            else:
+                source.line("pass")
         source.line("return on_unusual(source, start)")
         decoder: Decoder = source.compile("def codec(buf, p=0):", f"decode {schema.name} version {self.version}")
         return decoder
@@ -122,6 +138,7 @@ class _Compiler:
         with source.block(f"if {count}:"):
             if not fields:
                 source.line(f"{value}.unknown_tags, p = read_unknown_tags(buf, p, {count}, end)")
+                self.count_elements(f"len({value}.unknown_tags)")
                 return
             with source.block(f"if {count} > 127:"):
                 source.line(f"{count}, p = long_length(buf, p, {count})")
@@ -224,6 +241,7 @@ class _Compiler:
             smallest = max(smallest_size(self.binding, field, self.version), 1)
             with source.block(f"if {count}{f' * {smallest}' if smallest > 1 else ''} > end - p:"):
                 source.line("raise Unusual")
+            self.count_elements(count)
             if field.type in FIXED_FORMATS:
                 letter = FIXED_FORMATS[field.type]
                 ready = source.constant(f"A{letter}", array_structs(letter).unpackers)
@@ -234,6 +252,12 @@ class _Compiler:
                 self.elements(field, target, count)
         with source.block("else:"):
             source.line(f"{target} = None" if self.version in field.nullable else "raise Unusual")
+
+    def count_elements(self, count: str) -> None:
+        if self.is_request:
+            self.source.line(f"left -= {count}")
+            with self.source.block("if left < 0:"):
+                self.source.line("raise too_many()")
 
     def elements(self, field: FieldSchema, target: str, count: str) -> None:
         source = self.source
@@ -246,3 +270,8 @@ class _Compiler:
                 element = source.name("e")
                 self.sized(field, element, is_nullable=False)
                 source.line(f"{items}.append({element})")
+
+
+def undecodable(name: str, version: int) -> DecodeError:
+    """What is said of a request that is too large to look for the fault in it."""
+    return DecodeError(f"{name} (version {version}) cannot be decoded, and has too many elements to say where it goes wrong")

@@ -11,6 +11,10 @@ _ARRAYS_READY: Final = 9
 """Arrays of up to 8 numbers, such as replica lists, have their `struct` ready."""
 
 
+UNKNOWN_TAGS_MAX: Final = 1000
+"""A struct with more tagged fields that nobody knows is left to the interpreter, which counts them before it reads them."""
+
+
 class Unusual(ValueError):
     """A compiled codec met something it leaves to the interpreter."""
 
@@ -52,6 +56,8 @@ def read_unknown_tags(buffer: bytes | bytearray, position: int, count: int, end:
     """`count` tagged fields (its first byte, if the varint is long) that the schema does not know, and where they end."""
     if count > 0x7F:
         count, position = long_length(buffer, position, count)
+        if count > UNKNOWN_TAGS_MAX:
+            raise Unusual
     tags = []
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
