@@ -15,8 +15,6 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.producer_ids import allocate_producer_ids
-from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
@@ -50,6 +48,9 @@ class ProducerIds:
         return producer_id
 
     async def _renew(self) -> None:
+        from ottla.metadata.controller.producer_ids import allocate_producer_ids  # late: a start need not wait for them
+        from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
         try:
             block = await self._controller.write(lambda state, now_ms: allocate_producer_ids(state, request, now_ms))

@@ -17,7 +17,6 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.controller.decision import Decision
-from ottla.metadata.controller.partitions import assign_directory
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
@@ -109,6 +108,8 @@ class DirectoryAssignments:
         return found
 
     async def _write(self, assignments: Sequence[Assignment]) -> None:
+        from ottla.metadata.controller.partitions import assign_directory  # late: most nodes have one directory
+
         node_id = self._partitions.node_id
 
         def decide(state: Any, now_ms: int) -> Decision[None]:
