@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ottla.cli.node.up import parse_overrides
-
-if TYPE_CHECKING:
-    from ottla.broker.node import Node
 
 EPILOG = """\b
 Examples:
@@ -47,12 +43,4 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     except ValueError as broken:
         raise click.UsageError(f"{file} is no properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir)
-    run_node(settings, _tell)
-
-
-def _tell(node: Node) -> None:
-    import logging
-
-    logging.getLogger("ottla.node").info(
-        "node %d of cluster %s answers at %s", node.node_id, node.cluster_id, node.bootstrap_servers
-    )
+    run_node(settings, lambda node: None)  # the node's own log line says where it answers

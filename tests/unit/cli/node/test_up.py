@@ -1,0 +1,138 @@
+"""`ottla up` and `ottla server start` as their users meet them: what is said, what is refused, how it ends."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from tests.support.ottla_server import OTTLA, run_ottla
+
+SETTINGS = """\
+process.roles=broker,controller
+node.id=1
+listeners=PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0
+controller.listener.names=CONTROLLER
+controller.quorum.bootstrap.servers=127.0.0.1:0
+log.dirs={data}
+"""
+
+
+@contextmanager
+def up(data: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", dict[str, str]]]:
+    """A node that has said that it is ready; ended, if it still runs, when the block is left."""
+    command = [*OTTLA, "up", "--port", "0", "--data", str(data), "--json", *arguments]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        yield process, json.loads(process.stdout.readline())
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def refused(*arguments: object) -> str:
+    """The one sentence with which a command that cannot be done ends."""
+    done = run_ottla(*arguments)
+    assert done.returncode == 1
+    assert done.stdout == ""
+    (sentence,) = [line for line in done.stderr.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
+    return sentence.replace("ottla: ", "")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_it_formats_answers_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
+    data = tmp_path / "new" / "data"
+    with up(data) as (process, facts):
+        assert facts["data"] == str(data)
+        assert run_ottla("topics", "create", "orders", "--bootstrap-server", facts["bootstrap_servers"]).returncode == 0
+        process.send_signal(number)
+        assert process.wait(30) == 0
+    assert (data / ".kafka_cleanshutdown").exists()
+    with up(data) as (_, again):
+        assert again["cluster_id"] == facts["cluster_id"]
+        assert run_ottla("topics", "list", "--bootstrap-server", again["bootstrap_servers"]).stdout == "orders\n"
+
+
+def test_what_it_says_to_a_person(tmp_path: Path) -> None:
+    command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data"), "--quiet"]
+    process = subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}
+    )
+    assert process.stdout is not None
+    said = ""
+    while "Ctrl-C" not in said:
+        line = process.stdout.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) is not None
+    assert process.returncode == 0
+    (address,) = re.findall(r"Ottla is up at (127\.0\.0\.1:\d+)", said)
+    assert f"ottla topics create greetings --partitions 3 --bootstrap-server {address}" in said
+
+
+def test_what_it_refuses(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    with up(data) as (process, facts):
+        port = facts["bootstrap_servers"].rpartition(":")[2]
+        taken = refused("up", "--port", port, "--data", tmp_path / "other")
+        assert taken.startswith(f"cannot listen on 127.0.0.1, port {port}: the port is taken")
+        in_use = refused("up", "--port", "0", "--data", data)
+        assert in_use.startswith(f"log directory {data} is in use by process {process.pid}")
+    meta = data / "meta.properties"
+    meta.write_text(meta.read_text().replace("node.id=1", "node.id=7"))
+    assert f"log directory {data} belongs to node 7, but this is node 1" in refused("up", "--port", "0", "--data", data)
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    assert "holds letter.txt and is no log directory" in refused("up", "--port", "0", "--data", tmp_path / "mine")
+    assert "num.partitions='many': must be a whole number" in refused(
+        "up", "--port", "0", "--data", data, "--set", "num.partitions=many"
+    )
+    wrong = run_ottla("up", "--set", "num.partitions")
+    assert wrong.returncode == 2
+    assert "write NAME=VALUE" in wrong.stderr
+
+
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() == 0, reason="this user may listen on any port")
+def test_a_privileged_port_is_refused(tmp_path: Path) -> None:
+    assert "port 80" in refused("up", "--port", "80", "--data", tmp_path / "data")
+
+
+def test_a_server_properties_as_it_is_written_for_kafka(tmp_path: Path) -> None:
+    file, logs = tmp_path / "server.properties", tmp_path / "logs"
+    file.write_text(
+        SETTINGS.format(data=tmp_path / "data") + "zookeeper.connect=localhost:2181\nno.such.setting=1\nnum.io.threads=8\n"
+    )
+    assert "has no meta.properties: format it first" in refused("server", "start", file, "--log-dir", logs)
+    cluster_id = run_ottla("storage", "random-uuid").stdout.strip()
+    assert run_ottla("storage", "format", "--standalone", "-t", cluster_id, "-c", file).returncode == 0
+    process = subprocess.Popen(
+        [*OTTLA, "server", "start", str(file), "--log-dir", str(logs)], stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    said = ""
+    while "is up at" not in said:
+        line = process.stderr.readline()
+        assert line, said
+        said += line
+    process.send_signal(signal.SIGTERM)
+    said += process.communicate(timeout=30)[1]
+    assert process.returncode == 0
+    assert "zookeeper.connect is a setting of older Kafkas and has no effect: ZooKeeper is gone" in said
+    assert "no.such.setting is no broker setting" in said
+    assert "accepted, but without effect here: num.io.threads" in said
+    assert f"node 1 of cluster {cluster_id} is up at 127.0.0.1:" in said
+    (log,) = logs.iterdir()
+    assert "SIGTERM: stopping" in log.read_text()
+
+
+def test_files_that_are_no_settings(tmp_path: Path) -> None:
+    missing = run_ottla("server", "start", tmp_path / "none.properties")
+    assert missing.returncode == 2
+    assert "does not exist" in missing.stderr
