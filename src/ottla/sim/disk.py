@@ -4,7 +4,8 @@
   the disk as found by the next process is returned. Killing the process loses nothing; losing power keeps what was synced and,
   of the rest, what chance (`random`, injected) leaves of it: see `inode.py` for bytes and `names.py` for names.
 - `crash_before(n)` lets n more changing calls through and then ends the disk, to stop a routine at every one of its steps. An
-  append that meets the end leaves a part of its bytes.
+  append that meets the end leaves a part of its bytes. `on_crash`, if set, is told at that very moment: the process whose disk
+  this is ends there, before it can say another word.
 - `fail(...)` makes matching calls fail (`faults.py`); `fail_directory` breaks a folder for good.
 - `counts` tells what was done and what was suffered, so that a test can assert its faults really happened.
 - `pause`, if given, is awaited at the start of every awaited call: a place to interleave others.
@@ -42,6 +43,7 @@ class MemoryDisk:
         self.faults: list[Fault] = []
         self.names = Names()
         self.crashed = False
+        self.on_crash: Callable[[], None] | None = None
         self.is_cold = False
         """Whether ranges say of themselves that they are not in memory."""
         self._calls_left: int | None = None
@@ -84,6 +86,8 @@ class MemoryDisk:
         if changes and self._calls_left is not None:
             if self._calls_left == 0:
                 self.crashed = True
+                if self.on_crash is not None:
+                    self.on_crash()
                 raise DiskCrashed(path, in_this_call=True)
             self._calls_left -= 1
         self.counts[operation] += 1

@@ -13,12 +13,15 @@ it was doing, without another word. Not even a `finally` runs.
 """
 
 import asyncio
+import inspect
 from asyncio import base_events
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Executor
 from contextvars import Context, ContextVar, copy_context
 from typing import Any, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
+
+_CLOSINGS_MAX = 1000
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -105,8 +108,11 @@ class VirtualLoop(base_events.BaseEventLoop):
             if _is_dead(handle._context):
                 handle.cancel()
         for task in process.tasks:
-            task._log_destroy_pending = False  # type: ignore[attr-defined]
-            self._dead_tasks.append(task)
+            self._note_dead(task)
+
+    def _note_dead(self, task: "asyncio.Task[Any]") -> None:
+        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        self._dead_tasks.append(task)
 
     def create_task(  # type: ignore[override]  # whatever else a newer Python allows goes through
         self, coro: Coroutine[Any, Any, T], *, context: Context | None = None, **more: Any
@@ -115,6 +121,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         process = _process.get() if context is None else context.get(_process)
         if process is not None:
             process.tasks.add(task)
+            if process.is_dead:
+                self._note_dead(task)
         return task
 
     def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> asyncio.Handle:
@@ -156,6 +164,15 @@ class VirtualLoop(base_events.BaseEventLoop):
             self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self.run_until_complete(self.shutdown_asyncgens())
 
+    def bury(self) -> None:
+        """Take what dead processes left apart, after the run and in silence; else it is kept for as long as the loop is.
+
+        What a coroutine still does as it is closed can do no harm any more: its loop is closed, its disk and network are gone.
+        """
+        for task in self._dead_tasks:
+            _take_apart(task.get_coro())
+        self._dead_tasks.clear()
+
     def _living_tasks(self) -> "list[asyncio.Task[Any]]":
         """In the order of their names, so that what is done with them is the same in every run."""
         living = asyncio.all_tasks(self).difference(self._dead_tasks)
@@ -186,6 +203,21 @@ class _Jump:
 def _is_dead(context: Context) -> bool:
     process = context.get(_process)
     return process is not None and process.is_dead
+
+
+def _take_apart(work: Any) -> None:
+    """Close a coroutine, and before it the ones it awaits: else those would be left to a destructor, which complains."""
+    for _ in range(_CLOSINGS_MAX):  # one that awaits again while it is being closed has to be closed again
+        if work.cr_frame is None:
+            return
+        chain = [work]
+        while inspect.iscoroutine(inner := chain[-1].cr_await):
+            chain.append(inner)
+        for each in reversed(chain):
+            try:
+                each.close()
+            except BaseException:
+                break
 
 
 def _where(task: "asyncio.Task[Any]") -> str:

@@ -1,0 +1,45 @@
+"""`python -m ottla.sim --seed N [--count M] [--trace]`: run seeds, tell how they went, show the story of one."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+
+from ottla.sim.run import RunFailed, run_seed
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m ottla.sim", description="Run the node in the simulator.")
+    parser.add_argument("--seed", type=int, default=0, help="the first seed")
+    parser.add_argument("--count", type=int, default=1, help="how many seeds from there on")
+    parser.add_argument("--trace", action="store_true", help="show everything that happened")
+    parser.add_argument("--log", action="store_true", help="show what the node logs, too")
+    arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    if not arguments.log:
+        logging.disable(logging.CRITICAL)
+    failed = 0
+    for seed in range(arguments.seed, arguments.seed + arguments.count):
+        try:
+            outcome = run_seed(seed)
+        except RunFailed as failure:
+            failed += 1
+            if arguments.trace:
+                _say(failure.trace)
+            _say([str(failure)])
+            continue
+        if arguments.trace:
+            _say(outcome.trace)
+        _say([f"seed {seed} {outcome.digest} {' '.join(f'{name}={count}' for name, count in outcome.counts.items())}"])
+    if arguments.count > 1:
+        _say([f"{arguments.count - failed} seeds held, {failed} failed"])
+    return 1 if failed else 0
+
+
+def _say(lines: list[str]) -> None:
+    sys.stdout.write("\n".join(lines) + "\n")
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -1,0 +1,144 @@
+"""What a checker is told, and what it raises. Owns no invariant of its own.
+
+Words: a record is *acknowledged* when a producer was told so with acks=1 or acks=all; it is *seen* when a consumer got it. An
+*audit* is a reading of a whole partition, from its log start to its high watermark.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from ottla.ids import Uuid
+
+
+class Violation(AssertionError):
+    """An invariant does not hold. The text says which, and of what."""
+
+
+class SeenRecord(NamedTuple):
+    """One record as a consumer got it."""
+
+    offset: int
+    value: bytes
+    producer_id: int
+    sequence: int
+
+
+@dataclass(eq=False)
+class TopicPlan:
+    """A topic that the run has made, and how it was set up."""
+
+    name: str
+    topic_id: Uuid
+    partitions: int
+    configs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether every record of it is flushed before it is acknowledged or seen."""
+        return self.configs.get("flush.messages") == "1"
+
+
+class Place(NamedTuple):
+    """One partition of one topic."""
+
+    topic: TopicPlan
+    number: int
+
+    def __str__(self) -> str:
+        return f"{self.topic.name}-{self.number}"
+
+
+@dataclass(eq=False)
+class Batch:
+    """Records that a producer sends together. `number` counts its batches to one partition."""
+
+    producer: str
+    place: Place
+    number: int
+    values: list[bytes]
+    is_idempotent: bool
+    acks: int
+
+
+class Watermarks(NamedTuple):
+    """What a fetch answer tells of a partition."""
+
+    log_start_offset: int
+    last_stable_offset: int
+    high_watermark: int
+
+
+class Audit(NamedTuple):
+    """A whole partition, read after the node has started."""
+
+    place: Place
+    log_start_offset: int
+    high_watermark: int
+    records: list[SeenRecord]
+
+
+class Checker:
+    """Base of all checkers: hears everything, minds nothing."""
+
+    def sent(self, batch: Batch) -> None:
+        """A batch is about to be sent, for the first time or again."""
+
+    def acknowledged(self, batch: Batch, base_offset: int) -> None:
+        """A producer was told that its batch is written, the first record at `base_offset`."""
+
+    def out_of_step(self, batch: Batch, code: int) -> None:
+        """An idempotent producer was told that the sequence of its oldest unanswered batch is wrong."""
+
+    def seen(self, place: Place, records: list[SeenRecord]) -> None:
+        """A consumer got these records, in one answer."""
+
+    def watermarks_told(self, connection: str, place: Place, marks: Watermarks) -> None:
+        """A fetch was answered. Answers of one `connection` come in the order in which the node gave them."""
+
+    def deletion_asked(self, place: Place, offset: int) -> None:
+        """A client is about to ask that records below `offset` be deleted."""
+
+    def power_lost(self) -> None:
+        """The machine has lost its power. Nobody writes until all has been audited."""
+
+    def audited(self, audit: Audit) -> None:
+        """A partition was read whole."""
+
+    def producer_id_given(self, producer_id: int, epoch: int) -> None:
+        """A client asked for a producer id and got this one."""
+
+    def quorum_told(self, leader_epoch: int, high_watermark: int) -> None:
+        """The state of the metadata log, as told to one client; each is told in order."""
+
+    def topic_made(self, topic: TopicPlan) -> None:
+        """A topic was made, and acknowledged."""
+
+    def topic_changed(self, topic: TopicPlan) -> None:
+        """Partitions or configs of a topic were changed, and acknowledged."""
+
+    def topic_deleted(self, topic: TopicPlan) -> None:
+        """A topic was deleted, and acknowledged."""
+
+    def topics_told(self, found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
+        """All topics as the node tells them while no change is under way: id and partition count, and what is configured."""
+
+
+class Checkers(Checker):
+    """Tells each of several. Written out by means of the base: whatever it can be told, all of them are."""
+
+    def __init__(self, checkers: list[Checker]) -> None:
+        self.all = checkers
+
+
+def _forwarding(name: str) -> object:
+    def tell(self: Checkers, *what: object) -> None:
+        for checker in self.all:
+            getattr(checker, name)(*what)
+
+    return tell
+
+
+for _name in [name for name in vars(Checker) if not name.startswith("_")]:
+    setattr(Checkers, _name, _forwarding(_name))

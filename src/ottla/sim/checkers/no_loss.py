@@ -1,0 +1,65 @@
+"""No acknowledged record is ever lost, and no record that was seen changes or goes away.
+
+An offset belongs to one record for good: the one that was acknowledged or seen there. Exceptions, as Kafka's:
+
+- below an offset that a client asked to be deleted, records may be gone, and may come back after a kill;
+- after a power loss records may be gone that were never flushed, at the end and in between (docs/decisions/0013); at the end,
+  later records may then take their offsets. Where every record is flushed first (flush.messages=1), none are.
+"""
+
+from collections import defaultdict
+
+from ottla.sim.checkers.checker import Audit, Batch, Checker, Place, SeenRecord, Violation
+
+
+class NoLoss(Checker):
+    """Remembers which record is at which offset."""
+
+    def __init__(self) -> None:
+        self._known: defaultdict[Place, dict[int, bytes]] = defaultdict(dict)
+        self._deleted_below: defaultdict[Place, int] = defaultdict(int)
+        self._after_power_loss: set[Place] = set()  # looked up, never iterated
+        self.records_lost_to_power = 0
+
+    def acknowledged(self, batch: Batch, base_offset: int) -> None:
+        if batch.acks == 0:
+            return
+        for offset, value in enumerate(batch.values, base_offset):
+            self._learn(batch.place, offset, value, "acknowledged")
+
+    def seen(self, place: Place, records: list[SeenRecord]) -> None:
+        for record in records:
+            self._learn(place, record.offset, record.value, "read")
+
+    def _learn(self, place: Place, offset: int, value: bytes, how: str) -> None:
+        known = self._known[place].setdefault(offset, value)
+        if known != value:
+            raise Violation(f"{place} offset {offset} held {known[:40]!r}, and now {value[:40]!r} was {how} there")
+
+    def deletion_asked(self, place: Place, offset: int) -> None:
+        self._deleted_below[place] = max(self._deleted_below[place], offset)
+
+    def power_lost(self) -> None:
+        self._after_power_loss.update(self._known)
+
+    def audited(self, audit: Audit) -> None:
+        place, known = audit.place, self._known[audit.place]
+        if audit.log_start_offset > self._deleted_below[place]:
+            raise Violation(
+                f"{place} begins at {audit.log_start_offset}, but nobody asked to delete beyond {self._deleted_below[place]}"
+            )
+        there = {record.offset for record in audit.records}
+        lost = sorted(offset for offset in known if offset >= audit.log_start_offset and offset not in there)
+        if place in self._after_power_loss:
+            self._after_power_loss.discard(place)
+            if not place.topic.is_flushed:
+                self.records_lost_to_power += len(lost)
+                for offset in lost:
+                    del known[offset]
+                lost = []
+        if lost:
+            raise Violation(
+                f"{place} holds {audit.log_start_offset} to {audit.high_watermark}, but {len(lost)} records that were "
+                f"acknowledged or seen are not there; the first is {known[lost[0]][:40]!r} at {lost[0]}"
+            )
+        self.seen(place, audit.records)

@@ -1,0 +1,160 @@
+"""An administrator: makes and deletes topics, adds partitions, changes settings, deletes records.
+
+One change at a time, asked again until its outcome is known: "exists already" after a lost answer means that it was made. So
+what the checkers are told is what must hold, and nothing is in doubt.
+"""
+
+from __future__ import annotations
+
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.sim.checkers.checker import Place, TopicPlan, Violation
+from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
+from ottla.wire.base import Message
+from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+
+TOPIC_RESOURCE = 2
+SET, DELETE = 0, 1
+TIMEOUT_MS = 2_000
+PASSING_TOPICS_MAX = 4
+
+
+class Admin(Client):
+    """Makes `topics`, and others that come and go, and changes them while the run lasts."""
+
+    def __init__(self, stage: Stage, pause_s_max: float) -> None:
+        super().__init__(stage, "admin")
+        self.topics: list[TopicPlan] = []
+        """Those that stay."""
+        self.passing: list[TopicPlan] = []
+        self._pause_s_max = pause_s_max
+        self._made = 0
+
+    async def run(self) -> None:
+        await self.pause(self._pause_s_max)
+        while not self.stage.is_ending:
+            await self.random.choice((self._come, self._come, self._go, self._grow, self._configure, self._delete_records))()
+            await self.pause(self._pause_s_max)
+
+    def places(self) -> list[Place]:
+        """Every partition of the topics that stay."""
+        return [Place(topic, index) for topic in self.topics for index in range(topic.partitions)]
+
+    # Steps
+
+    async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
+        """A topic, once it is there."""
+        request = CreateTopicsRequest(
+            topics=[
+                CreatableTopic(
+                    name=name,
+                    num_partitions=partitions,
+                    replication_factor=1,
+                    configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
+                )
+            ],
+            timeout_ms=TIMEOUT_MS,
+        )
+        await self._settle(request, "topics", {ErrorCode.TOPIC_ALREADY_EXISTS})
+        question = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
+        found = (await self.ask_until_answered(question)).topics[0]
+        if found.error_code:
+            raise Violation(f"topic {name} was made, and then the node said {error_name(found.error_code)} of it")
+        topic = TopicPlan(name, found.topic_id, partitions, dict(configs))
+        self.note("made", f"{name} {partitions} {configs}")
+        self.stage.checkers.topic_made(topic)
+        return topic
+
+    async def _come(self) -> None:
+        if len(self.passing) < PASSING_TOPICS_MAX:
+            self._made += 1
+            configs = {"segment.ms": "1000"} if self.random.random() < 0.5 else {}
+            self.passing.append(await self.make(f"passing{self._made % 3}-{self._made}", self.random.randint(1, 3), configs))
+
+    async def _go(self) -> None:
+        if not self.passing:
+            return
+        topic = self.passing.pop(self.random.randrange(len(self.passing)))
+        await self._settle(
+            DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=TIMEOUT_MS),
+            "responses",
+            {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
+        )
+        self.note("deleted", topic.name)
+        self.stage.checkers.topic_deleted(topic)
+
+    async def _grow(self) -> None:
+        topic = self._any()
+        if topic is None or topic.partitions > 6:
+            return
+        count = topic.partitions + self.random.randint(1, 2)
+        request = CreatePartitionsRequest(
+            topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=TIMEOUT_MS
+        )
+        # Asked a second time for what is done already, a broker answers that there are as many.
+        await self._settle(request, "results", {ErrorCode.INVALID_PARTITIONS})
+        topic.partitions = count
+        self.note("grown", f"{topic.name} {count}")
+        self.stage.checkers.topic_changed(topic)
+
+    async def _configure(self) -> None:
+        topic = self._any()
+        if topic is None:
+            return
+        name = self.random.choice(("segment.ms", "index.interval.bytes", "max.message.bytes"))
+        value = str(self.random.randint(200, 2000) if name == "segment.ms" else self.random.randint(100_000, 200_000))
+        is_set = name not in topic.configs or self.random.random() < 0.7
+        change = AlterableConfig(name=name, config_operation=SET if is_set else DELETE, value=value if is_set else None)
+        request = IncrementalAlterConfigsRequest(
+            resources=[AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic.name, configs=[change])]
+        )
+        await self._settle(request, "responses", set())
+        if is_set:
+            topic.configs[name] = value
+        else:
+            del topic.configs[name]
+        self.note("configured", f"{topic.name} {name}={value if is_set else None}")
+        self.stage.checkers.topic_changed(topic)
+
+    async def _delete_records(self) -> None:
+        if not self.topics:
+            return
+        topic = self.random.choice(self.topics)
+        place, offset = Place(topic, self.random.randrange(topic.partitions)), self.random.randint(0, 60)
+        self.stage.checkers.deletion_asked(place, offset)
+        request = DeleteRecordsRequest(
+            topics=[
+                DeleteRecordsTopic(
+                    name=topic.name, partitions=[DeleteRecordsPartition(partition_index=place.number, offset=offset)]
+                )
+            ],
+            timeout_ms=TIMEOUT_MS,
+        )
+        result = (await self.ask_until_answered(request)).topics[0].partitions[0]
+        self.note("cut", f"{place} {offset}: {error_name(result.error_code)} {result.low_watermark}")
+
+    # Asking
+
+    def _any(self) -> TopicPlan | None:
+        among = [*self.topics, *self.passing]
+        return self.random.choice(among) if among else None
+
+    async def _settle(self, request: Message, answers_in: str, done_already: set[ErrorCode]) -> None:
+        """Ask until the change is made; codes in `done_already` say so too, from the second attempt on."""
+        attempts = 0
+        while True:
+            attempts += 1
+            connections = self.connections
+            answer = await self.ask_until_answered(request)
+            attempts += self.connections - connections
+            code = getattr(answer, answers_in)[0].error_code
+            if code == ErrorCode.NONE or (attempts > 1 and code in done_already):
+                return
+            self.note("refused", f"{type(request).__name__} {error_name(code)}")
+            if code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR):
+                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing here explains")
+            await self.pause(BACKOFF_S_MAX)

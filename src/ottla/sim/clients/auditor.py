@@ -1,0 +1,101 @@
+"""Reads everything there is, after a start and at the end: every partition whole, all topics and settings, the quorum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.sim.checkers.checker import Audit, Place, SeenRecord, TopicPlan, Violation
+from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
+from ottla.sim.clients.fetching import EARLIEST, answers_by_place, fetch_request, offset_request, records_from
+from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
+from ottla.wire.messages.metadata import MetadataRequest
+
+VERSION = 17
+TOPIC_RESOURCE = 2
+DYNAMIC_TOPIC_CONFIG = 1
+REFUSALS_MAX = 50
+
+
+class Auditor(Client):
+    """Asks on its own connection, when it is told to."""
+
+    passes_gate = True
+
+    def __init__(self, stage: Stage) -> None:
+        super().__init__(stage, "auditor")
+
+    async def audit(self, topics: list[TopicPlan]) -> None:
+        """Tell the checkers all there is to read in `topics`, which nobody deletes meanwhile."""
+        for topic in topics:
+            for index in range(topic.partitions):
+                self.stage.checkers.audited(await self._read(Place(topic, index)))
+        await self.ask_quorum()
+
+    async def _read(self, place: Place) -> Audit:
+        records: list[SeenRecord] = []
+        start, position, end = -1, await self._earliest(place), None
+        refusals = 0
+        while refusals < REFUSALS_MAX:
+            request = fetch_request({place: position}, VERSION, partition_bytes_max=1 << 20)
+            answer = await self.ask_until_answered(request, VERSION)
+            part = answers_by_place(answer, [place], VERSION)[place]
+            if part.error_code:
+                refusals += 1
+                self.note("refused", f"{place} {error_name(part.error_code)}")
+                await self.pause(BACKOFF_S_MAX)
+                if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
+                    records, start, position = [], -1, await self._earliest(place)
+            else:
+                if start < 0:
+                    start, end = part.log_start_offset, part.high_watermark
+                    position = max(position, start)
+                assert end is not None
+                found = [each for each in records_from(part.records, position) if each.offset < end]
+                records += found
+                position = records[-1].offset + 1 if records else position
+                if position >= end or not found:
+                    self.note("audit", f"{place} {start}-{end}: {len(records)} records")
+                    return Audit(place, start, end, records)
+        raise Violation(f"{place} cannot be read: {error_name(part.error_code)} again and again at offset {position}")
+
+    async def _earliest(self, place: Place) -> int:
+        while (answer := (await self.ask_until_answered(offset_request(place, EARLIEST))).topics[0].partitions[0]).error_code:
+            self.note("refused", f"{place} {error_name(answer.error_code)}")
+            await self.pause(BACKOFF_S_MAX)
+        offset: int = answer.offset
+        return offset
+
+    async def ask_topics(self) -> None:
+        """Tell the checkers which topics there are; nobody changes any meanwhile."""
+        answer = await self.ask_until_answered(MetadataRequest(topics=None, allow_auto_topic_creation=False))
+        found = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
+        self.note("topics", " ".join(f"{name}:{count}" for name, (_, count) in sorted(found.items())))
+        resources = [
+            DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in found
+        ]
+        configs: dict[str, dict[str, str]] = {}
+        if resources:
+            described = await self.ask_until_answered(DescribeConfigsRequest(resources=resources))
+            configs = {each.resource_name: _set_on_topic(each) for each in described.results}
+        self.stage.checkers.topics_told(found, configs)
+
+    async def ask_quorum(self) -> None:
+        question = DescribeQuorumRequest(
+            topics=[
+                DescribeQuorumRequestTopicData(
+                    topic_name="__cluster_metadata", partitions=[DescribeQuorumRequestPartitionData(partition_index=0)]
+                )
+            ]
+        )
+        answer = (await self.ask_until_answered(question)).topics[0].partitions[0]
+        self.stage.checkers.quorum_told(answer.leader_epoch, answer.high_watermark)
+
+
+def _set_on_topic(result: Any) -> dict[str, str]:
+    return {each.name: each.value for each in result.configs if each.config_source == DYNAMIC_TOPIC_CONFIG}

@@ -1,0 +1,92 @@
+"""Fetching records over one connection: sessions, positions, and what an answer holds. Used by consumers and auditors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.ids import Uuid
+from ottla.records.batch import iterate_batches, sequence_after
+from ottla.records.reader import read_records
+from ottla.sim.checkers.checker import Place, SeenRecord
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+
+TOPIC_IDS_FROM = 13
+PARTITION_BYTES_MAX = 4_000
+EARLIEST = -2
+LATEST = -1
+
+
+def fetch_request(
+    wanted: dict[Place, int],
+    version: int,
+    *,
+    session: tuple[int, int] = (0, -1),
+    max_wait_ms: int = 0,
+    isolation_level: int = 0,
+    partition_bytes_max: int = PARTITION_BYTES_MAX,
+) -> FetchRequest:
+    """Ask for each partition from an offset on. `session` is (id, epoch); (0, -1) is none."""
+    topics: dict[str, FetchTopic] = {}
+    for place, offset in wanted.items():
+        topic = topics.setdefault(place.topic.name, FetchTopic())
+        if version >= TOPIC_IDS_FROM:
+            topic.topic_id = place.topic.topic_id
+        else:
+            topic.topic = place.topic.name
+        topic.partitions.append(
+            FetchPartition(partition=place.number, fetch_offset=offset, partition_max_bytes=partition_bytes_max)
+        )
+    return FetchRequest(
+        max_wait_ms=max_wait_ms,
+        min_bytes=1,
+        max_bytes=1 << 20,
+        isolation_level=isolation_level,
+        session_id=session[0],
+        session_epoch=session[1],
+        topics=list(topics.values()),
+    )
+
+
+def offset_request(place: Place, which: int) -> ListOffsetsRequest:
+    """Ask where a partition begins (`EARLIEST`) or ends (`LATEST`)."""
+    partition = ListOffsetsPartition(partition_index=place.number, timestamp=which)
+    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=place.topic.name, partitions=[partition])])
+
+
+def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Place, Any]:
+    """What is told of each partition; in an answer within a session, only those with news."""
+    by_key: dict[tuple[str, Uuid, int], Place] = {}
+    for place in places:
+        name, topic_id = place.topic.name, place.topic.topic_id
+        key = ("", topic_id, place.number) if version >= TOPIC_IDS_FROM else (name, Uuid(bytes(16)), place.number)
+        by_key[key] = place
+    return {
+        by_key[topic.topic, topic.topic_id, part.partition_index]: part
+        for topic in answer.responses
+        for part in topic.partitions
+        if (topic.topic, topic.topic_id, part.partition_index) in by_key
+    }
+
+
+def records_from(data: Any, offset: int) -> list[SeenRecord]:
+    """The records from `offset` on, as a consumer takes them: the first batch may begin earlier, the last may be cut."""
+    records: list[SeenRecord] = []
+    whole = bytes(data) if data is not None else b""
+    for view in iterate_batches(whole[: _whole_batches_bytes(whole)]):
+        view.check()
+        for index, record in enumerate(read_records(view)):
+            if record.offset >= offset:
+                sequence = sequence_after(view.base_sequence, index) if view.has_producer_id else -1
+                records.append(SeenRecord(record.offset, record.value or b"", view.producer_id, sequence))
+    return records
+
+
+def _whole_batches_bytes(data: bytes) -> int:
+    position = 0
+    while len(data) - position >= 12:
+        size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
+        if position + size > len(data):
+            break
+        position += size
+    return position

@@ -1,0 +1,180 @@
+"""A simulated machine with one Ottla node on it: started, killed, switched off, started again.
+
+The node is `ottla.broker.node.Node`, unchanged, in a `Process` of the virtual loop. Every life of it has the name, disk and
+clock of the one before. What ends a life:
+
+- `kill`: the process is gone in the middle of whatever it did. Its peers find their connections reset; files stay as they were.
+- `lose_power`: the same, but nobody is told, and of what was not synced chance decides what is left.
+- `stop`: in good order.
+- `crash_in`: a kill or a power loss after so many more changes to the disk, in the middle of the next one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from random import Random
+
+from ottla.broker.formatting import format_if_new
+from ottla.broker.node import Node
+from ottla.env import World
+from ottla.errors import OttlaError
+from ottla.sim.clock import LoopClock
+from ottla.sim.disk import MemoryDisk
+from ottla.sim.loop import Process, VirtualLoop
+from ottla.sim.net import SimNetwork
+from ottla.sim.randomness import SeededRandomness
+from ottla.sim.trace import Trace
+from ottla.sim.work import InPlaceHelpers
+
+PORT = 9092
+CONTROLLER_PORT = 9093
+DIRECTORIES = ("/data/a", "/data/b")
+"""The first one holds the metadata log too."""
+
+
+class NodeFailed(AssertionError):
+    """A node would not start, or gave up, without a fault that explains it."""
+
+
+def node_settings(name: str) -> dict[str, str]:
+    """The `server.properties` of a node that runs alone on host `name`."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": f"PLAINTEXT://{name}:{PORT},CONTROLLER://{name}:{CONTROLLER_PORT}",
+        "advertised.listeners": f"PLAINTEXT://{name}:{PORT},CONTROLLER://{name}:{CONTROLLER_PORT}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"{name}:{CONTROLLER_PORT}",
+        "log.dirs": ",".join(DIRECTORIES),
+    }
+
+
+class Machine:
+    """One machine. `slowness_s` bounds how long one awaited call to its disk takes."""
+
+    def __init__(self, loop: VirtualLoop, network: SimNetwork, random: Random, trace: Trace, name: str = "node") -> None:
+        self.name = name
+        self.settings: Mapping[str, str] = node_settings(name)
+        self.clock = LoopClock(loop)
+        self.slowness_s = 0.002
+        self.disk = MemoryDisk(random, self.clock, self._wait_for_disk)
+        self.node: Node | None = None
+        self.lives = 0
+        self.power_losses = 0
+        self.fault_expected = False
+        """Whether this life has been given a fault that a node may give up over."""
+        self.failures: list[BaseException] = []
+        self._loop, self._network, self._random, self._trace = loop, network, random, trace
+        self._randomness = SeededRandomness(random)
+        self._process: Process | None = None
+        self._ended: asyncio.Event = asyncio.Event()
+        self._up: asyncio.Event = asyncio.Event()
+
+    async def _wait_for_disk(self) -> None:
+        # Mostly quick; every now and then as slow as it gets.
+        slow = self.slowness_s if self._random.random() < 0.1 else self.slowness_s / 10
+        await asyncio.sleep(self._random.uniform(0.000_05, max(slow, 0.000_1)))
+
+    # A life
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process is not None and not self._process.is_dead
+
+    def start(self) -> None:
+        """Begin a life. `wait_up` waits until the node answers."""
+        assert not self.is_alive, "a machine runs one node at a time"
+        self.lives += 1
+        self.fault_expected = False
+        self._trace.note(self.name, "start", f"life {self.lives}")
+        if self.disk.crashed:
+            self.disk = self.disk.crash(power_loss=False)
+        self.disk.on_crash = self._crashed
+        self._process = Process(f"{self.name}-{self.lives}")
+        self._ended, self._up = asyncio.Event(), asyncio.Event()
+        task = self._loop.spawn(self._process, self._live(self._ended, self._up))
+        task.add_done_callback(lambda _: None)
+
+    async def _live(self, ended: asyncio.Event, up: asyncio.Event) -> None:
+        disk = self.disk
+        world = World(disk, self.clock, self._network.host(self.name), self._randomness, InPlaceHelpers(disk, self.clock))
+        try:
+            await format_if_new(world, self.settings)
+            node = await Node.start(world, self.settings, hostname=self.name)
+        except (OttlaError, OSError) as error:
+            self._give_up(error)
+            return
+        self.node = node
+        self._trace.note(self.name, "up")
+        up.set()
+        reason = await node.broken
+        self._give_up(reason)
+
+    def _give_up(self, reason: BaseException) -> None:
+        if not self.is_alive:
+            return  # it was ended in the middle of this very step
+        self._trace.note(self.name, "gives up", f"{type(reason).__name__}: {reason}")
+        if not self.fault_expected:
+            self.failures.append(NodeFailed(f"the node gave up in life {self.lives}: {type(reason).__name__}: {reason}"))
+        self._end()
+
+    async def wait_up(self) -> bool:
+        """Wait until the node answers, or its life is over; whether it answers."""
+        waits = [asyncio.ensure_future(event.wait()) for event in (self._up, self._ended)]
+        await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        for wait in waits:
+            wait.cancel()
+        return self.is_alive and self._up.is_set()
+
+    async def wait_ended(self) -> None:
+        """Wait until this life is over."""
+        await self._ended.wait()
+
+    # Its end
+
+    def kill(self) -> None:
+        """End the process."""
+        if self.is_alive:
+            self._trace.note(self.name, "kill")
+            self._end()
+        self.disk = self.disk.crash(power_loss=False)
+
+    def lose_power(self) -> None:
+        """End the process, and lose what chance takes of what was not synced."""
+        self._trace.note(self.name, "power loss")
+        self.power_losses += 1
+        self._end(silently=True)
+        self.disk = self.disk.crash(power_loss=True)
+
+    async def stop(self) -> None:
+        """Stop the node in good order, if it is up; kill it else."""
+        if not self.is_alive or not self._up.is_set():
+            self.kill()
+            return
+        assert self._process is not None
+        assert self.node is not None
+        self._trace.note(self.name, "stop")
+        stopping = self._loop.spawn(self._process, self.node.stop())
+        ended = asyncio.ensure_future(self._ended.wait())
+        await asyncio.wait([stopping, ended], return_when=asyncio.FIRST_COMPLETED)
+        ended.cancel()
+        if stopping.done() and stopping.exception() is not None and not self.fault_expected:
+            self.failures.append(NodeFailed(f"the node did not stop in good order: {stopping.exception()!r}"))
+        self.kill()
+
+    def crash_in(self, changes: int) -> None:
+        """End the process in the middle of a change to the disk, after `changes` more have gone well."""
+        self._trace.note(self.name, "crash in", f"{changes} changes")
+        self.disk.crash_before(changes)
+
+    def _crashed(self) -> None:
+        self._trace.note(self.name, "crash", "in the middle of a change to its disk")
+        self._end()
+
+    def _end(self, silently: bool = False) -> None:
+        self.node = None
+        if self._process is not None and not self._process.is_dead:
+            self._loop.kill(self._process)
+            self._network.crash(self.name, silently)
+        self._ended.set()

@@ -1,0 +1,117 @@
+"""What a seed decides before the run begins: topics, clients, weather, and how each life of the node ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from ottla.sim.clients.consumer import ConsumerPlan
+from ottla.sim.clients.producer import ProducerPlan
+from ottla.sim.net import Weather
+
+ENDS = ("kill", "kill", "crash", "crash", "power", "power crash", "stop")
+"""How a life may end: a kill at some time or in the middle of a change to the disk, both with the power, or in good order."""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicSetup:
+    """A topic that the clients use."""
+
+    name: str
+    partitions: int
+    configs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """How one life of the node goes."""
+
+    end: str
+    length_s: float
+    """Until the end; for a crash, until the disk's changes are counted."""
+    changes: int
+    """How many changes the disk lets through before a crash."""
+    down_s: float
+    slowness_s: float
+    clock_jump_ms: int
+    is_parted: bool
+    """Whether some client cannot reach the node for a while."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """All of it."""
+
+    seed: int
+    weather: Weather
+    topics: list[TopicSetup]
+    producers: list[ProducerPlan]
+    consumers: list[ConsumerPlan]
+    lives: list[Life]
+    admin_pause_s_max: float
+
+
+def make_plan(seed: int) -> Plan:
+    """The plan of a seed."""
+    random = Random(f"{seed}/plan")
+    rough = random.random() < 0.4
+    weather = Weather(
+        delay_s_max=random.choice((0.000_5, 0.002, 0.02)),
+        pieces_chance=random.choice((0.0, 0.3)),
+        cut_chance=0.004 if rough else 0.0,
+        connect_timeout_s=1.0,
+    )
+    return Plan(
+        seed,
+        weather,
+        [_topic(random, index) for index in range(random.randint(1, 2))],
+        [_producer(random) for _ in range(random.randint(1, 3))],
+        [_consumer(random) for _ in range(random.randint(1, 2))],
+        [_life(random) for _ in range(random.randint(1, 4))],
+        random.choice((0.1, 0.5)),
+    )
+
+
+def _topic(random: Random, index: int) -> TopicSetup:
+    configs: dict[str, str] = {}
+    if random.random() < 0.4:
+        configs["flush.messages"] = "1"
+    elif random.random() < 0.3:
+        configs["flush.ms"] = str(random.choice((10, 100)))
+    if random.random() < 0.6:
+        configs["segment.ms"] = str(random.choice((20, 100, 400)))
+    return TopicSetup(f"topic{index}", random.randint(1, 3), configs)
+
+
+def _producer(random: Random) -> ProducerPlan:
+    is_idempotent = random.random() < 0.6
+    return ProducerPlan(
+        is_idempotent=is_idempotent,
+        acks=-1 if is_idempotent else random.choice((0, 1, 1, -1)),
+        in_flight_max=random.randint(1, 5) if is_idempotent else 1,
+        pause_s_max=random.choice((0.02, 0.1)),
+        version=random.randint(9, 13),
+    )
+
+
+def _consumer(random: Random) -> ConsumerPlan:
+    return ConsumerPlan(
+        is_committed=random.random() < 0.5,
+        has_session=random.random() < 0.7,
+        max_wait_ms=random.choice((0, 50, 500)),
+        pause_s_max=0.1,
+        version=random.randint(11, 17),
+    )
+
+
+def _life(random: Random) -> Life:
+    end = random.choice(ENDS)
+    return Life(
+        end=end,
+        length_s=random.choice((0.005, 0.05, 0.3, 0.6, 1.0)) * random.random(),
+        changes=random.randint(0, random.choice((10, 60))),
+        down_s=random.choice((0.0, 0.05, 0.5)) * random.random(),
+        slowness_s=random.choice((0.000_2, 0.002, 0.02)),
+        clock_jump_ms=random.choice((0, 0, 0, 1000, -1000, 1_500_000, -1_500_000)),
+        is_parted=random.random() < 0.15,
+    )

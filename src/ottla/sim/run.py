@@ -1,0 +1,148 @@
+"""One simulated run, from its seed to its verdict.
+
+The seed decides everything: topics and their settings, clients, the weather of the network, how each life of the node ends.
+`run_seed` returns the outcome, or raises what was found, with the trace in hand (`RunFailed`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import warnings
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from ottla.sim.checkers.checker import Checkers
+from ottla.sim.checkers.in_step import InStep
+from ottla.sim.checkers.no_loss import NoLoss
+from ottla.sim.checkers.order import Order
+from ottla.sim.checkers.producer_ids import UniqueProducerIds
+from ottla.sim.checkers.quorum import MonotonicQuorum
+from ottla.sim.checkers.topics import LastingTopics
+from ottla.sim.checkers.watermarks import RisingWatermarks
+from ottla.sim.clients.admin import Admin
+from ottla.sim.clients.auditor import Auditor
+from ottla.sim.clients.client import Client, Stage
+from ottla.sim.clients.consumer import Consumer
+from ottla.sim.clients.producer import Producer
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.machine import Machine
+from ottla.sim.net import SimNetwork
+from ottla.sim.plan import Plan, make_plan
+from ottla.sim.trace import Trace
+from ottla.sim.troubles import Troubles
+
+TIME_LIMIT_S = 900.0
+
+
+class RunFailed(AssertionError):
+    """A run found something. `trace` tells how it came to it."""
+
+    def __init__(self, seed: int, cause: BaseException, trace: list[str]) -> None:
+        super().__init__(
+            f"seed {seed}: {type(cause).__name__}: {cause}\nreplay it with: python -m ottla.sim --seed {seed} --trace"
+        )
+        self.seed = seed
+        self.trace = trace
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a run that went well has to tell."""
+
+    seed: int
+    digest: str
+    """Two runs with the same one went the same way."""
+    trace: list[str]
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def run_seed(seed: int) -> Outcome:
+    """Run one seed to its end; `RunFailed` if an invariant did not hold."""
+    loop = VirtualLoop(TIME_LIMIT_S)
+    trace = Trace(loop)
+    try:
+        counts = loop.run(_Run(seed, loop, trace).run())
+    except Exception as error:
+        raise RunFailed(seed, error, trace.lines) from error
+    finally:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about what a dead process never got to await
+            loop.bury()
+    return Outcome(seed, trace.digest(), trace.lines, counts)
+
+
+class _Run:
+    """One run while it lasts."""
+
+    def __init__(self, seed: int, loop: VirtualLoop, trace: Trace) -> None:
+        self.plan: Plan = make_plan(seed)
+        self._loop, self._trace = loop, trace
+        self._network = SimNetwork(Random(f"{seed}/network"), self.plan.weather)
+        self._no_loss = NoLoss()
+        checkers = Checkers(
+            [
+                self._no_loss,
+                Order(),
+                InStep(),
+                RisingWatermarks(),
+                UniqueProducerIds(),
+                MonotonicQuorum(),
+                LastingTopics(),
+            ]
+        )
+        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace)
+        self.stage = Stage(seed, self._network, trace, checkers, self.machine.name)
+        self.admin = Admin(self.stage, self.plan.admin_pause_s_max)
+        self.auditor = Auditor(self.stage)
+        self._clients: list[Client] = [self.admin]
+
+    async def run(self) -> dict[str, int]:
+        self.stage.gate.set()
+        self.machine.start()
+        for topic in self.plan.topics:
+            self.admin.topics.append(await self.admin.make(topic.name, topic.partitions, dict(topic.configs)))
+        self._make_clients()
+        tasks = [self._loop.create_task(client.run(), name=client.name) for client in self._clients]
+        troubles = Troubles(self.plan, self.machine, self._network, self.stage, self._clients, self.auditor, self.admin)
+        lives = self._loop.create_task(troubles.run(), name="troubles")
+        await self._first_failure_or(lives, tasks)
+        self.stage.is_ending = True
+        await self._first_failure_or(asyncio.gather(*tasks), tasks)
+        await self.auditor.audit(self.admin.topics)
+        await self.auditor.ask_topics()
+        await self.machine.stop()
+        if self.machine.failures:
+            raise self.machine.failures[0]
+        return self._counts()
+
+    async def _first_failure_or(self, work: asyncio.Future[Any], tasks: list[asyncio.Task[None]]) -> None:
+        """Wait for `work`; what any of `tasks` raises before that is raised here at once."""
+        waiting: set[asyncio.Future[Any]] = {work, *tasks}
+        while not work.done():
+            done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
+            for task in [each for each in (work, *tasks) if each in done]:
+                task.result()
+            if self.machine.failures:
+                raise self.machine.failures[0]
+        work.result()
+
+    def _make_clients(self) -> None:
+        places = self.admin.places()
+        for index, producer in enumerate(self.plan.producers):
+            chosen = Random(f"{self.plan.seed}/places/{index}").sample(places, min(len(places), 3))
+            self._clients.append(Producer(self.stage, f"p{index}", producer, chosen))
+        for index, consumer in enumerate(self.plan.consumers):
+            self._clients.append(Consumer(self.stage, f"c{index}", consumer, places))
+
+    def _counts(self) -> dict[str, int]:
+        counts = {
+            "lives": self.machine.lives,
+            "power losses": self.machine.power_losses,
+            "acknowledged": sum(each.acknowledged for each in self._clients if isinstance(each, Producer)),
+            "read": sum(each.read for each in self._clients if isinstance(each, Consumer)),
+            "lost to power": self._no_loss.records_lost_to_power,
+        }
+        counts.update(sorted((self._network.counts + self.machine.disk.counts).items()))
+        self._trace.note("run", "end", " ".join(f"{name}={count}" for name, count in counts.items()))
+        return counts

@@ -1,0 +1,14 @@
+"""The node in the simulator: every seed is a run with kills, power losses and bad weather, and every invariant holds in it."""
+
+import pytest
+
+from ottla.sim.run import run_seed
+
+SEEDS = 300
+SEEDS_PER_TEST = 20
+
+
+@pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
+def test_seeds(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_TEST):
+        run_seed(seed)
