@@ -58,8 +58,8 @@ class StandInPartitions:
 class DataNode:
     """Node 1 with the topics that `topic` has made. Everything below the log end is replicated, as on one node it is."""
 
-    def __init__(self) -> None:
-        self.storage = NodeStorage()
+    def __init__(self, compaction: bool = False) -> None:
+        self.storage = NodeStorage(compaction=compaction)
         self.storage.open()
         self.partitions = StandInPartitions(self.storage)
         self.topics: dict[str, int] = {}

@@ -1,7 +1,9 @@
 """The page of metrics: what a node tells of itself, read by Prometheus's own parser."""
 
 import asyncio
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -34,9 +36,7 @@ class PartitionsView:
         return iter(self._all.values())
 
 
-def page(node: DataNode, counters: Counters, usage: Any = None) -> Samples:
-    """(name, labels) → value, of all samples; families must not be torn apart."""
-
+def text_of(node: DataNode, counters: Counters, usage: Any = None) -> str:
     services = context_of(node.image, 0, 0, **node.services).services
     known: Any = SimpleNamespace(
         partitions=PartitionsView(node),
@@ -47,7 +47,12 @@ def page(node: DataNode, counters: Counters, usage: Any = None) -> Samples:
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),
     )
-    text = asyncio.run(NodeMetrics(known, counters).page()).decode()
+    return asyncio.run(NodeMetrics(known, counters).page()).decode()
+
+
+def page(node: DataNode, counters: Counters, usage: Any = None) -> Samples:
+    """(name, labels) → value, of all samples; families must not be torn apart."""
+    text = text_of(node, counters, usage)
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
     return {
@@ -136,3 +141,13 @@ def test_the_process_tells_where_it_can(node: DataNode) -> None:
     assert found["process_cpu_seconds_total", labels()] == 1.5
     assert found["process_resident_memory_bytes", labels()] == 10**8
     assert ("process_open_fds", labels()) not in found
+
+
+def test_the_document_names_every_family_and_no_other() -> None:
+    node = DataNode(compaction=True)
+    counters = Counters()
+    counters.of(ApiKey.PRODUCE)
+    text = text_of(node, counters, lambda: ProcessUsage(1.5, 10**8, 3))
+    families = {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")}
+    document = (Path(__file__).parents[3] / "docs" / "metrics.md").read_text(encoding="utf-8")
+    assert set(re.findall(r"^\| `(\w+)`", document, flags=re.MULTILINE)) == families
