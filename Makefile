@@ -42,8 +42,9 @@ test-long-model: $(STAMP)
 test-long-rest: $(STAMP)
 	$(BIN)/python -m pytest -n $(WORKERS) -m slow --ignore=tests/model
 
-bench: $(STAMP)  ## the micro-benchmarks beside kafka-python and aiokafka; puts the figures into the README
-	$(BIN)/python -m bench.report
+# Two servers and their loads share the machine: quit what else runs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
+bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); puts the figures into the README
+	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
 generate: $(STAMP)  ## write anew what is made from tables: message classes, docs
 	$(BIN)/python tools/generate_messages.py

@@ -1,20 +1,28 @@
-"""`make bench`: runs the micro-benchmarks one after the other and puts their figures into the README.
+"""What `make bench` leaves behind: bench/results.json, the plot and the README's block.
 
-    python -m bench.report [--check]
+    python -m bench.report        write plot and README anew from bench/results.json
 
-Every figure in the README's block comes from here, in one run on one machine. `--check` prints the block and changes nothing.
+Every figure in the README's block comes from bench/results.json, and every figure there from a run of `make bench`
+(bench/side_by_side). The micro-benchmarks are one of its rows.
 """
 
 import json
-import platform
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+from bench.side_by_side.figures import Results
+from bench.side_by_side.plot import svg_text
+from bench.side_by_side.table import markdown_lines
+
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+RESULTS = ROOT / "bench" / "results.json"
+PLOT = ROOT / "docs" / "bench.svg"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
+ORDER = ("produce", "cpu", "consume", "latency", "start", "memory", "raw", "many", "compaction")
+"""What the README shows first; a figure's key begins with one of these."""
 
 
 def run(module: str) -> Any:
@@ -84,26 +92,56 @@ def log_lines(result: dict[str, Any]) -> list[str]:
     ]
 
 
-def block() -> str:
-    lines = [f"Python {platform.python_version()} on {platform.system()}, {platform.machine()}.", ""]
-    lines += wire_lines(run("bench.wire_bench"))
-    lines += records_lines(run("bench.records_bench"))
-    lines += log_lines(run("bench.log_bench"))
+def measure_micro() -> dict[str, Any]:
+    """The micro-benchmarks, one after the other; each takes its turns with its peers by itself."""
+    return {name: run(f"bench.{name}_bench") for name in ("wire", "records", "log")}
+
+
+def block(results: Results) -> str:
+    """The README's lines between its markers."""
+    facts = results.machine
+    where = f"Apache Kafka {facts['kafka']}, Python {facts['python']}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
+    lines = [where, ""]
+    if results.figures:
+        lines += [f"![Ratios to Apache Kafka]({PLOT.relative_to(ROOT)})", ""]
+        lines += [
+            "Medians, with the smallest and the largest of the rounds in brackets; the ratio is Ottla's to Apache Kafka's."
+        ]
+        lines += ["", *markdown_lines(results), ""]
+    if results.micro:
+        lines += wire_lines(results.micro["wire"]) + records_lines(results.micro["records"]) + log_lines(results.micro["log"])
     return "\n".join(lines).rstrip() + "\n"
 
 
-def main() -> None:
-    measured = block()
-    print(measured)
-    if "--check" in sys.argv[1:]:
-        return
-    text = README.read_text(encoding="utf-8")
-    before, _, rest = text.partition(BEGIN)
+def load() -> Results:
+    """What the last kept run left; nothing, if there was none."""
+    return Results.from_json(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else Results()
+
+
+def keep(measured: Results) -> None:
+    """Put what was measured over what is known, and write all that shows it."""
+    known = load()
+    together = known.figures | measured.figures
+    ordered = sorted(together, key=lambda key: ORDER.index(key.partition(":")[0]))
+    merged = Results(measured.machine, {key: together[key] for key in ordered}, measured.micro or known.micro)
+    RESULTS.write_text(json.dumps(merged.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write(load())
+
+
+def write(results: Results) -> None:
+    """The plot and the README's block."""
+    PLOT.write_text(svg_text(results), encoding="utf-8")
+    README.write_text(with_block(README.read_text(encoding="utf-8"), block(results)), encoding="utf-8")
+
+
+def with_block(readme: str, measured: str) -> str:
+    """The README with another block between its markers."""
+    before, _, rest = readme.partition(BEGIN)
     _, _, after = rest.partition(END)
     if not rest or not after:
         sys.exit(f"{README} has no {BEGIN} … {END} to put the figures between")
-    README.write_text(f"{before}{BEGIN}\n{measured}{END}{after}", encoding="utf-8")
+    return f"{before}{BEGIN}\n{measured}{END}{after}"
 
 
 if __name__ == "__main__":
-    main()
+    write(load())

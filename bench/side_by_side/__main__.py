@@ -1,0 +1,64 @@
+"""`make bench`: Apache Kafka and Ottla side by side, one after the other under the same loads.
+
+    make bench                                  all rows, about 20 minutes; keeps the figures (bench/results.json, docs/bench.svg, README)
+    make bench QUICK=1                          all rows with little data, a few minutes; prints only
+    make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
+    SAVE=1 / SAVE=0                             keep the figures after all, or do not
+
+Rows: start, produce (and cpu), memory, consume, latency, raw, many, compaction, micro. Whatever ends the run, servers and temporary
+data go with it.
+"""
+
+import importlib
+import os
+import signal
+import sys
+import types
+
+from bench import report
+from bench.side_by_side.figures import Results
+from bench.side_by_side.machine import machine_facts
+from bench.side_by_side.options import ROWS, BadOption, read_options
+from bench.side_by_side.progress import Progress
+from bench.side_by_side.sides import Bench
+from bench.side_by_side.table import terminal_text
+from tests.support.apache_kafka import KafkaUnavailable
+
+
+def main() -> int:
+    try:
+        options = read_options(os.environ)
+    except BadOption as bad:
+        sys.exit(str(bad))
+    # Interrupted from outside, a run cleans up as it does on Ctrl-C.
+    signal.signal(signal.SIGTERM, _interrupt)
+    # Users have their bytecode cached; a start that compiles everything anew is not what they see.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    progress = Progress()
+    results = Results(machine=machine_facts())
+    try:
+        with Bench(options, progress) as bench:
+            for row in ROWS:
+                if not options.wants(row):
+                    continue
+                results.add(importlib.import_module(f"bench.side_by_side.{row}").rows(bench))
+                if options.save:
+                    report.keep(results)
+    except KafkaUnavailable as missing:
+        sys.exit(f"the benchmark needs Apache Kafka to compare with: {missing}")
+    except KeyboardInterrupt:
+        progress.say("interrupted: servers and temporary data are gone; what was measured so far:")
+        print(terminal_text(results))
+        return 130
+    print(terminal_text(results))
+    if options.save:
+        progress.say("kept in bench/results.json, docs/bench.svg and README.md")
+    return 0
+
+
+def _interrupt(signum: int, frame: types.FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,61 @@
+"""What a run measures, how often, and with how much data. From the environment, so that `make bench ROWS=… ROUNDS=…` reads well."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+ROWS = ("start", "produce", "memory", "consume", "latency", "raw", "many", "compaction", "micro")
+"""All rows, in the order they run."""
+
+ALIASES = {"cpu": "produce"}
+"""Figures that another row brings along."""
+
+PRODUCE_ROUNDS = 3
+QUICK_ROUNDS = 1
+
+
+class BadOption(Exception):
+    """An option that cannot be followed; the text says which and what it may be."""
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """Rows to run (a row, or `row:part` for one of its parts), rounds of each, small data or not, whether results are kept."""
+
+    rows: tuple[str, ...] = ROWS
+    rounds: int = PRODUCE_ROUNDS
+    quick: bool = False
+    save: bool = True
+
+    def wants(self, row: str) -> bool:
+        return any(each == row or each.startswith(f"{row}:") for each in self.rows)
+
+    def wants_part(self, row: str, part: str) -> bool:
+        return row in self.rows or f"{row}:{part}" in self.rows
+
+    def scaled(self, full: int, quick: int) -> int:
+        """A size for this run."""
+        return quick if self.quick else full
+
+
+def read_options(environment: Mapping[str, str]) -> Options:
+    """ROWS, ROUNDS, QUICK and SAVE. Only a full run is kept in the README unless SAVE says otherwise."""
+    quick = _flag(environment, "QUICK", False)
+    chosen = environment.get("ROWS", "").replace(" ", "")
+    rows = tuple(dict.fromkeys(ALIASES.get(name, name) for name in chosen.split(",") if name)) or ROWS
+    for name in rows:
+        if name.partition(":")[0] not in ROWS:
+            raise BadOption(f"ROWS={chosen}: there is no row {name!r}; rows are {', '.join((*ROWS, *ALIASES))}")
+    default_rounds = QUICK_ROUNDS if quick else PRODUCE_ROUNDS
+    try:
+        rounds = int(environment.get("ROUNDS") or default_rounds)
+    except ValueError:
+        raise BadOption(f"ROUNDS={environment['ROUNDS']}: it must be a number") from None
+    if rounds < 1:
+        raise BadOption(f"ROUNDS={rounds}: it must be at least 1")
+    full = not quick and set(rows) == set(ROWS)
+    return Options(rows, rounds, quick, _flag(environment, "SAVE", full))
+
+
+def _flag(environment: Mapping[str, str], name: str, default: bool) -> bool:
+    text = environment.get(name, "")
+    return text not in ("0", "no", "false") if text else default

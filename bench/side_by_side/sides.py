@@ -1,0 +1,128 @@
+"""The two servers, under the same settings, and what is needed to put load on them.
+
+`Bench` owns everything that must go away again: servers, temporary folders. Both servers of the pair are up at once and are loaded
+one after the other; the one that is not measured does nothing. The harness of the tests fetches, formats and starts them.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from bench.side_by_side.figures import APACHE, OTTLA
+from bench.side_by_side.options import Options
+from bench.side_by_side.progress import Progress
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.kafka_server import SERVER_JVM_FLAGS, KafkaServer
+from tests.support.ottla_server import start_ottla
+
+SETTINGS = {
+    # Stock settings but for these: deleted topics go at once, so that a row does not leave its data to the next one.
+    "log.segment.delete.delay.ms": 0,
+    "log.cleaner.backoff.ms": 100,
+    "auto.create.topics.enable": "false",
+}
+CLIENT_JVM_FLAGS = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
+JAVA_SOURCES = Path(__file__).parents[1] / "java"
+
+
+class LoadFailed(Exception):
+    """A load program ended with an error; the text has its output."""
+
+
+class Side:
+    """A running server and its name in the table."""
+
+    def __init__(self, label: str, server: KafkaServer) -> None:
+        self.label = label
+        self.server = server
+        self.warm = False
+        self.idle_mb = 0.0
+        self.peak_mb = 0.0
+
+    @property
+    def pid(self) -> int:
+        return self.server.pid
+
+
+class Bench:
+    """One run: options, progress, the pair of servers once a row needs it, and the end of all of them."""
+
+    def __init__(self, options: Options, progress: Progress) -> None:
+        self.options = options
+        self.progress = progress
+        self.kafka = ApacheKafka.obtain()
+        self._stack = ExitStack()
+        self.folder = Path(tempfile.mkdtemp(prefix="ottla-bench-"))
+        self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
+        self._pair: tuple[Side, Side] | None = None
+        self._classes: Path | None = None
+
+    def __enter__(self) -> "Bench":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self._stack.close()
+
+    @property
+    def pair(self) -> tuple[Side, Side]:
+        """Apache Kafka and Ottla, up and warm; started with the first row that needs them."""
+        if self._pair is None:
+            self._pair = self.start(APACHE), self.start(OTTLA)
+        return self._pair
+
+    def start(self, label: str) -> Side:
+        """A server of its own on a fresh directory; it lives until `end` or until the run is over."""
+        self.progress.say(f"starting {label}")
+        if label == APACHE:
+            server = self.kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS)
+        else:
+            server = start_ottla(SETTINGS)
+        self._stack.callback(server.kill)
+        return Side(label, server)
+
+    def end(self, side: Side) -> None:
+        """End a server that `start` gave; its data goes with it."""
+        side.server.kill()
+
+    def end_pair(self) -> None:
+        """End the shared servers, so that a row that starts its own has the machine to itself."""
+        for side in self._pair or ():
+            self.end(side)
+        self._pair = None
+
+    def run_class(self, main_class: str, *arguments: object, timeout_s: float = 600) -> str:
+        """Run a Java class of Kafka's or of bench/java and return what it printed."""
+        classpath = os.pathsep.join([str(self._compiled()), self.kafka.classpath])
+        command = [self.kafka.java, *CLIENT_JVM_FLAGS, "-cp", classpath, main_class, *map(str, arguments)]
+        return run_program(command, main_class, timeout_s)
+
+    def _compiled(self) -> Path:
+        """The folder with the classes of bench/java, compiled once per run."""
+        if self._classes is None:
+            folder = self.folder / "classes"
+            sources = sorted(map(str, JAVA_SOURCES.glob("*.java")))
+            compiler = str(Path(self.kafka.java).resolve().parent / "javac")
+            if sources:
+                run_program([compiler, "-cp", self.kafka.classpath, "-d", str(folder), *sources], "javac", 120)
+            self._classes = folder
+        return self._classes
+
+
+def run_program(command: Sequence[str], name: str, timeout_s: float) -> str:
+    """Run a load program to its end, and end it if this run is interrupted."""
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            out, err = process.communicate(timeout=timeout_s)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise LoadFailed(f"{name} ended with {process.returncode}.\n{out[-4000:]}\n{err[-4000:]}")
+    return out
