@@ -39,12 +39,13 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 
 
 class Waiting(Pending):
-    """A reply that a test gives."""
+    """A reply that a test gives; `answer` is what would have been answered at once."""
 
-    __slots__ = ("is_abandoned",)
+    __slots__ = ("answer", "is_abandoned")
 
-    def __init__(self) -> None:
+    def __init__(self, answer: Message | None) -> None:
         super().__init__()
+        self.answer = answer
         self.is_abandoned = False
 
     def abandon(self) -> None:
@@ -94,7 +95,7 @@ class EchoServer:
             case "park", _, key:
                 while key in self.parked:
                     key += " again"
-                self.parked[key] = Waiting()
+                self.parked[key] = Waiting(answer)
                 return self.parked[key]
             case "refuse", _, _:
                 raise KafkaError(ErrorCode.ILLEGAL_SASL_STATE, "not now")

@@ -25,17 +25,24 @@ logger = logging.getLogger("ottla.net")
 SCAN_S_MAX = 1.0
 SCANS_PER_IDLE_TIME = 4
 GRACE_S = 2.0
-KAFKA_DEFAULT_BUFFER_BYTES = 102_400
+DEFAULT_BUFFER_BYTES = 102_400
+DEFAULT_BACKLOG = 50
+BACKLOG_MAX = 4096
+"""The kernel lowers it to what it allows (somaxconn)."""
 
 
-def buffer_bytes(setting: int) -> int:
-    """What to ask the kernel for, -1 for its own choice.
+def socket_options(settings: NetSettings) -> SocketOptions:
+    """What to ask the kernel for. Kafka's own defaults mean the kernel's choice; any other number is meant as it is.
 
-    Kafka's default stands in every `server.properties`, and is small for a local network: a fixed buffer of that size costs the
-    broker twice the CPU per received byte, since it is filled and emptied so often. So the default means the kernel's choice,
-    which adapts to each connection; any other number is meant as it is.
+    The defaults stand in every `server.properties` and are small. A receive buffer of a fixed 100 KB costs the broker twice the
+    CPU per byte, since it is filled and emptied so often; the kernel's adapts to each connection. And of a thousand clients
+    that connect at once, those beyond a backlog of 50 have to try again a second later.
     """
-    return -1 if setting == KAFKA_DEFAULT_BUFFER_BYTES else setting
+    return SocketOptions(
+        -1 if settings.socket_send_buffer_bytes == DEFAULT_BUFFER_BYTES else settings.socket_send_buffer_bytes,
+        -1 if settings.socket_receive_buffer_bytes == DEFAULT_BUFFER_BYTES else settings.socket_receive_buffer_bytes,
+        BACKLOG_MAX if settings.socket_listen_backlog_size == DEFAULT_BACKLOG else settings.socket_listen_backlog_size,
+    )
 
 
 class OpenListener:
@@ -85,12 +92,7 @@ class Listeners:
 
         `AddressRefused` if one cannot be had; none is taken then.
         """
-        settings = self._settings
-        options = SocketOptions(
-            buffer_bytes(settings.socket_send_buffer_bytes),
-            buffer_bytes(settings.socket_receive_buffer_bytes),
-            settings.socket_listen_backlog_size,
-        )
+        options = socket_options(self._settings)
         try:
             for setting in listeners:
                 await self._open(setting, setting.name in controller_names, options)

@@ -241,3 +241,36 @@ def test_memory_is_given_back_for_every_way_a_large_request_can_end(play: Play) 
         assert server.listeners.connections == []
 
     play(act)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_whatever_waits_replies_come_in_order(play: Play, seed: int) -> None:
+    """Requests that park or do not, answered in any order, large and small: the replies are those of the requests in order."""
+
+    async def act(stage: Any) -> None:
+        random = Random(seed)
+        server, client = stage.server, await stage.client()
+        wanted: list[int] = []
+        for number in range(60):
+            name = f"park {number}" if random.random() < 0.4 else f"plain {number}"
+            if random.random() < 0.6:
+                acks = random.choice([-1, -1, 0]) if name.startswith("plain") else -1
+                client.send(produce(name, number, acks, random.choice([0, 0, 200_000])))
+                if acks == 0:
+                    continue
+            else:
+                client.send(shake(name, number))
+            wanted.append(number)
+        got: list[int] = []
+        while len(got) < len(wanted):
+            waiting = [each for each in server.parked.values() if not each.is_done]
+            if waiting and random.random() < 0.7:
+                pending = random.choice(waiting)
+                pending.complete(pending.answer)
+            await asyncio.sleep(0.01)
+            while client._has_frame():
+                got.append(int.from_bytes((await client.frame())[:4], "big"))
+        assert got == wanted
+        assert server.listeners.memory.used_bytes == 0
+
+    play(act)

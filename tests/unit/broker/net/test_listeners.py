@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from tests.support.net_server import FrameClient, hello, produce, shake
 
+from ottla.broker.net.listeners import socket_options
 from ottla.broker.net.memory import GRACE_S
 from ottla.broker.net.settings import ListenerLimits, NetSettings
 from ottla.config.listeners import Listener
@@ -219,3 +220,12 @@ def test_announcing_much_takes_little(play: Play) -> None:
         assert memory.used_bytes == 0
 
     play(act)
+
+
+def test_kafkas_defaults_leave_the_sockets_to_the_kernel() -> None:
+    usual = socket_options(NetSettings())
+    assert (usual.send_buffer_bytes, usual.receive_buffer_bytes, usual.backlog) == (-1, -1, 4096)
+    chosen = socket_options(
+        NetSettings(socket_send_buffer_bytes=50_000, socket_receive_buffer_bytes=60_000, socket_listen_backlog_size=7)
+    )
+    assert (chosen.send_buffer_bytes, chosen.receive_buffer_bytes, chosen.backlog) == (50_000, 60_000, 7)
