@@ -302,19 +302,13 @@ class Dispatcher:
             connection.listener,
         )
 
-    def _report(self, level: int, context: RequestContext, route: Route, text: str, error: BaseException | None = None) -> None:
+    def _report(self, level: int, context: RequestContext, route: Route, text: str, bug: BaseException | None = None) -> None:
+        """Log what became of a request; with a traceback if it is our fault."""
         host, port = context.connection.peer
-        self.fault_log.report(
-            level,
-            host,
-            "%s version %d (correlation id %d, client id %r) from %s:%d on %s failed: %s",
-            route.name,
-            context.version,
-            context.correlation_id,
-            context.client_id,
-            host,
-            port,
-            context.connection.listener,
-            text,
-            error=error,
-        )
+        line = "%s version %d (correlation id %d, client id %r) from %s:%d on %s failed: %s"
+        request = (route.name, context.version, context.correlation_id, context.client_id)
+        facts = (*request, host, port, context.connection.listener, text)
+        if bug is None:
+            self.fault_log.report(level, host, line, *facts)
+        else:
+            self.fault_log.report_bug(level, bug, line, *facts)

@@ -275,8 +275,8 @@ class Connection:
         for frame in frames:
             self._give_back(len(frame))
         self._memory.forget_incoming(self)
-        reserved_bytes, self._splitter.reserved_bytes = self._splitter.reserved_bytes, 0
-        self._memory.give(reserved_bytes)
+        # Connection and stream refer to each other: what is not let go of now stays until the garbage collector comes by.
+        self._memory.give(self._splitter.abandon())
 
     def _give_back(self, frame_bytes: int) -> None:
         if frame_bytes > FREE_BYTES:
