@@ -68,7 +68,6 @@ class DataNode:
             "partitions": self.partitions,
             "directories": self.storage.directories,
             "world": SimpleNamespace(disk=self.storage.disk, clock=self.storage.clock),
-            "settings": SimpleNamespace(current=SimpleNamespace(log=self.storage.config, cordoned_log_dirs=())),
         }
 
     def topic(self, name: str, count: int = 1, config: LogConfig = SMALL) -> Partition:

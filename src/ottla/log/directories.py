@@ -12,9 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
@@ -110,6 +110,11 @@ async def lock_directories(
     world: LogWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
 ) -> LockedDirectories:
     """Lock and check all directories of a node. `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if it must not start."""
+    config = replace(
+        config,
+        log_dirs=tuple(map(world.disk.absolute, config.log_dirs)),
+        metadata_log_dir=world.disk.absolute(config.metadata_log_dir),
+    )
     paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
     return LockedDirectories(world, config, await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id))
 
@@ -137,8 +142,7 @@ class LogDirectories:
         """Held while a partition is made, deleted, or changes its directory: one at a time."""
         self.wanted_in: dict[TopicPartition, str] = {}
         """Directories that somebody has asked for before the partition was there."""
-        self.cordoned: tuple[str, ...] = ()
-        """cordoned.log.dirs: directories in which nothing new is made; `*` stands for all."""
+        self._cordoned: frozenset[str] = frozenset()
         self._lost = {directory.path for directory in directories if not directory.is_online}
         self._losses = [self._loss(directory) for directory in directories if not directory.is_online]
         self._partitions: dict[TopicPartition, LogDirectory] = {}
@@ -190,6 +194,18 @@ class LogDirectories:
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
         return self._partitions.get(partition)
+
+    @property
+    def placeable(self) -> tuple[LogDirectory, ...]:
+        """Those for partitions: without one that is the metadata log's alone."""
+        return tuple(self._placeable)
+
+    def cordon(self, paths: Iterable[str]) -> None:
+        """cordoned.log.dirs: let nothing new be made in these directories, and in no others; `*` stands for all of them."""
+        self._cordoned = frozenset(path if path == "*" else self.world.disk.absolute(path) for path in paths)
+
+    def is_cordoned(self, directory: LogDirectory) -> bool:
+        return "*" in self._cordoned or directory.path in self._cordoned
 
     def directory_at(self, path: str) -> LogDirectory | None:
         """The directory that `path` names, if it is one for partitions."""
@@ -257,7 +273,7 @@ class LogDirectories:
             asked_for = [d for d in self._placeable if d.is_online and d.path == path]
         if asked_for:
             return asked_for
-        open_to_new = [d for d in self._placeable if d.path not in self.cordoned and "*" not in self.cordoned]
+        open_to_new = [d for d in self._placeable if not self.is_cordoned(d)]
         return by_preference(open_to_new) or by_preference(self._placeable)  # that it comes here is not for us to refuse
 
     async def _create_in(

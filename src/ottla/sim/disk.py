@@ -122,6 +122,9 @@ class MemoryDisk:
             self.names.set("create", (path, node))
         return MemoryFile(self, node, path, writable=mode is not OpenMode.READ)
 
+    def absolute(self, path: str) -> str:
+        return posixpath.normpath(posixpath.join("/", path))
+
     def exists(self, path: str) -> bool:
         self.check("exists", path, changes=False)
         return self.names.find(path) is not None

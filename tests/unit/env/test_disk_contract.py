@@ -132,6 +132,15 @@ def test_a_folder_is_renamed_at_once_under_open_files(place: Place) -> None:
         disk.rename_now(f"{root}/old", f"{root}/new")
 
 
+def test_paths_from_the_root(place: Place) -> None:
+    disk, root = place
+    assert disk.absolute(f"{root}/a") == f"{root}/a"
+    assert disk.absolute(f"{root}/./a/../b/") == f"{root}/b"
+    relative = disk.absolute("a/b")
+    assert relative.startswith("/")
+    assert relative.endswith("/a/b")
+
+
 def test_space_of_a_folder(place: Place) -> None:
     disk, root = place
     space = asyncio.run(disk.space(root))

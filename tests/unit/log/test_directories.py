@@ -341,7 +341,17 @@ def test_a_directory_that_was_asked_for_is_taken_once() -> None:
 def test_nothing_new_is_made_in_cordoned_directories_unless_all_are(cordoned: tuple[str, ...], path: str) -> None:
     node = NodeStorage()
     directories = node.open()
-    directories.cordoned = cordoned
+    directories.cordon(cordoned)
     directory = directories.directory_of(node.create("t"))
     assert directory is not None
     assert directory.path == path
+
+
+def test_directories_told_from_where_the_process_is_are_known_by_their_full_paths() -> None:
+    node = NodeStorage()
+    node.use(log_dirs=("a", "./b"), metadata_log_dir="a")
+    directories = node.open()
+    assert [directory.path for directory in directories.placeable] == ["/a", "/b"]
+    directories.cordon(["b"])
+    assert [directory.path for directory in directories.placeable if directories.is_cordoned(directory)] == ["/b"]
+    assert directories.directory_at("b") is None

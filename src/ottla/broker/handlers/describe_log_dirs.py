@@ -6,7 +6,6 @@ named with KAFKA_STORAGE_ERROR and nothing else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ottla.broker.request import Handled, PendingTask, RequestContext
@@ -42,13 +41,10 @@ def refuse(context: RequestContext, request: DescribeLogDirsRequest, error: Kafk
 
 
 async def _describe(services: Services, wanted: set[TopicPartition] | None) -> DescribeLogDirsResponse:
-    config = services.settings.current
     response = DescribeLogDirsResponse()
-    for directory in services.directories.directories:
-        if directory.path not in config.log.log_dirs:
-            continue  # of the metadata log alone
+    for directory in services.directories.placeable:
         result = DescribeLogDirsResult(log_dir=directory.path)
-        result.is_cordoned = is_cordoned(config.cordoned_log_dirs, directory.path)
+        result.is_cordoned = services.directories.is_cordoned(directory)
         response.results.append(result)
         try:
             if directory.is_online:
@@ -60,11 +56,6 @@ async def _describe(services: Services, wanted: set[TopicPartition] | None) -> D
         else:
             result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
     return response
-
-
-def is_cordoned(cordoned_log_dirs: Iterable[str], path: str) -> bool:
-    """Whether cordoned.log.dirs keeps new partitions out of a directory; `*` stands for all of them."""
-    return any(cordoned in ("*", path) for cordoned in cordoned_log_dirs)
 
 
 def _topics(

@@ -28,7 +28,7 @@ logger = logging.getLogger("ottla.partitions")
 async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -> None:
     """See `Partitions.apply`."""
     is_start = not here.has_followed
-    here.directories.cordoned = here.settings.current.cordoned_log_dirs
+    here.directories.cordon(here.settings.current.cordoned_log_dirs)
     if is_start:
         await _put_strays_aside(here, image)
         here.has_followed = True

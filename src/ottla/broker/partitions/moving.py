@@ -118,7 +118,7 @@ class Moves:
             raise KafkaError(ErrorCode.LOG_DIR_NOT_FOUND, f"{path} is not one of this node's log directories")
         if not directory.is_online:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"log directory {path} is offline")
-        if any(cordoned in ("*", path) for cordoned in self._settings.current.cordoned_log_dirs):
+        if self._directories.is_cordoned(directory):
             raise KafkaError(ErrorCode.INVALID_REPLICA_ASSIGNMENT, f"log directory {path} is cordoned: it takes no partitions")
         return directory
 

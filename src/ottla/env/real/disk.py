@@ -43,6 +43,9 @@ class RealDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return self.file_class(fd, path, status.st_size, self._workers)
 
+    def absolute(self, path: str) -> str:
+        return os.path.abspath(path)
+
     def exists(self, path: str) -> bool:
         return os.path.exists(path)
 

@@ -64,7 +64,7 @@ def test_room_on_the_disks(node: DataNode) -> None:
 
 @pytest.mark.parametrize(("setting", "cordoned"), [(("/b",), ["/b"]), (("*",), ["/a", "/b"]), ((), [])])
 def test_cordoned_directories(node: DataNode, setting: tuple[str, ...], cordoned: list[str]) -> None:
-    node.services["settings"].current.cordoned_log_dirs = setting
+    node.storage.directories.cordon(setting)
     assert [result.log_dir for result in ask(node).results if result.is_cordoned] == cordoned
 
 
@@ -91,6 +91,7 @@ def test_a_directory_that_has_failed(node: DataNode) -> None:
 
 
 def test_a_directory_of_the_metadata_log_alone_is_not_shown(node: DataNode) -> None:
+    node.storage.close()
     node.storage.use(log_dirs=("/b",))
-    node.services["settings"].current.log = node.storage.config
+    node.services["directories"] = node.storage.open()
     assert [result.log_dir for result in ask(node).results] == ["/b"]
