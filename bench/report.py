@@ -104,10 +104,8 @@ def block(results: Results) -> str:
     lines = [where, ""]
     if results.figures:
         lines += [f"![Ratios to Apache Kafka]({PLOT.relative_to(ROOT)})", ""]
-        lines += [
-            "Medians, with the smallest and the largest of the rounds in brackets; the ratio is Ottla's to Apache Kafka's."
-        ]
-        lines += ["", *markdown_lines(results), ""]
+        lines += ["Medians, with the smallest and the largest of the rounds; ratios are Ottla's to Apache Kafka's.", ""]
+        lines += [*markdown_lines(results), ""]
     if results.micro:
         lines += wire_lines(results.micro["wire"]) + records_lines(results.micro["records"]) + log_lines(results.micro["log"])
     return "\n".join(lines).rstrip() + "\n"

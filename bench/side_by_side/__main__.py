@@ -1,12 +1,12 @@
 """`make bench`: Apache Kafka and Ottla side by side, one after the other under the same loads.
 
-    make bench                                  all rows, about 20 minutes; keeps the figures (bench/results.json, docs/bench.svg, README)
+    make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, README
     make bench QUICK=1                          all rows with little data, a few minutes; prints only
     make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
     SAVE=1 / SAVE=0                             keep the figures after all, or do not
 
-Rows: start, produce (and cpu), memory, consume, latency, raw, many, compaction, micro. Whatever ends the run, servers and temporary
-data go with it.
+Rows: start, produce (and cpu), memory, consume, latency, raw, many, compaction, micro. Whatever ends the run, servers and
+temporary data go with it.
 """
 
 import importlib

@@ -1,7 +1,7 @@
 """One measured row: samples of both sides, their ratio with its spread, and the goal it is held to.
 
-Pure: nothing here runs, reads or writes anything. Samples of one index were taken right after each other (Apache Kafka first), so
-ratios are taken pair by pair and the median of the pairs counts: a machine that slows down slows both halves of a pair.
+Pure: nothing here runs, reads or writes anything. Samples of one index were taken right after each other (Apache Kafka first),
+so ratios are taken pair by pair and the median of the pairs counts: a machine that slows down slows both halves of a pair.
 """
 
 import statistics

@@ -3,10 +3,11 @@
 import os
 import platform
 import subprocess
-import sys
 from pathlib import Path
 
 from tests.support.kafka_jars import KAFKA_VERSION
+
+ON_LINUX = platform.system() == "Linux"
 
 
 def machine_facts() -> dict[str, str]:
@@ -20,7 +21,7 @@ def machine_facts() -> dict[str, str]:
 
 
 def _cpu_model() -> str:
-    if sys.platform == "linux":
+    if ON_LINUX:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
                 return line.partition(":")[2].strip()

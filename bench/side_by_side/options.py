@@ -1,4 +1,4 @@
-"""What a run measures, how often, and with how much data. From the environment, so that `make bench ROWS=… ROUNDS=…` reads well."""
+"""What a run measures, how often, and with how much data. From the environment: `make bench ROWS=… ROUNDS=…` reads well."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

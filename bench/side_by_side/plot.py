@@ -8,6 +8,7 @@ LABEL_WIDTH, BAR_WIDTH, VERDICT_WIDTH = 400, 420, 150
 ROW_HEIGHT, BAR_HEIGHT, TOP, BOTTOM = 26, 14, 58, 34
 RATIO_MAX = 2.0
 REACHED, MISSED, NO_GOAL, INK, FAINT = "#2a9d6f", "#d1495b", "#8d99ae", "#24292f", "#d0d7de"
+FONT = f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}"'
 
 
 def svg_text(results: Results) -> str:
@@ -16,12 +17,10 @@ def svg_text(results: Results) -> str:
     width = LABEL_WIDTH + BAR_WIDTH + VERDICT_WIDTH
     height = TOP + ROW_HEIGHT * len(figures) + BOTTOM
     lines = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" '
-        f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" {FONT}>',
         f'<rect width="{width}" height="{height}" fill="#ffffff"/>',
         '<text x="12" y="22" font-size="15" font-weight="600">Ottla beside Apache Kafka: ratios within one run</text>',
-        '<text x="12" y="40">The black mark is the goal: green bars reached it (≥ from the left of it, ≤ from the right), '
-        "red ones did not.</text>",
+        '<text x="12" y="40">The black mark is the goal (≥: the bar must pass it; ≤: it must not); red bars missed it.</text>',
         *_axis(height),
     ]
     for index, figure in enumerate(figures):

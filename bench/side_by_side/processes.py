@@ -4,27 +4,27 @@ Linux: read from /proc. Elsewhere (macOS): asked of `ps`, which does not know th
 """
 
 import os
+import platform
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
-MEBIBYTE = 1 << 20
+ON_LINUX = platform.system() == "Linux"
 SAMPLE_S = 0.1
 
 
 def cpu_seconds(pid: int) -> float:
     """User and system time of `pid`, its running descendants and the children it has waited for."""
-    if sys.platform == "linux":
+    if ON_LINUX:
         return sum(_linux_cpu_seconds(each) for each in _linux_tree(pid))
     return sum(cpu for cpu, _ in _ps_tree(pid))
 
 
 def memory_mb(pid: int) -> float:
     """Resident memory of `pid` and its running descendants, in MB of 2^20 bytes."""
-    if sys.platform == "linux":
+    if ON_LINUX:
         return sum(_linux_status_kb(each, "VmRSS") for each in _linux_tree(pid)) / 1024
     return sum(rss_kb for _, rss_kb in _ps_tree(pid)) / 1024
 
@@ -47,7 +47,7 @@ class MemoryPeak:
         self._thread.join()
 
     def _sample(self) -> None:
-        interval_s = SAMPLE_S if sys.platform == "linux" else 10 * SAMPLE_S
+        interval_s = SAMPLE_S if ON_LINUX else 10 * SAMPLE_S
         while True:
             self.peak_mb = max(self.peak_mb, memory_mb(self._pid))
             if self._over.wait(interval_s):

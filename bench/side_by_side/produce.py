@@ -13,7 +13,7 @@ from bench.side_by_side.processes import MemoryPeak, cpu_seconds
 from bench.side_by_side.sides import Bench, LoadFailed, Side
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
-WARM_UP_RECORDS = 100_000
+WARM_UP_RECORDS, WARM_UP_RECORDS_QUICK = 400_000, 100_000
 WARM_UP_BYTES = 1000
 FINAL_LINE = re.compile(r"records sent, .*\(([\d.]+) MB/sec\).*avg latency")
 
@@ -71,6 +71,7 @@ def measure(bench: Bench, side: Side, load: Load, topic: str) -> Sample:
         rate = run_tool(bench, side, topic, records, load.record_bytes)
         spent = cpu_seconds(side.pid) - before
     delete_topic(side.server, topic)
+    bench.peaks_mb[side.label] = max(bench.peaks_mb.get(side.label, 0.0), memory.peak_mb)
     return Sample(rate, spent / (records * load.record_bytes / 1e9), memory.peak_mb)
 
 
@@ -81,7 +82,8 @@ def warm_up(bench: Bench) -> None:
             continue
         bench.progress.say(f"warming up {side.label}")
         create_topic(side.server, "warm-up", 6)
-        run_tool(bench, side, "warm-up", WARM_UP_RECORDS, WARM_UP_BYTES)
+        records = bench.options.scaled(WARM_UP_RECORDS, WARM_UP_RECORDS_QUICK)
+        run_tool(bench, side, "warm-up", records, WARM_UP_BYTES)
         delete_topic(side.server, "warm-up")
         side.warm = True
 
@@ -102,7 +104,6 @@ def load_figures(bench: Bench, load: Load) -> list[Figure]:
         for side, kept in zip(bench.pair, samples, strict=True):
             sample = measure(bench, side, load, f"produce-{load.part}-{number}")
             kept.append(sample)
-            side.peak_mb = max(side.peak_mb, sample.peak_mb)
             told = f"{sample.mb_per_s:.0f} MB/s, {sample.cpu_s_per_gb:.2f} CPU s/GB, {sample.peak_mb:.0f} MB"
             bench.progress.say(f"{load.what}, round {number} of {bench.options.rounds}: {side.label} {told}")
     apache, ottla = samples

@@ -1,13 +1,14 @@
 """The two servers, under the same settings, and what is needed to put load on them.
 
-`Bench` owns everything that must go away again: servers, temporary folders. Both servers of the pair are up at once and are loaded
-one after the other; the one that is not measured does nothing. The harness of the tests fetches, formats and starts them.
+`Bench` owns everything that must go away again: servers, temporary folders. Both servers of the pair are up at once and are
+loaded one after the other; the one that is not measured does nothing. The tests' harness fetches, formats and starts them.
 """
 
 import os
 import shutil
 import subprocess
 import tempfile
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,6 +16,7 @@ from types import TracebackType
 
 from bench.side_by_side.figures import APACHE, OTTLA
 from bench.side_by_side.options import Options
+from bench.side_by_side.processes import memory_mb
 from bench.side_by_side.progress import Progress
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_server import SERVER_JVM_FLAGS, KafkaServer
@@ -26,6 +28,9 @@ SETTINGS = {
     "log.cleaner.backoff.ms": 100,
     "auto.create.topics.enable": "false",
 }
+SETTLE_S = 3
+"""After this long a server that has started does nothing more by itself."""
+
 CLIENT_JVM_FLAGS = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
 
@@ -41,8 +46,6 @@ class Side:
         self.label = label
         self.server = server
         self.warm = False
-        self.idle_mb = 0.0
-        self.peak_mb = 0.0
 
     @property
     def pid(self) -> int:
@@ -61,6 +64,10 @@ class Bench:
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._pair: tuple[Side, Side] | None = None
         self._classes: Path | None = None
+        self.peaks_mb: dict[str, float] = {}
+        """The most memory each side had under the produce loads."""
+        self.idle_mb: dict[str, float] = {}
+        """The memory of each side of the pair before it had anything to do."""
 
     def __enter__(self) -> "Bench":
         return self
@@ -70,18 +77,18 @@ class Bench:
 
     @property
     def pair(self) -> tuple[Side, Side]:
-        """Apache Kafka and Ottla, up and warm; started with the first row that needs them."""
+        """Apache Kafka and Ottla, up and at rest; started with the first row that needs them."""
         if self._pair is None:
             self._pair = self.start(APACHE), self.start(OTTLA)
+            time.sleep(SETTLE_S)
+            self.idle_mb = {side.label: memory_mb(side.pid) for side in self._pair}
         return self._pair
 
     def start(self, label: str) -> Side:
         """A server of its own on a fresh directory; it lives until `end` or until the run is over."""
         self.progress.say(f"starting {label}")
-        if label == APACHE:
-            server = self.kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS)
-        else:
-            server = start_ottla(SETTINGS)
+        of_apache = label == APACHE
+        server = self.kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS) if of_apache else start_ottla(SETTINGS)
         self._stack.callback(server.kill)
         return Side(label, server)
 
