@@ -107,7 +107,9 @@ def append_as_leader(
                 duplicate.timestamp_ms,  # as Kafka answers, also where records keep their producer's timestamps
                 log.log_start_offset,
                 True,
-                False,
+                # The first time, it may have been cut off from its answer before it was flushed.
+                duplicate.last_offset >= log.recovery_point
+                and log.log_end_offset - log.recovery_point >= config.flush_messages,
                 0,
             )
     try:

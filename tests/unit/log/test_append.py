@@ -141,6 +141,18 @@ def test_flush_is_asked_for_when_flush_messages_is_reached() -> None:
     assert env.log.recovery_point == 3
 
 
+def test_a_duplicate_of_what_is_not_flushed_yet_asks_for_the_flush_too() -> None:
+    env = LogOnDisk(LogConfig(flush_messages=1))
+
+    def send() -> tuple[bool, bool]:
+        info = env.log.append_as_leader(make_batch(b"a", producer=(7, 0, 0)), 0)
+        return info.is_duplicate, info.flush_needed
+
+    assert [send(), send()] == [(False, True), (True, True)]
+    env.flush()
+    assert send() == (True, False)
+
+
 # -- followers
 
 

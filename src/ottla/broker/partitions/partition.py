@@ -138,7 +138,10 @@ class Partition:
 
     def follow_config(self) -> None:
         """The log's settings or the replicas have changed."""
-        self.min_isr = min(self.log.config.min_insync_replicas, len(self.replicas))
+        log = self.log
+        self.min_isr = min(log.config.min_insync_replicas, len(self.replicas))
+        if self.is_leading and log.log_end_offset - log.recovery_point >= log.config.flush_messages:
+            self._flush_up_to(log.log_end_offset)  # a killed process left them: nobody sees them before a power loss could not
         self.advance()
 
     def fail(self, code: int, text: str) -> None:
@@ -269,7 +272,7 @@ class Partition:
     # Flushing before an acknowledgement
 
     def _flush_up_to(self, offset: int) -> None:
-        self._flush_goal = offset
+        self._flush_goal = max(self._flush_goal, offset)
         if self.flushing is None:
             self.flushing = asyncio.get_running_loop().create_task(self._flush())
 

@@ -1,5 +1,7 @@
 """One partition: what its refusals are made of, and what it forgets when somebody else's word counts no more."""
 
+import asyncio
+
 import pytest
 from tests.support.batches import make_batch
 from tests.support.held_partitions import HeldPartitions, virtual
@@ -7,6 +9,8 @@ from tests.support.held_partitions import HeldPartitions, virtual
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.read import Isolation
+from ottla.metadata.image.image import ResourceType
+from ottla.wire.messages.metadata_records import ConfigRecord
 
 
 def test_a_new_reign_does_not_count_on_what_replicas_said_in_the_old_one() -> None:
@@ -21,6 +25,22 @@ def test_a_new_reign_does_not_count_on_what_replicas_said_in_the_old_one() -> No
         await held.change("t", 0, leader=1)
         assert partition.follower_ends == {}
         assert partition.log.high_watermark == 1, "what was committed stays so"
+
+    virtual(scenario())
+
+
+def test_what_a_killed_process_left_is_flushed_before_anybody_sees_it() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t")
+        held.produce("t", 0, make_batch(b"a"))
+        flush_each = ConfigRecord(resource_type=ResourceType.TOPIC, resource_name="t", name="flush.messages", value="1")
+        held.disk.pause = lambda: asyncio.sleep(0.5)
+        await held.restart(crash=True, before=[flush_each])
+        log = held.partition("t").log
+        assert (log.log_end_offset, log.recovery_point, log.high_watermark) == (1, 0, 0)
+        await asyncio.sleep(10)
+        assert (log.log_end_offset, log.recovery_point, log.high_watermark) == (1, 1, 1)
 
     virtual(scenario())
 
