@@ -57,7 +57,9 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._now_s = 0.0
         self._time_limit_s = time_limit_s
         self._selector = _Jump(self)  # what BaseEventLoop._run_once waits with
-        self._dead_tasks: list[asyncio.Task[Any]] = []  # kept, so that no destructor runs what a dead process left to do
+        self._dead_tasks: list[
+            tuple[asyncio.Task[Any], Process]
+        ] = []
         self._any_dead = False
         self.failures: list[BaseException] = []
         """What was raised in callbacks and by tasks that nobody awaited."""
@@ -66,9 +68,10 @@ class VirtualLoop(base_events.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
-    def run(self, work: Coroutine[Any, Any, T]) -> T:
+    def run(self, work: Coroutine[Any, Any, T], *, bury: bool = False) -> T:
         """Run `work` to its end, then cancel what it left behind and close the loop.
 
+        `bury` takes what dead processes left apart, too; else it is kept for as long as the loop is.
         An exception in a callback fails the run, like one that `work` raises: in a simulation nobody reads the log.
         """
         asyncio.set_event_loop(self)
@@ -81,6 +84,8 @@ class VirtualLoop(base_events.BaseEventLoop):
                 raise self.failures[0]
             return result
         finally:
+            if bury:
+                self._bury()
             asyncio.set_event_loop(None)
             self.close()
 
@@ -108,11 +113,11 @@ class VirtualLoop(base_events.BaseEventLoop):
             if _is_dead(handle._context):
                 handle.cancel()
         for task in process.tasks:
-            self._note_dead(task)
+            self._note_dead(task, process)
 
-    def _note_dead(self, task: "asyncio.Task[Any]") -> None:
+    def _note_dead(self, task: "asyncio.Task[Any]", process: Process) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]
-        self._dead_tasks.append(task)
+        self._dead_tasks.append((task, process))
 
     def create_task(  # type: ignore[override]  # whatever else a newer Python allows goes through
         self, coro: Coroutine[Any, Any, T], *, context: Context | None = None, **more: Any
@@ -122,7 +127,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         if process is not None:
             process.tasks.add(task)
             if process.is_dead:
-                self._note_dead(task)
+                self._note_dead(task, process)
         return task
 
     def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> asyncio.Handle:
@@ -164,18 +169,24 @@ class VirtualLoop(base_events.BaseEventLoop):
             self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
         self.run_until_complete(self.shutdown_asyncgens())
 
-    def bury(self) -> None:
-        """Take what dead processes left apart, after the run and in silence; else it is kept for as long as the loop is.
+    def _bury(self) -> None:
+        """Close the coroutines of dead processes, in silence. What they still do as they go reaches nobody any more.
 
-        What a coroutine still does as it is closed can do no harm any more: its loop is closed, its disk and network are gone.
+        Tasks that they make on the way belong to the same process, and are taken apart after them.
         """
-        for task in self._dead_tasks:
-            _take_apart(task.get_coro())
+        asyncio._set_running_loop(self)
+        try:
+            for task, process in self._dead_tasks:  # grows meanwhile
+                context = copy_context()
+                context.run(_process.set, process)
+                context.run(_take_apart, task.get_coro())
+        finally:
+            asyncio._set_running_loop(None)
         self._dead_tasks.clear()
 
     def _living_tasks(self) -> "list[asyncio.Task[Any]]":
         """In the order of their names, so that what is done with them is the same in every run."""
-        living = asyncio.all_tasks(self).difference(self._dead_tasks)
+        living = asyncio.all_tasks(self).difference(task for task, _ in self._dead_tasks)
         return sorted(living, key=lambda task: (len(task.get_name()), task.get_name()))
 
     def _note_failure(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:

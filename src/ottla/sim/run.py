@@ -7,7 +7,6 @@ The seed decides everything: topics and their settings, clients, the weather of 
 from __future__ import annotations
 
 import asyncio
-import warnings
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -62,13 +61,9 @@ def run_seed(seed: int) -> Outcome:
     loop = VirtualLoop(TIME_LIMIT_S)
     trace = Trace(loop)
     try:
-        counts = loop.run(_Run(seed, loop, trace).run())
+        counts = loop.run(_Run(seed, loop, trace).run(), bury=True)
     except Exception as error:
         raise RunFailed(seed, error, trace.lines) from error
-    finally:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # about what a dead process never got to await
-            loop.bury()
     return Outcome(seed, trace.digest(), trace.lines, counts)
 
 

@@ -1,0 +1,94 @@
+"""The checkers can fail: a node that is broken on purpose is found out, each way of breaking it within a few seeds."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+
+from ottla.broker.hosts.metadata_log import MetadataLog
+from ottla.broker.hosts.producer_ids import ProducerIds
+from ottla.broker.partitions.partition import Partition
+from ottla.log import flush, loading, recovery
+from ottla.log.producer_state import ProducerState
+from ottla.sim.machine import Machine
+from ottla.sim.run import RunFailed, run_seed
+
+SEEDS_MAX = 60
+
+
+def metadata_is_not_synced(patch: pytest.MonkeyPatch) -> None:
+    async def sync(log: MetadataLog) -> int:
+        return log.log.log_end_offset
+
+    patch.setattr(MetadataLog, "sync", sync)
+
+
+def flushes_sync_nothing(patch: pytest.MonkeyPatch) -> None:
+    async def sync_all(log: object, target: int) -> None:
+        return
+
+    patch.setattr(flush, "_sync_all", sync_all)
+
+
+def acknowledged_before_flushed(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Partition, "_flush_up_to", lambda partition, offset: None)
+    patch.setattr(Partition, "is_acknowledged", lambda partition, info, acks: True)
+
+
+def starts_forget_producers(patch: pytest.MonkeyPatch) -> None:
+    async def rebuild(*found: object, partition: str, end_offset: int, **more: object) -> ProducerState:
+        state = ProducerState(partition)
+        state.reset(end_offset)
+        return state
+
+    patch.setattr(loading, "rebuild_producers", rebuild)
+    patch.setattr(recovery, "replay_batch", lambda state, view: [])
+
+
+def recovery_cuts_too_much(patch: pytest.MonkeyPatch) -> None:
+    checked_batches: Callable[..., Iterator[Any]] = recovery.checked_batches
+
+    def all_but_the_last(*where: Any) -> Iterator[Any]:
+        yield from list(checked_batches(*where))[:-1]
+
+    patch.setattr(recovery, "checked_batches", all_but_the_last)
+
+
+def appends_stay_in_the_process(patch: pytest.MonkeyPatch) -> None:
+    """What was not synced goes with the process, as if the node kept its writes to itself for a while."""
+
+    def kill(machine: Machine) -> None:
+        machine._end()
+        machine.disk = machine.disk.crash(power_loss=True)
+
+    patch.setattr(Machine, "kill", kill)
+
+
+def producer_ids_begin_anew(patch: pytest.MonkeyPatch) -> None:
+    async def renew(ids: ProducerIds) -> None:
+        ids._next, ids._end, ids._renewal = 0, 1000, None
+
+    patch.setattr(ProducerIds, "_renew", renew)
+
+
+MUTATIONS = {
+    metadata_is_not_synced: r"there should be the topics|was committed up to|given to two|was configured|gave up|was made|OutOfTime",
+    flushes_sync_nothing: r"acknowledged or seen are not there",
+    acknowledged_before_flushed: r"acknowledged or seen are not there",
+    starts_forget_producers: r"of the idempotent p\d comes after|was told",
+    recovery_cuts_too_much: r"are not there|, and now|was told",
+    appends_stay_in_the_process: r"are not there|, and now|was told",
+    producer_ids_begin_anew: r"was given to two producers",
+}
+
+
+def run_seeds(count: int) -> None:
+    for seed in range(count):
+        run_seed(seed)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_broken_node_is_found_out(mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    mutation(monkeypatch)
+    with pytest.raises(RunFailed, match=MUTATIONS[mutation]):
+        run_seeds(SEEDS_MAX)
