@@ -5,10 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from ottla.testing.engine import Engine, Text
-from ottla.testing.faults import Fault
 from ottla.testing.records import Record
+
+if TYPE_CHECKING:
+    from ottla.testing.faults import Fault
 
 
 class AsyncBroker:

@@ -5,16 +5,19 @@ from __future__ import annotations
 import os
 import weakref
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType, TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ottla.testing.aio import AsyncBroker
 from ottla.testing.engine import Engine, Text
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
-from ottla.testing.faults import Faults
 from ottla.testing.host import Facts
 from ottla.testing.records import Record
+
+if TYPE_CHECKING:
+    from ottla.testing.faults import Faults
 
 __all__ = ["Broker", "BrokerFailed", "NotRunning", "TimedOut"]
 
@@ -45,8 +48,7 @@ class Broker:
         def tell(name: str, /, **values: Any) -> Any:
             return engine.run(engine.tell(name, values))
 
-        self.faults = Faults(tell, lambda: engine.run(engine.connect()))
-        """Telling it to misbehave."""
+        self._tell = tell
         # A broker that nobody stops ends with the interpreter, or when it is collected.
         weakref.finalize(self, engine.abandon)
 
@@ -54,6 +56,14 @@ class Broker:
         facts = self._engine.facts
         where = "not started" if facts is None else facts.bootstrap_servers if self.is_running else "stopped"
         return f"<Broker {where}>"
+
+    @cached_property
+    def faults(self) -> Faults:
+        """Telling it to misbehave."""
+        from ottla.testing.faults import Faults
+
+        engine = self._engine
+        return Faults(self._tell, lambda: engine.run(engine.topics()))
 
     # What there is to know
 

@@ -10,24 +10,27 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.testing.background import Background
-from ottla.testing.client import Client, Headers
 from ottla.testing.errors import NotRunning
-from ottla.testing.faults import Fault
 from ottla.testing.host import Facts, Host, Launch
-from ottla.testing.reading import END, await_records, read_now
 from ottla.testing.records import Record
 from ottla.testing.settings import node_settings
 
+if TYPE_CHECKING:  # what only the helpers need is imported with the first of them: a broker is up sooner
+    from ottla.testing.client import Client
+    from ottla.testing.faults import Fault
+
 T = TypeVar("T")
+Headers = Sequence[tuple[str, bytes | None]]
 Text = bytes | str | None
 """What may be given for a key or value; text is written as UTF-8."""
 
 _ABANDON_S = 5.0
+LATEST = -1
 
 
 class Engine:
@@ -112,7 +115,6 @@ class Engine:
         self._host, self.facts = host, facts
         first = facts.bootstrap_servers.partition(",")[0]
         self._port = int(first.rpartition(":")[2])  # the same one when it is started again
-        self._client = Client(first)
 
     def _new_host(self) -> Host:
         if self._is_process:
@@ -131,8 +133,7 @@ class Engine:
             self._remove_data()
 
     async def kill(self) -> None:
-        host, client = self._running()
-        client.close()
+        host = self._running()
         self._forget(host)
         await host.kill()
 
@@ -142,10 +143,9 @@ class Engine:
         await self.start()
 
     async def _stop_node(self) -> None:
-        host, client = self._host, self._client
-        if host is None or client is None:
+        host = self._host
+        if host is None:
             return
-        client.close()
         self._forget(host)
         failure = host.failure
         await host.stop()
@@ -156,6 +156,8 @@ class Engine:
 
     def _forget(self, host: Host) -> None:
         self._last_lines = host.log_lines
+        if self._client is not None:
+            self._client.close()
         self._host = self._client = None
 
     def _remove_data(self) -> None:
@@ -163,13 +165,13 @@ class Engine:
             shutil.rmtree(self.data, ignore_errors=True)
             self.data = None
 
-    def _running(self) -> tuple[Host, Client]:
-        host, client = self._host, self._client
-        if host is None or client is None:
+    def _running(self) -> Host:
+        host = self._host
+        if host is None:
             raise NotRunning("the broker is not running: it was stopped or killed. start() it again")
         if host.failure is not None:
             raise host.failure
-        return host, client
+        return host
 
     def abandon(self) -> None:
         """Nobody will stop it any more: end everything, in whatever thread this is, and do not wait for long."""
@@ -196,17 +198,20 @@ class Engine:
 
     async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Do `work`; if the broker has stopped by itself meanwhile, say that instead."""
-        host, client = self._running()
+        host = self._running()
+        from ottla.link import LinkError
+        from ottla.testing.client import Client
+
+        if self._client is None:
+            assert self.facts is not None
+            self._client = Client(self.facts.bootstrap_servers.partition(",")[0])
         try:
-            return await work(client)
-        except Exception as error:
+            return await work(self._client)
+        except LinkError as error:
             await host.settle()
             if host.failure is not None:
                 raise host.failure from error
             raise
-
-    async def connect(self) -> None:
-        await self._help(lambda client: client.connect())
 
     async def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> None:
         await self._help(lambda client: client.create_topic(name, partitions, config))
@@ -227,21 +232,24 @@ class Engine:
         return await self._help(work)
 
     async def records(self, name: str) -> list[Record]:
+        from ottla.testing.reading import read_now
+
         return await self._help(lambda client: read_now(client, name))
 
     async def await_records(self, name: str, count: int, timeout_s: float) -> list[Record]:
+        from ottla.testing.reading import await_records
+
         return await self._help(lambda client: await_records(client, name, count, timeout_s))
 
     async def end_offsets(self, name: str) -> dict[int, int]:
         async def work(client: Client) -> dict[int, int]:
-            return await client.offsets(await client.find_topic(name), END)
+            return await client.offsets(await client.find_topic(name), LATEST)
 
         return await self._help(work)
 
     async def tell(self, name: str, values: dict[str, Any]) -> Any:
         """A command to the node."""
-        host, _ = self._running()
-        return await host.command(name, values)
+        return await self._running().command(name, values)
 
     async def await_hits(self, fault: Fault, count: int, timeout_s: float) -> int:
         hits = await self.tell("await_hits", {"id": fault.id, "count": count, "timeout_s": timeout_s})

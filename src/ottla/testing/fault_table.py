@@ -63,8 +63,10 @@ class FaultTable:
     # What a test asks for
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
-        """One of `add`, `remove`, `clear`, `hits`, `await_hits`."""
+        """One of `watch`, `add`, `remove`, `clear`, `hits`, `await_hits`."""
         match name:
+            case "watch":
+                return None  # from now on the connections of the helpers are known by their requests
             case "add":
                 return self.add(values["id"], FaultRule(*values["rule"]))
             case "remove":

@@ -79,9 +79,9 @@ class Faults:
     it, to the requests of a `client_id`, and to the first requests that fit (`times`).
     """
 
-    def __init__(self, tell: Tell, connect_helpers: Callable[[], None]) -> None:
+    def __init__(self, tell: Tell, greet: Callable[[], object]) -> None:
         self._tell = tell
-        self._connect_helpers = connect_helpers
+        self._greet = greet
         self._next_id = 1
 
     def fail(
@@ -154,7 +154,9 @@ class Faults:
 
     def refuse_connections(self) -> Fault:
         """Close all connections of clients, and new ones as soon as they are made, until the fault is removed."""
-        self._connect_helpers()
+        # The helpers' own connection is to stay, so it must be there, and be known.
+        self._tell("watch")
+        self._greet()
         return self._add(FaultRule(fault_rules.REFUSE_CONNECTIONS))
 
     def clear(self) -> None:

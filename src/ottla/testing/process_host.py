@@ -21,7 +21,7 @@ from ottla.testing.logs import LINES_KEPT
 CHILD = "ottla.testing.child"
 _LINE_BYTES_MAX = 16 * 1024 * 1024
 _LINES_SHOWN = 20
-_SETTLE_S = 0.5
+_SETTLE_S = 2.0
 
 
 class ProcessHost:
@@ -85,13 +85,13 @@ class ProcessHost:
         await asyncio.gather(*self._readers)
 
     async def settle(self) -> None:
-        await asyncio.wait(self._readers, timeout=_SETTLE_S, return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait(self._readers[:1], timeout=_SETTLE_S)
 
     async def command(self, name: str, values: dict[str, Any], is_last: bool = False) -> Any:
         assert self._process is not None
         assert self._process.stdin is not None
-        if self.failure is not None and not is_last:
-            raise self.failure
+        if self._readers[0].done():
+            raise self.failure or BrokerFailed(f"the broker's process {self.pid} has ended")
         command_id, self._next_id = self._next_id, self._next_id + 1
         answer = self._answers[command_id] = asyncio.get_running_loop().create_future()
         line = json.dumps({"id": command_id, "do": name, "with": values}).encode("ascii") + b"\n"

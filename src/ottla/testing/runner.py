@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
-from ottla.testing.fault_table import FaultTable
 from ottla.testing.host import Facts, Launch
 from ottla.testing.world import killable_world
 
 if TYPE_CHECKING:
     from ottla.errors import OttlaError
+    from ottla.testing.fault_table import FaultTable
 
 
 class NodeRunner:
@@ -50,8 +50,6 @@ class NodeRunner:
             self._holding.close()
             raise
         self._node = node
-        self._faults = FaultTable(node.listeners)
-        node.dispatcher.intercept = self._faults.intercept
         node.broken.add_done_callback(self._is_broken)
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
 
@@ -87,5 +85,9 @@ class NodeRunner:
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
         """Do what `Faults` asks for."""
-        assert self._faults is not None, "started"
+        if self._faults is None:
+            from ottla.testing.fault_table import FaultTable
+
+            self._faults = FaultTable(self.node.listeners)
+            self.node.dispatcher.intercept = self._faults.intercept
         return await self._faults.command(name, values)

@@ -1,0 +1,62 @@
+"""A broker for the tests of `ottla.testing`, and a client that speaks the protocol and nothing else."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager
+from typing import Any, TypeVar
+
+import pytest
+
+from ottla.env.real.net import RealNetwork
+from ottla.link import Link, LinkOptions
+from ottla.testing import Broker
+
+T = TypeVar("T")
+
+
+@pytest.fixture(scope="module")
+def shared_broker() -> Iterator[Broker]:
+    with Broker() as broker:
+        yield broker
+
+
+@pytest.fixture
+def broker(shared_broker: Broker) -> Iterator[Broker]:
+    """One for all tests of a file; behaves itself at the beginning of each."""
+    yield shared_broker
+    shared_broker.faults.clear()
+
+
+@asynccontextmanager
+async def connected(broker: Broker, client_id: str = "a-client", timeout_ms: int = 10_000) -> AsyncIterator[Link]:
+    options = LinkOptions(client_id=client_id, request_timeout_ms=timeout_ms)
+    link = await Link.connect(RealNetwork(), broker.host, broker.port, options)
+    try:
+        yield link
+    finally:
+        link.close()
+
+
+@pytest.fixture
+def ask(broker: Broker) -> Callable[..., Any]:
+    """`ask(request)`: its answer, on a connection of its own."""
+
+    async def ask_once(message: Any, client_id: str, timeout_ms: int, version: int | None) -> Any:
+        async with connected(broker, client_id, timeout_ms) as link:
+            return await link.request(message, version=version)
+
+    def ask(message: Any, client_id: str = "a-client", timeout_ms: int = 10_000, version: int | None = None) -> Any:
+        return asyncio.run(ask_once(message, client_id, timeout_ms, version))
+
+    return ask
+
+
+@pytest.fixture
+def with_link(broker: Broker) -> Callable[[Callable[[Link], Coroutine[Any, Any, T]]], T]:
+    """`with_link(f)`: what `await f(link)` returns, for several requests on one connection."""
+
+    async def work(use: Callable[[Link], Coroutine[Any, Any, T]]) -> T:
+        async with connected(broker) as link:
+            return await use(link)
+
+    return lambda use: asyncio.run(work(use))

@@ -1,0 +1,290 @@
+"""The life of a broker for tests, in a thread and in a process."""
+
+import asyncio
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ottla.errors import BrokenInvariant, KafkaError, OttlaError
+from ottla.testing import Broker, BrokerFailed, NotRunning, TimedOut
+
+MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
+MARK = ".kafka_cleanshutdown"
+
+
+@MODES
+def test_it_answers_keeps_and_is_gone(process: bool) -> None:
+    with Broker(process=process) as broker:
+        assert broker.is_running
+        assert broker.host == "127.0.0.1"
+        assert broker.bootstrap_servers == f"127.0.0.1:{broker.port}"
+        assert broker.node_id == 1
+        assert broker.cluster_id
+        data = broker.data
+        assert (data / "meta.properties").exists()
+        broker.create_topic("orders", partitions=2, config={"retention.ms": 1000, "cleanup.policy": ["compact", "delete"]})
+        assert broker.topics() == {"orders": 2}
+        record = broker.produce("orders", "value", "key", partition=1, headers=[("h", b"1"), ("n", None)], timestamp=12345)
+        assert record == ("orders", 1, 0, b"key", b"value", (("h", b"1"), ("n", None)), 12345)
+        assert broker.records("orders") == [record]
+        assert broker.end_offsets("orders") == {0: 0, 1: 1}
+        broker.delete_topic("orders")
+        assert broker.topics() == {}
+    assert not data.exists()
+    assert not broker.is_running
+    with pytest.raises(NotRunning):
+        broker.topics()
+
+
+@MODES
+def test_it_is_killed_and_recovers(process: bool) -> None:
+    with Broker(process=process) as broker:
+        before = [broker.produce("orders", f"value {number}") for number in range(20)]
+        address, cluster_id, data = broker.bootstrap_servers, broker.cluster_id, broker.data
+        broker.kill()
+        assert not broker.is_running
+        assert not (data / MARK).exists()
+        with pytest.raises(NotRunning, match="start"):
+            broker.records("orders")
+        broker.start()
+        assert (broker.bootstrap_servers, broker.cluster_id, broker.data) == (address, cluster_id, data)
+        assert broker.records("orders") == before
+    assert not data.exists()
+
+
+@MODES
+def test_it_is_restarted_in_good_order(process: bool) -> None:
+    with Broker(process=process) as broker:
+        broker.faults.fail("Produce", "INVALID_RECORD")
+        record = broker.produce("orders", "value")
+        address = broker.bootstrap_servers
+        broker.restart()
+        assert broker.bootstrap_servers == address
+        assert broker.records("orders") == [record]
+        assert broker.faults.fail("Produce", "INVALID_RECORD").hits == 0
+
+
+def test_killed_twice_and_stopped_while_down() -> None:
+    broker = Broker()
+    broker.start()
+    data = broker.data
+    for _ in range(3):
+        broker.produce("orders", "value")
+        broker.kill()
+        with pytest.raises(NotRunning):
+            broker.kill()
+        broker.start()
+    assert len(broker.records("orders")) == 3
+    broker.kill()
+    broker.stop()
+    broker.stop()
+    assert not data.exists()
+
+
+def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
+    folder = tmp_path / "data"
+    with Broker(data=folder) as broker:
+        assert broker.data == folder
+        record = broker.produce("orders", "value")
+    assert (folder / MARK).exists()
+    with Broker(data=str(folder)) as broker:
+        assert broker.records("orders") == [record]
+        with pytest.raises(OttlaError, match="already open in this process"):
+            Broker(data=folder).start()
+
+
+def test_several_at_once_and_the_port_that_was_asked_for() -> None:
+    with Broker() as first, Broker({"num.partitions": 4}) as second:
+        first.produce("a", "1")
+        second.produce("b", "2")
+        assert first.topics() == {"a": 1}
+        assert second.topics() == {"b": 4}
+        with pytest.raises(OttlaError, match="the port is taken"):
+            Broker(port=first.port).start()
+        port = second.port
+    with Broker(port=port) as third:
+        assert third.port == port
+
+
+def test_async_tests_do_not_stop_while_it_does() -> None:
+    async def use() -> None:
+        ticks = 0
+
+        async def tick() -> None:
+            nonlocal ticks
+            while True:
+                await asyncio.sleep(0.001)
+                ticks += 1
+
+        ticking = asyncio.ensure_future(tick())
+        async with Broker() as broker:
+            assert ticks > 0
+            await broker.aio.create_topic("orders", partitions=2)
+            waiting = asyncio.ensure_future(broker.aio.await_records("orders", 1))
+            record = await broker.aio.produce("orders", "value")
+            assert await waiting == await broker.aio.records("orders") == [record]
+            assert await broker.aio.topics() == {"orders": 2}
+            assert sum((await broker.aio.end_offsets("orders")).values()) == 1
+            await broker.aio.kill()
+            await broker.aio.start()
+            await broker.aio.restart()
+            assert await broker.aio.records("orders") == [record]
+            await broker.aio.delete_topic("orders")
+            ticks = 0
+        assert ticks > 0
+        ticking.cancel()
+
+    asyncio.run(use())
+
+
+def test_what_did_not_come_is_told() -> None:
+    with Broker({"auto.create.topics.enable": False}) as broker:
+        with pytest.raises(
+            TimedOut, match=r"2 records of topic nowhere did not come within 0\.05 s: topic nowhere does not exist"
+        ):
+            broker.await_records("nowhere", 2, timeout=0.05)
+        with pytest.raises(KafkaError, match=r"topic nowhere does not exist\. Topics that do: none"):
+            broker.produce("nowhere", "value")
+        broker.create_topic("orders", partitions=2)
+        with pytest.raises(TimedOut, match="it is empty"):
+            broker.await_records("orders", 1, timeout=0.05)
+        broker.produce("orders", "v" * 100, "key", partition=1)
+        with pytest.raises(TimedOut) as late:
+            broker.await_records("orders", 2, timeout=0.05)
+        assert "there are 1 (0 in partition 0, 1 in partition 1)" in str(late.value)
+        assert "orders-1 at 0: key b'key'" in str(late.value)
+        with pytest.raises(KafkaError, match="partitions 0 to 1"):
+            broker.produce("orders", "value", partition=7)
+        with pytest.raises(KafkaError, match="TOPIC_ALREADY_EXISTS"):
+            broker.create_topic("orders")
+        with pytest.raises(KafkaError, match="was not deleted"):
+            broker.delete_topic("nowhere")
+
+
+def test_records_are_awaited_while_they_come() -> None:
+    with Broker() as broker:
+
+        def produce() -> None:
+            for number in range(30):
+                broker.produce("orders", str(number), str(number))
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        records = broker.await_records("orders", 30)  # the topic is not there yet
+        thread.join()
+        assert sorted(int(record.value or b"") for record in records) == list(range(30))
+
+
+def test_mistakes_in_settings_are_told() -> None:
+    with pytest.raises(ValueError, match="data="):
+        Broker({"log.dirs": "/tmp/x"})
+    broker = Broker({"num.partitions": "many"})
+    with pytest.raises(OttlaError, match=r"num\.partitions"):
+        broker.start()
+    with pytest.raises(NotRunning):
+        broker.topics()
+    with pytest.raises(NotRunning):
+        _ = broker.bootstrap_servers
+    child = Broker({"num.partitions": "many"}, process=True)
+    with pytest.raises(BrokerFailed, match=r"num\.partitions"):
+        child.start()
+
+
+def ask_for_ever(broker: Broker) -> None:
+    while True:
+        broker.topics()
+
+
+def test_a_broken_invariant_fails_the_test_and_nothing_else() -> None:
+    broker = Broker()
+    broker.start()
+    data = broker.data
+    host = broker._engine._host
+    node = host._runner.node  # type: ignore[union-attr]
+    host._thread._loop.call_soon_threadsafe(node._break, BrokenInvariant("two and two are five"))  # type: ignore[union-attr]
+    with pytest.raises(BrokerFailed, match="two and two are five"):
+        ask_for_ever(broker)
+    assert not broker.is_running
+    with pytest.raises(BrokerFailed, match="two and two are five"):
+        broker.stop()
+    assert not data.exists()
+    broker.stop()
+
+
+def test_a_child_that_dies_fails_the_test() -> None:
+    broker = Broker(process=True)
+    broker.start()
+    os.kill(broker._engine._host.pid, signal.SIGKILL)  # type: ignore[union-attr]
+    with pytest.raises(BrokerFailed, match="ended with code -9"):
+        ask_for_ever(broker)
+    with pytest.raises(BrokerFailed, match="ended with code -9"):
+        broker.stop()
+
+
+def test_logging_is_left_as_it_was() -> None:
+    package = logging.getLogger("ottla")
+    before = (package.level, list(package.handlers), package.propagate, logging.getLogger().level)
+    with Broker() as broker:
+        broker.faults.fail("Metadata", "UNKNOWN_SERVER_ERROR")
+        with pytest.raises(KafkaError):
+            broker.delete_topic("nowhere")
+    assert (package.level, list(package.handlers), package.propagate, logging.getLogger().level) == before
+
+
+def run_python(code: str, timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=timeout_s, check=False)
+
+
+@MODES
+def test_an_interpreter_that_exits_does_not_hang(process: bool) -> None:
+    done = run_python(
+        "from ottla.testing import Broker\n"
+        f"broker = Broker(process={process}); broker.start(); broker.produce('a', 'b'); print(broker.data)"
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not Path(done.stdout.strip()).exists()
+
+
+def test_a_child_ends_with_its_parent_however_that_ends() -> None:
+    code = (
+        "import time\nfrom ottla.testing import Broker\nbroker = Broker(process=True); broker.start()\n"
+        "print(broker._engine._host.pid, broker.data, flush=True); time.sleep(600)"
+    )
+    parent = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert parent.stdout is not None
+    with parent.stdout:
+        pid, data = parent.stdout.readline().split()
+        parent.kill()
+        parent.wait()
+    deadline_s = time.monotonic() + 20
+    while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else _is_alive(int(pid)):
+        assert time.monotonic() < deadline_s, "the child has outlived its parent"
+        time.sleep(0.02)
+    subprocess.run(["rm", "-rf", data], check=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def test_it_is_up_soon() -> None:
+    """The goal is 0.2 s; the bound leaves room for a machine that does something else at the same time."""
+    took_s = []
+    for _ in range(5):
+        began_s = time.perf_counter()
+        broker = Broker()
+        broker.start()
+        took_s.append(time.perf_counter() - began_s)
+        broker.stop()
+    assert min(took_s) < 0.2
