@@ -142,6 +142,12 @@ LYING_SIZES = (
 
 def random_request(random: Random, api_key: int, version: int) -> bytes:
     """The frame of a request that is well-formed and otherwise as odd as can be."""
+    client_id = random.choice([None, "", "odd", "é" * 9])
+    return join_parts(encode_request(random_message(random, api_key, version), version, random.getrandbits(31), client_id))
+
+
+def random_message(random: Random, api_key: int, version: int) -> Any:
+    """The same, before it is written."""
     binding = binding_of(APIS[api_key].request_class)
     message: Any = _struct(random, binding, binding.schema.root, version)
     for name in ("timeout_ms", "max_wait_ms"):
@@ -149,7 +155,7 @@ def random_request(random: Random, api_key: int, version: int) -> bytes:
             setattr(message, name, min(getattr(message, name), WAIT_MS_MAX))
     if api_key == ApiKey.UPDATE_FEATURES and version >= 1:
         message.validate_only = True  # else the cluster may lose what later requests need
-    return join_parts(encode_request(message, version, random.getrandbits(31), random.choice([None, "", "odd", "é" * 9])))
+    return message
 
 
 def _struct(random: Random, binding: Binding, schema: StructSchema, version: int) -> Struct:

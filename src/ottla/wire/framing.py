@@ -117,6 +117,12 @@ class FrameSplitter:
             frame.extend(bytes(capacity - len(frame)))
         return not self.is_starved
 
+    def abandon(self) -> int:
+        """Let go of the frame that is incomplete: no more of it comes. Returns what was reserved for it."""
+        reserved_bytes, self.reserved_bytes = self.reserved_bytes, 0
+        self._frame = None
+        return reserved_bytes
+
     def _split_ahead(self, filled: int) -> list[bytearray]:
         frames: list[bytearray] = []
         ahead, start = self._ahead, 0

@@ -157,3 +157,12 @@ def test_without_memory_the_splitter_starves_until_it_may_grow() -> None:
     assert splitter.grow()
     assert splitter.feed(stream[60 + room :]) == [data, b"next"]
     assert splitter.is_between_frames
+
+
+def test_an_abandoned_frame_is_let_go_of() -> None:
+    granted: list[int] = []
+    splitter = FrameSplitter(10_000_000, None, lambda size_bytes: granted.append(size_bytes) or True)
+    assert splitter.feed((5_000_000).to_bytes(4, "big") + bytes(70_000)) == []
+    assert splitter.abandon() == sum(granted) > 0
+    assert splitter.abandon() == 0
+    assert splitter.is_between_frames

@@ -1,0 +1,255 @@
+"""Peers that behave badly towards a whole node: they do not read, do not finish, speak something else, or come by the thousand.
+
+Meanwhile an honest client is served, and quickly (`Honest`); afterwards the node is unharmed (`HostileNode`).
+"""
+
+import resource
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.hostile_client import HostileClient
+from tests.support.hostile_node import HostileNode, linux_only
+from tests.support.topics import make_topic
+
+from ottla.wire.codec import join_parts
+from ottla.wire.headers import encode_request
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+pytestmark = linux_only
+
+LATENCY_S_MAX = 2.0
+"""Of one request of an honest client, on a machine that has other things to do; those who wait for the hostile wait longer."""
+
+STRANGE = {
+    "http": b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n",
+    "tls": bytes.fromhex("16030100c8010000c40303") + bytes(190),
+    "ssh": b"SSH-2.0-OpenSSH_9.6\r\n",
+    "negative": b"\xff\xff\xff\xff",
+    "most negative": b"\x80\0\0\0",
+    "too large": b"\x7f\xff\xff\xff",
+    "one too large": (104_857_601).to_bytes(4, "big"),
+    "empty": bytes(4),
+    "many empty": bytes(4000),
+    "one byte": b"\0\0\0\1\0",
+    "no such api": b"\0\0\0\x0a" + b"\x7f\xff\0\0\0\0\0\1\xff\xff",
+    "negative api": b"\0\0\0\x0a" + b"\xff\xff\0\0\0\0\0\1\xff\xff",
+    "removed api": b"\0\0\0\x0a" + b"\0\4\0\0\0\0\0\1\xff\xff",
+    "of groups": b"\0\0\0\x0a" + b"\0\x0b\0\0\0\0\0\1\xff\xff",
+    "long client id": b"\0\0\0\x0a" + b"\0\x12\0\0\0\0\0\1\x7f\xff",
+}
+
+
+def frame(message: FetchRequest | MetadataRequest | ProduceRequest, version: int, correlation_id: int = 7) -> bytes:
+    return join_parts(encode_request(message, version, correlation_id, "hostile"))
+
+
+class Honest(threading.Thread):
+    """A client that goes on asking, and notes how long it waits."""
+
+    def __init__(self, node: HostileNode) -> None:
+        super().__init__(daemon=True)
+        self._node = node
+        self._is_over = threading.Event()
+        self.waits_s: list[float] = []
+        self.failure: BaseException | None = None
+
+    def run(self) -> None:
+        try:
+            with self._node.connect(60) as client:
+                while not self._is_over.wait(0.01):
+                    begun_s = time.monotonic()
+                    client.request(MetadataRequest(topics=[]), 9)
+                    self.waits_s.append(time.monotonic() - begun_s)
+        except BaseException as failure:
+            self.failure = failure
+
+    def end(self) -> None:
+        self._is_over.set()
+        self.join()
+        assert self.failure is None, self.failure
+        assert self.waits_s, "nobody was served"
+        assert max(self.waits_s) < LATENCY_S_MAX, f"somebody waited {max(self.waits_s):.1f} s"
+
+
+@contextmanager
+def disturbed(node: HostileNode) -> Iterator[None]:
+    honest = Honest(node)
+    honest.start()
+    yield
+    time.sleep(0.3)  # long enough for the honest client to be served amid what was done
+    honest.end()
+
+
+@pytest.fixture(scope="module")
+def node() -> Iterator[HostileNode]:
+    with HostileNode() as running:
+        make_topic(running.bootstrap, "large", 1, {"max.message.bytes": 10_000_000})
+        batch = bytes(make_batch(b"x" * 1_000_000))
+        part = PartitionProduceData(index=0, records=batch)
+        with running.connect() as client:
+            for _ in range(64):
+                topic = TopicProduceData(name="large", partition_data=[part])
+                (answer,) = client.request(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[topic]), 9).responses
+                assert answer.partition_responses[0].error_code == 0
+        running.memory_bytes_before = running.memory_bytes
+        yield running
+
+
+@pytest.fixture(autouse=True)
+def _unharmed(node: HostileNode) -> Iterator[None]:
+    yield
+    node.must_be_unharmed()
+
+
+@pytest.fixture
+def many_files() -> Iterator[None]:
+    """As many open sockets as the tests want."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+    yield
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def all_of_it(correlation_id: int = 7) -> bytes:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=60_000_000)
+    fetch = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=60_000_000, session_epoch=-1)
+    fetch.topics = [FetchTopic(topic="large", partitions=[partition])]
+    return frame(fetch, 11, correlation_id)
+
+
+@pytest.mark.parametrize("what", sorted(STRANGE))
+def test_what_is_no_request_ends_the_connection(node: HostileNode, what: str) -> None:
+    with node.connect() as client:
+        client.send_bytes(STRANGE[what])
+        if what == "long client id":
+            client.half_close()  # the frame is whole, so this changes nothing
+        assert client.await_end() == 0
+    assert node.log.rstrip().splitlines()[-1].count("closing the connection") == 1
+
+
+def test_readers_of_much_who_never_read(node: HostileNode) -> None:
+    ask = all_of_it() * 20
+    before = node.memory_bytes
+    with disturbed(node):
+        clients = [node.connect() for _ in range(30)]
+        for client in clients:
+            client.send_what_fits(ask)
+        time.sleep(0.5)
+        assert node.memory_bytes - before < 60_000_000
+        for client in clients:
+            client.close()
+
+
+def test_pipelined_by_the_ten_thousand_and_never_read(node: HostileNode) -> None:
+    ask = frame(MetadataRequest(topics=None), 9) * 10_000
+    before = node.memory_bytes
+    with disturbed(node):
+        clients = [node.connect() for _ in range(5)]
+        for client in clients:
+            client.send_what_fits(ask)
+        time.sleep(0.5)
+        assert node.memory_bytes - before < 60_000_000
+        for client in clients:
+            client.close()
+
+
+def test_pipelined_by_the_ten_thousand_and_read_late(node: HostileNode) -> None:
+    with node.connect(60) as client:
+        asks = [frame(MetadataRequest(topics=[]), 9, number) for number in range(10_000)]
+        sender = threading.Thread(target=lambda: client.send_bytes(b"".join(asks)))
+        sender.start()
+        time.sleep(0.5)
+        for number in range(10_000):
+            assert client.receive_frame()[:4] == number.to_bytes(4, "big")
+        sender.join()
+
+
+def test_a_request_byte_by_byte(node: HostileNode) -> None:
+    ask = frame(MetadataRequest(topics=[]), 9)
+    with disturbed(node), node.connect() as client:
+        client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for byte in ask:
+            client.send_bytes(bytes([byte]))
+            time.sleep(0.001)
+        assert client.receive_frame()[:4] == b"\0\0\0\7"
+
+
+def test_half_closed_after_asking(node: HostileNode) -> None:
+    """Who says that nothing more comes is done with; nothing of him stays."""
+    with node.connect() as client:
+        client.send_bytes(all_of_it())
+        client.half_close()
+        client.await_end()
+
+
+def test_five_hundred_who_announce_a_hundred_megabytes(node: HostileNode, many_files: None) -> None:
+    before = node.memory_bytes
+    with disturbed(node):
+        clients = [node.connect() for _ in range(500)]
+        for client in clients:
+            client.send_bytes((100_000_000).to_bytes(4, "big"))
+        node.must_serve()
+        assert node.memory_bytes - before < 260_000_000  # half of the bound on requests, from which on nobody gets much
+        for client in clients:
+            client.close()
+
+
+def test_slow_ones_by_the_hundred(node: HostileNode, many_files: None) -> None:
+    """Each sends a request in pieces, and never its last byte."""
+    ask = frame(MetadataRequest(topics=[]), 9)
+    with disturbed(node):
+        clients = [node.connect() for _ in range(300)]
+        for piece in (ask[:3], ask[3:11], ask[11:-1]):
+            for client in clients:
+                client.send_bytes(piece)
+        for client in clients:
+            client.close()
+
+
+def test_two_thousand_idle_connections(node: HostileNode, many_files: None) -> None:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    count = min(2000, soft - 200)
+    before = node.memory_bytes
+    clients: list[HostileClient] = []
+    try:
+        with disturbed(node):
+            clients += [node.connect(60) for _ in range(count)]
+            for client in clients[:: count // 20]:
+                assert client.request(MetadataRequest(topics=[]), 9).brokers
+        assert node.memory_bytes - before < 60_000_000
+    finally:
+        for client in clients:
+            client.close()
+    node.must_serve()
+
+
+def test_memory_of_those_who_were_cut_off_is_there_for_others() -> None:
+    """Frames that never end fill the memory for requests; whoever comes then is served, and the bound is kept all along."""
+    limit = 40_000_000
+    settings = [f"--set=queued.max.request.bytes={limit}", f"--set=socket.request.max.bytes={limit}"]
+    with HostileNode(settings=settings) as node:
+        make_topic(node.bootstrap, "large")
+        record = PartitionProduceData(index=0, records=bytes(make_batch(b"x" * 500_000)))
+        topic = TopicProduceData(name="large", partition_data=[record])
+        clients = [node.connect() for _ in range(300)]
+        for client in clients:
+            client.send_bytes((30_000_000).to_bytes(4, "big"))
+        for _ in range(3):
+            for client in clients:
+                client.send_what_fits(bytes(300_000))
+            node.must_serve()
+        for _ in range(2):
+            with node.connect(60) as honest:
+                (answer,) = honest.request(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[topic]), 9).responses
+                assert answer.partition_responses[0].error_code == 0
+        for client in clients:
+            client.close()
+        assert "comes in too slowly" in node.log
+        assert node.memory_bytes_peak - node.memory_bytes_before < 1.3 * limit + 20_000_000
