@@ -6,7 +6,9 @@ assert story_of(one_server) == story_of(the_other_on_a_copy_of_its_directory)
 from dataclasses import dataclass
 
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource, ResourceType
+from kafka import KafkaConsumer, TopicPartition
 from tests.support.clients import Incoming
+from tests.support.clients_kafka_python import KafkaPython, incoming
 from tests.support.kafka_server import KafkaServer
 from tests.support.raw_client import RawClient
 from tests.support.topics import await_leaders
