@@ -73,7 +73,12 @@ class Membership:
     async def tell_lost(self, directory_id: Uuid) -> None:
         """A directory has failed: others lead what was in it, if there are others."""
         self._offline_directories.append(directory_id)
-        await self._heartbeat()
+        if self.epoch == _NOT_REGISTERED:
+            return  # it is told with the first heartbeat
+        try:
+            await self._heartbeat()
+        except KafkaError as refused:
+            logger.warning("the controller was not told of the failed directory: %s", refused)
 
     async def leave(self) -> None:
         """Hand over what is led, and be fenced: whoever looks knows that this broker has gone on purpose."""
