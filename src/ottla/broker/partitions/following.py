@@ -84,9 +84,13 @@ async def _open(
     config = here.settings.topic_config(name.topic)
     try:
         log = await here.directories.create(name, config, topic_id, is_new=is_new, directory_id=directory_id)
+        if log.log_end_offset - log.recovery_point >= config.flush_messages:
+            await log.flush()  # a killed process left them: they are made as safe as they must be before anybody sees them
     except BrokenInvariant:
         raise
     except OttlaError as failure:
+        if isinstance(failure, LogDirectoryFailed):
+            here.lose_directory(failure)
         logger.error("%s cannot be served: %s", name, failure)
         here.set_offline(name, str(failure))
         return None

@@ -138,10 +138,7 @@ class Partition:
 
     def follow_config(self) -> None:
         """The log's settings or the replicas have changed."""
-        log = self.log
-        self.min_isr = min(log.config.min_insync_replicas, len(self.replicas))
-        if self.is_leading and log.log_end_offset - log.recovery_point >= log.config.flush_messages:
-            self._flush_up_to(log.log_end_offset)  # a killed process left them: nobody sees them before a power loss could not
+        self.min_isr = min(self.log.config.min_insync_replicas, len(self.replicas))
         self.advance()
 
     def fail(self, code: int, text: str) -> None:
