@@ -72,7 +72,7 @@ def producer_ids_begin_anew(patch: pytest.MonkeyPatch) -> None:
 
 
 MUTATIONS = {
-    metadata_is_not_synced: r"there should be the topics|was committed up to|given to two|was configured|gave up|was made|OutOfTime",
+    metadata_is_not_synced: r"there should be|was committed up to|given to two|was configured|gave up|was made|OutOfTime",
     flushes_sync_nothing: r"acknowledged or seen are not there",
     acknowledged_before_flushed: r"acknowledged or seen are not there",
     starts_forget_producers: r"of the idempotent p\d comes after|was told",

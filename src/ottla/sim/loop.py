@@ -57,9 +57,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._now_s = 0.0
         self._time_limit_s = time_limit_s
         self._selector = _Jump(self)  # what BaseEventLoop._run_once waits with
-        self._dead_tasks: list[
-            tuple[asyncio.Task[Any], Process]
-        ] = []
+        self._dead_tasks: list[tuple[asyncio.Task[Any], Process]] = []
         self._any_dead = False
         self.failures: list[BaseException] = []
         """What was raised in callbacks and by tasks that nobody awaited."""

@@ -12,7 +12,9 @@ clock of the one before. What ends a life:
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections.abc import Mapping
+from dataclasses import dataclass
 from random import Random
 
 from ottla.broker.formatting import format_if_new
@@ -27,6 +29,7 @@ from ottla.sim.randomness import SeededRandomness
 from ottla.sim.trace import Trace
 from ottla.sim.work import InPlaceHelpers
 
+NAME = "node"
 PORT = 9092
 CONTROLLER_PORT = 9093
 DIRECTORIES = ("/data/a", "/data/b")
@@ -50,12 +53,28 @@ def node_settings(name: str) -> dict[str, str]:
     }
 
 
+@dataclass(frozen=True, slots=True)
+class DiskFault:
+    """What breaks in one of the two log directories."""
+
+    directory: str
+    operation: str
+    """As in `faults.py`; "*" is everything from then on."""
+    error: int
+    skip: int
+    """How many of these calls still go well."""
+    keep_bytes: int
+    cut_back_fails: bool
+
+
 class Machine:
     """One machine. `slowness_s` bounds how long one awaited call to its disk takes."""
 
-    def __init__(self, loop: VirtualLoop, network: SimNetwork, random: Random, trace: Trace, name: str = "node") -> None:
-        self.name = name
-        self.settings: Mapping[str, str] = node_settings(name)
+    def __init__(
+        self, loop: VirtualLoop, network: SimNetwork, random: Random, trace: Trace, settings: Mapping[str, str]
+    ) -> None:
+        self.name = NAME
+        self.settings: Mapping[str, str] = {**node_settings(NAME), **settings}
         self.clock = LoopClock(loop)
         self.slowness_s = 0.002
         self.disk = MemoryDisk(random, self.clock, self._wait_for_disk)
@@ -162,6 +181,22 @@ class Machine:
         if stopping.done() and stopping.exception() is not None and not self.fault_expected:
             self.failures.append(NodeFailed(f"the node did not stop in good order: {stopping.exception()!r}"))
         self.kill()
+
+    def break_disk(self, fault: DiskFault) -> None:
+        """From now on a part of the disk fails, until the next life. A node may give up over it."""
+        self._trace.note(self.name, "disk fault", f"{fault.directory} {fault.operation} {errno.errorcode[fault.error]}")
+        self.fault_expected = True
+        if fault.operation == "*":
+            self.disk.fail_directory(fault.directory)
+        else:
+            self.disk.fail(
+                fault.operation,
+                f"{fault.directory}/*",
+                fault.error,
+                skip=fault.skip,
+                keep_bytes=fault.keep_bytes,
+                cut_back_fails=fault.cut_back_fails,
+            )
 
     def crash_in(self, changes: int) -> None:
         """End the process in the middle of a change to the disk, after `changes` more have gone well."""

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 from dataclasses import dataclass
 from random import Random
 
 from ottla.sim.clients.consumer import ConsumerPlan
 from ottla.sim.clients.producer import ProducerPlan
+from ottla.sim.machine import DIRECTORIES, DiskFault
 from ottla.sim.net import Weather
 
 ENDS = ("kill", "kill", "crash", "crash", "power", "power crash", "stop")
@@ -33,9 +35,12 @@ class Life:
     """How many changes the disk lets through before a crash."""
     down_s: float
     slowness_s: float
-    clock_jump_ms: int
+    clock_error_ms: int
+    """How far the node's wall clock is set off the true time as this life begins."""
     is_parted: bool
     """Whether some client cannot reach the node for a while."""
+    fault: DiskFault | None
+    """What breaks in its disk, until the next life."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,8 @@ class Plan:
     producers: list[ProducerPlan]
     consumers: list[ConsumerPlan]
     lives: list[Life]
+    settings: dict[str, str]
+    """Of the node, beside what every node has."""
     admin_pause_s_max: float
 
 
@@ -68,7 +75,40 @@ def make_plan(seed: int) -> Plan:
         [_producer(random) for _ in range(random.randint(1, 3))],
         [_consumer(random) for _ in range(random.randint(1, 2))],
         [_life(random) for _ in range(random.randint(1, 4))],
+        _settings(random),
         random.choice((0.1, 0.5)),
+    )
+
+
+def _settings(random: Random) -> dict[str, str]:
+    """Upkeep that comes round often enough for a short life, and a metadata log that is often cut short by snapshots."""
+    if random.random() < 0.3:
+        return {}
+    interval_ms = str(random.choice((30, 150, 600)))
+    settings = {
+        "log.initial.task.delay.ms": "10",
+        "log.flush.offset.checkpoint.interval.ms": interval_ms,
+        "log.flush.start.offset.checkpoint.interval.ms": interval_ms,
+        "replica.high.watermark.checkpoint.interval.ms": interval_ms,
+        "log.retention.check.interval.ms": interval_ms,
+        "log.segment.delete.delay.ms": str(random.choice((0, 100))),
+    }
+    if random.random() < 0.7:
+        settings["metadata.log.max.record.bytes.between.snapshots"] = str(random.choice((200, 1000, 4000)))
+        settings["metadata.log.segment.ms"] = str(random.choice((50, 400, 604_800_000)))
+        settings["metadata.max.retention.bytes"] = str(random.choice((1000, 104_857_600)))
+    return settings
+
+
+def _fault(random: Random) -> DiskFault:
+    operation = random.choice(("*", "append", "append", "sync", "rename", "open", "replace"))
+    return DiskFault(
+        directory=random.choice(DIRECTORIES[1:] * 3 + DIRECTORIES[:1]),
+        operation=operation,
+        error=random.choice((errno.EIO, errno.ENOSPC)),
+        skip=random.randint(0, 10),
+        keep_bytes=random.choice((0, 0, 10)) if operation == "append" else 0,
+        cut_back_fails=random.random() < 0.5,
     )
 
 
@@ -112,6 +152,7 @@ def _life(random: Random) -> Life:
         changes=random.randint(0, random.choice((10, 60))),
         down_s=random.choice((0.0, 0.05, 0.5)) * random.random(),
         slowness_s=random.choice((0.000_2, 0.002, 0.02)),
-        clock_jump_ms=random.choice((0, 0, 0, 1000, -1000, 1_500_000, -1_500_000)),
+        clock_error_ms=random.choice((0, 0, 0, 1000, -1000, 1_500_000, -1_500_000)),
         is_parted=random.random() < 0.15,
+        fault=_fault(random) if random.random() < 0.2 else None,
     )

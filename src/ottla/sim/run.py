@@ -86,7 +86,7 @@ class _Run:
                 LastingTopics(),
             ]
         )
-        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace)
+        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings)
         self.stage = Stage(seed, self._network, trace, checkers, self.machine.name)
         self.admin = Admin(self.stage, self.plan.admin_pause_s_max)
         self.auditor = Auditor(self.stage)

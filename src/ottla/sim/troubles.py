@@ -59,12 +59,16 @@ class Troubles:
     async def _live(self, life: Life) -> None:
         machine = self._machine
         machine.slowness_s = life.slowness_s
-        if life.clock_jump_ms:
-            self._stage.trace.note(machine.name, "clock", f"{life.clock_jump_ms:+} ms")
-            machine.clock.jump(life.clock_jump_ms)
+        off_ms = machine.clock.now_ms() - self._stage.now_ms()
+        if life.clock_error_ms != off_ms:
+            self._stage.trace.note(machine.name, "clock", f"{life.clock_error_ms:+} ms off")
+            machine.clock.jump(life.clock_error_ms - off_ms)
         if life.is_parted:
             self._part()
         await asyncio.sleep(life.length_s)
+        if life.fault is not None:
+            machine.break_disk(life.fault)
+            await asyncio.sleep(life.length_s)
         if life.end in ("crash", "power crash"):
             machine.crash_in(life.changes)
             try:

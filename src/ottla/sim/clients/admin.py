@@ -9,7 +9,13 @@ from __future__ import annotations
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
+from ottla.sim.machine import DIRECTORIES
 from ottla.wire.base import Message
+from ottla.wire.messages.alter_replica_log_dirs import (
+    AlterReplicaLogDir,
+    AlterReplicaLogDirsRequest,
+    AlterReplicaLogDirTopic,
+)
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
@@ -35,9 +41,12 @@ class Admin(Client):
         self._made = 0
 
     async def run(self) -> None:
+        steps = (self._come, self._come, self._go, self._grow, self._configure, self._delete_records, self._move)
         await self.pause(self._pause_s_max)
         while not self.stage.is_ending:
-            await self.random.choice((self._come, self._come, self._go, self._grow, self._configure, self._delete_records))()
+            await self.random.choice(
+                (self._come, self._come, self._go, self._grow, self._configure, self._delete_records, self._move)
+            )()
             await self.pause(self._pause_s_max)
 
     def places(self) -> list[Place]:
@@ -136,6 +145,18 @@ class Admin(Client):
         )
         result = (await self.ask_until_answered(request)).topics[0].partitions[0]
         self.note("cut", f"{place} {offset}: {error_name(result.error_code)} {result.low_watermark}")
+
+    async def _move(self) -> None:
+        """Have a partition moved to another log directory. Nobody waits for the end of it."""
+        if not self.topics:
+            return
+        topic = self.random.choice(self.topics)
+        place, path = Place(topic, self.random.randrange(topic.partitions)), self.random.choice(DIRECTORIES)
+        request = AlterReplicaLogDirsRequest(
+            dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic.name, partitions=[place.number])])]
+        )
+        result = (await self.ask_until_answered(request)).results[0].partitions[0]
+        self.note("move", f"{place} to {path}: {error_name(result.error_code)}")
 
     # Asking
 
