@@ -1,0 +1,124 @@
+"""The pytest plugin, in runs of pytest of its own."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+USES = """
+import pytest
+
+
+@pytest.fixture(scope="session")
+def ports():
+    return []
+
+
+def test_a_broker_of_its_own(kafka_broker):
+    kafka_broker.produce("orders", "value")
+    assert len(kafka_broker.await_records("orders", 1)) == 1
+
+
+def test_another_broker(kafka_broker):
+    assert kafka_broker.topics() == {}
+
+
+@pytest.mark.kafka_broker(config={"num.partitions": 3}, process=True)
+class TestMarked:
+    def test_as_the_class_says(self, kafka_broker):
+        kafka_broker.produce("orders", "value")
+        assert kafka_broker.topics() == {"orders": 3}
+        assert "process" in type(kafka_broker._engine._host).__module__
+
+    @pytest.mark.kafka_broker(config={"num.partitions": 5})
+    def test_the_nearer_marker_wins(self, kafka_broker, kafka_topic):
+        kafka_broker.produce("orders", "value")
+        assert kafka_broker.topics() == {"orders": 5, kafka_topic: 1}
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_topics_of_one_broker(kafka_session_broker, kafka_topic, ports, number):
+    ports.append(kafka_session_broker.port)
+    assert len(set(ports)) == 1
+    assert kafka_session_broker.topics() == {kafka_topic: 1}
+    kafka_session_broker.produce(kafka_topic, "value")
+
+
+@pytest.mark.kafka_topic(partitions=4, config={"cleanup.policy": "compact"})
+def test_a_topic_as_marked(kafka_session_broker, kafka_topic):
+    assert kafka_session_broker.topics()[kafka_topic] == 4
+
+
+def test_a_fault_is_left_behind(kafka_session_broker):
+    kafka_session_broker.faults.fail("Produce", "INVALID_RECORD")
+
+
+def test_and_is_gone(kafka_session_broker, kafka_topic):
+    from confluent_kafka import Producer
+
+    outcomes = []
+    producer = Producer({"bootstrap.servers": kafka_session_broker.bootstrap_servers})
+    producer.produce(kafka_topic, b"value", on_delivery=lambda error, _: outcomes.append(error))
+    producer.flush(10)
+    assert outcomes == [None]
+"""
+
+FAILS = """
+def test_that_fails(kafka_broker):
+    from confluent_kafka import Producer
+
+    kafka_broker.faults.fail("Produce", "INVALID_RECORD")
+    producer = Producer({"bootstrap.servers": kafka_broker.bootstrap_servers, "client.id": "my-app"})
+    producer.produce("orders", b"value")
+    producer.flush(10)
+    assert len(kafka_broker.records("orders")) == 1
+"""
+
+
+def run_pytest(folder: Path, code: str, *options: str, ini: str = "") -> subprocess.CompletedProcess[str]:
+    (folder / "test_user.py").write_text(code)
+    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
+    command = [sys.executable, "-m", "pytest", "-q", *options, "test_user.py"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+
+
+def test_fixtures_markers_and_topics(tmp_path: Path) -> None:
+    done = run_pytest(tmp_path, USES)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "10 passed" in done.stdout
+
+
+def test_with_xdist_every_worker_has_its_own(tmp_path: Path) -> None:
+    pytest.importorskip("xdist")
+    done = run_pytest(tmp_path, USES, "-n", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_log_of_the_broker_comes_with_a_failure(tmp_path: Path) -> None:
+    for options in ([], ["--kafka-broker-process"]):
+        done = run_pytest(tmp_path, FAILS, *options)
+        assert done.returncode == 1
+        assert "Kafka broker, last lines of its log (<Broker 127.0.0.1:" in done.stdout
+        assert "client id 'my-app'" in done.stdout
+        assert "INVALID_RECORD: a test asked for INVALID_RECORD" in done.stdout
+
+
+def test_settings_for_all_brokers(tmp_path: Path) -> None:
+    code = "def test_it(kafka_broker):\n    kafka_broker.produce('a', 'b')\n    assert kafka_broker.topics() == {'a': 7}\n"
+    done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions=7\n")
+    assert done.returncode == 0, done.stdout
+    done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions\n")
+    assert done.returncode != 0
+    assert "write NAME=VALUE" in done.stdout + done.stderr
+
+
+def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:
+    code = (
+        "import sys\n\n\ndef test_it():\n"
+        "    loaded = {name for name in sys.modules if name.startswith('ottla')}\n"
+        "    assert loaded == {'ottla', 'ottla.testing', 'ottla.testing.pytest_plugin'}\n"
+        "    assert 'asyncio' not in sys.modules or 'pytest_asyncio' in sys.modules\n"
+    )
+    done = run_pytest(tmp_path, code, "-p", "no:xdist", "-p", "no:hypothesispytest", "-p", "no:timeout")
+    assert done.returncode == 0, done.stdout
