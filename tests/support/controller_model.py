@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tests.support.controller_cluster import ControllerCluster
 
 from ottla.ids import DIRECTORY_MIGRATING, Uuid
@@ -53,7 +51,7 @@ class ControllerChecks:
             delta.replay(record)
             self._replayed = delta.finish(NO_PROVENANCE)
         self._read = len(self._cluster.log)
-        assert self._replayed == replace(self._cluster.state.image, provenance=NO_PROVENANCE)
+        assert self._replayed == self._cluster.state.image._replace(provenance=NO_PROVENANCE)
 
     def _check_snapshot(self) -> None:
         delta, version = MetadataDelta(MetadataImage()), self._replayed.metadata_version
@@ -88,5 +86,5 @@ class ControllerChecks:
         assert after.partition_epoch >= before.partition_epoch
         if after.leader != before.leader:
             assert after.leader_epoch > before.leader_epoch, "a new leader needs a new epoch"
-        if replace(after, partition_epoch=0) != replace(before, partition_epoch=0):
+        if after._replace(partition_epoch=0) != before._replace(partition_epoch=0):
             assert after.partition_epoch > before.partition_epoch, "a change needs a new partition epoch"

@@ -6,7 +6,6 @@ test fails for what it tests.
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, TypeVar
 
@@ -85,7 +84,7 @@ class DataNode:
     def follow(self, name: str, leader: int = 2) -> None:
         """Let another node lead partition 0 of a topic."""
         state = self.image.topics.by_name[name].partitions[0]
-        self.partitions.all[TopicPartition(name, 0)].adopt(replace(state, leader=leader, leader_epoch=state.leader_epoch + 1))
+        self.partitions.all[TopicPartition(name, 0)].adopt(state._replace(leader=leader, leader_epoch=state.leader_epoch + 1))
 
     def ask(self, handler: Any, request: Any, version: int) -> Any:
         """The handler's answer, awaited if need be; what it refuses is refused in its own way.

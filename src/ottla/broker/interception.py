@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import Enum
+from typing import NamedTuple
 
 from ottla.broker.request import CloseConnection, Handled, Pending, RequestContext
 from ottla.errors import KafkaError
@@ -26,8 +26,7 @@ class ReplyFate(Enum):
     """The connection is closed in its place."""
 
 
-@dataclass(frozen=True, slots=True)
-class Interception:
+class Interception(NamedTuple):
     """First `delay_s` passes; then the request is answered; then its reply meets its `fate`."""
 
     delay_s: float = 0.0

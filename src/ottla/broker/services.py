@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ottla.log.directories import LogDirectories
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)  # not compared, and every method made costs a start
 class Services:
     """One node's. Handlers reach them through their request's context."""
 

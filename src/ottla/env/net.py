@@ -19,8 +19,7 @@ Rules both implementations keep:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.env.disk import Buffer, FileRange
 from ottla.errors import OttlaError
@@ -32,8 +31,7 @@ class AddressRefused(OttlaError):
     """A port cannot be listened on: taken, privileged, or not an address of this machine. The text says which."""
 
 
-@dataclass(frozen=True, slots=True)
-class SocketOptions:
+class SocketOptions(NamedTuple):
     """Sizes the kernel is asked for; -1 leaves its default."""
 
     send_buffer_bytes: int = -1

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
@@ -26,8 +25,7 @@ class Randomness(Protocol):
         ...
 
 
-@dataclass(frozen=True, slots=True)
-class World:
+class World(NamedTuple):
     """Timers and tasks are the running asyncio loop's: real, or the simulator's in virtual time."""
 
     disk: Disk

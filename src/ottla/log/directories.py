@@ -15,6 +15,7 @@ import logging
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
@@ -39,8 +40,7 @@ class MustStop(OttlaError):
     """The node cannot go on with the directories that are left."""
 
 
-@dataclass(frozen=True, slots=True)
-class DirectoryLoss:
+class DirectoryLoss(NamedTuple):
     """What the failure of a directory means."""
 
     directory: str
@@ -60,8 +60,7 @@ class LogCounters:
     """What retention has deleted."""
 
 
-@dataclass(slots=True)
-class LockedDirectories:
+class LockedDirectories(NamedTuple):
     """Directories that are this node's, held but not yet loaded: the metadata log is read first, since it has the settings."""
 
     world: LogWorld

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.env import Clock, DirectoryLock, Disk, Helpers
 from ottla.errors import LogDirectoryFailed, OttlaError
@@ -23,8 +23,7 @@ from ottla.log.partition_log import PartitionLog
 logger = logging.getLogger("ottla.log")
 
 
-@dataclass(frozen=True, slots=True)
-class LogWorld:
+class LogWorld(NamedTuple):
     """What log directories need of the world."""
 
     disk: Disk
@@ -35,8 +34,7 @@ class LogWorld:
     """Where large logs are recovered; without them it is done in place."""
 
 
-@dataclass(slots=True)
-class Checkpoints:
+class Checkpoints(NamedTuple):
     """What the three offset checkpoints of a directory say."""
 
     recovery_points: dict[TopicPartition, int]

@@ -14,7 +14,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
 from ottla.config.topic import LogConfig
 from ottla.env import HelperDied
@@ -133,7 +132,7 @@ async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaPropertie
         directory_id = world.new_uuid()
         while is_reserved(directory_id):
             directory_id = world.new_uuid()
-        meta = replace(meta, directory_id=directory_id)
+        meta = meta._replace(directory_id=directory_id)
         try:
             await write_meta_properties(world.disk, directory.path, meta, world.clock.now_ms())
         except OSError as error:

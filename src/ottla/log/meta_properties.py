@@ -11,8 +11,8 @@ sentence that says which directory, what is wrong with it, and what to do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from typing import NamedTuple
 
 from ottla.config.java_properties import format_properties, parse_properties
 from ottla.env import Disk
@@ -33,8 +33,7 @@ class WrongDirectory(OttlaError):
     """A log directory does not belong to this node, to this cluster, or beside the others."""
 
 
-@dataclass(frozen=True, slots=True)
-class MetaProperties:
+class MetaProperties(NamedTuple):
     """Whose directory it is."""
 
     cluster_id: str

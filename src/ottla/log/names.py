@@ -7,7 +7,7 @@ file's name say how far a removal or a compaction had come.
 """
 
 import re
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.errors import OttlaError
 from ottla.ids import TopicPartition, Uuid
@@ -62,8 +62,7 @@ def segment_file_name(base_offset: int, suffix: str, state: str = "") -> str:
     return f"{base_offset:020d}{suffix}{state}"
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentFileName:
+class SegmentFileName(NamedTuple):
     """What the name of a segment's file says: `state` is empty, or ends such as `.deleted` or `.cleaned`."""
 
     base_offset: int
@@ -105,8 +104,7 @@ def _suffixed_folder_name(partition: TopicPartition, unique: Uuid, suffix: str, 
     return topic + ending
 
 
-@dataclass(frozen=True, slots=True)
-class FolderName:
+class FolderName(NamedTuple):
     """What a partition folder's name says. With `-delete` or `-stray` a very long topic name may have been cut."""
 
     partition: TopicPartition

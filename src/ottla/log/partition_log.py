@@ -20,7 +20,7 @@ An `OSError` becomes `LogDirectoryFailed`, and from then on the log refuses ever
 
 import asyncio
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.env import Clock, Disk
@@ -45,8 +45,7 @@ def no_jitter(_below: int) -> int:
     return 0
 
 
-@dataclass(frozen=True, slots=True)
-class LogOptions:
+class LogOptions(NamedTuple):
     """What a log needs to know of its node rather than of its topic."""
 
     producer_expiration_ms: int = DAY_MS
@@ -57,8 +56,7 @@ class LogOptions:
     """A random number from 0 up to, not including, its argument; spreads rolls by segment.jitter.ms."""
 
 
-@dataclass(slots=True)
-class LogParts:
+class LogParts(NamedTuple):
     """What loading hands to a new log."""
 
     segments: Segments

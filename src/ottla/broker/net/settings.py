@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 NO_LIMIT = 2_147_483_647
 
 
-@dataclass(frozen=True, slots=True)
-class ListenerLimits:
+class ListenerLimits(NamedTuple):
     """What `listener.name.NAME.…` says of one listener."""
 
     max_connections: int = NO_LIMIT
@@ -17,8 +17,7 @@ class ListenerLimits:
     """Per second."""
 
 
-@dataclass(frozen=True, slots=True)
-class NetSettings:
+class NetSettings(NamedTuple):
     """The node's. Names are those of Kafka's settings; what a running node may change is read anew at every use."""
 
     socket_request_max_bytes: int = 104_857_600
@@ -30,10 +29,10 @@ class NetSettings:
     """Not positive: never closed for being idle."""
     max_connections: int = NO_LIMIT
     max_connections_per_ip: int = NO_LIMIT
-    max_connections_per_ip_overrides: Mapping[str, int] = field(default_factory=dict)
+    max_connections_per_ip_overrides: Mapping[str, int] = MappingProxyType({})
     """By address, as text."""
     max_connection_creation_rate: int = NO_LIMIT
-    listener_limits: Mapping[str, ListenerLimits] = field(default_factory=dict)
+    listener_limits: Mapping[str, ListenerLimits] = MappingProxyType({})
     """By the listener's name; those that are not there have none of their own."""
     queued_max_request_bytes: int = -1
     """Requests that are coming in or being worked on, together; not positive: see `net/memory.py`."""

@@ -10,8 +10,7 @@ max.compaction.lag.ms, the one with the largest share comes first.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.compaction.plan import CleanerSettings, CompactionPlan, LastRecord, SegmentPlan
 from ottla.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY_BYTES
@@ -23,8 +22,7 @@ if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(NamedTuple):
     """A log that could be compacted."""
 
     log: PartitionLog

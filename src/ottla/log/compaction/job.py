@@ -22,5 +22,5 @@ async def run_job(job: Mapping[str, Any], world: HelperWorld) -> dict[str, objec
     cleaning = CleaningPass(CompactionPlan.from_json(job), world)
     async with aclosing(cleaning.run()) as groups:
         async for group in groups:
-            world.progress(asdict(group))
+            world.progress(group._asdict())
     return asdict(cleaning.stats)

@@ -7,8 +7,8 @@ else: the owner of the log swaps the new segments in, group by group, as they ar
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.log.txn_index import AbortedTxn
@@ -17,8 +17,7 @@ DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
 DEDUPE_LOAD_FACTOR = 0.9
 
 
-@dataclass(frozen=True, slots=True)
-class CleanerSettings:
+class CleanerSettings(NamedTuple):
     """The broker's settings for compaction (log.cleaner.…)."""
 
     dedupe_buffer_bytes: int = DEDUPE_BUFFER_BYTES
@@ -27,8 +26,7 @@ class CleanerSettings:
     backoff_ms: int = 15_000
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentPlan:
+class SegmentPlan(NamedTuple):
     """One segment that is to be read, as large as it was when the pass was planned."""
 
     base_offset: int
@@ -37,16 +35,14 @@ class SegmentPlan:
     time_index_bytes: int
 
 
-@dataclass(frozen=True, slots=True)
-class LastRecord:
+class LastRecord(NamedTuple):
     """What is remembered of an active producer: the last offset of its last data batch (-1: none), and its epoch."""
 
     last_data_offset: int
     epoch: int
 
 
-@dataclass(frozen=True, slots=True)
-class CompactionPlan:
+class CompactionPlan(NamedTuple):
     """One pass over one log."""
 
     folder: str
@@ -88,7 +84,8 @@ class CompactionPlan:
         )
 
     def to_json(self) -> dict[str, object]:
-        fields = asdict(replace(self, producers=None))
+        fields: dict[str, object] = self._asdict()
+        fields["segments"] = [segment._asdict() for segment in self.segments]
         fields["producers"] = [[key, entry.last_data_offset, entry.epoch] for key, entry in (self.producers or {}).items()]
         return fields
 
@@ -101,8 +98,7 @@ class CompactionPlan:
         return cls(**fields)
 
 
-@dataclass(slots=True)
-class CleanedGroup:
+class CleanedGroup(NamedTuple):
     """A group of old segments, and the new one that is to take their place: it has the base offset of the first of them."""
 
     base_offset: int

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from ottla.wire.base import Message
 
 R = TypeVar("R")
 
 
-@dataclass(frozen=True, slots=True)
-class Decision(Generic[R]):
+class Decision(NamedTuple, Generic[R]):
     """Records to append, and the answer to give once they are committed.
 
     The records are one change: they reach the log together or not at all. Without records the answer still waits until
@@ -20,4 +18,4 @@ class Decision(Generic[R]):
     """
 
     response: R
-    records: Sequence[Message] = field(default=())
+    records: Sequence[Message] = ()

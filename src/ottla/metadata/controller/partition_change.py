@@ -30,7 +30,7 @@ class Election(Enum):
     UNCLEAN = "one in sync, else anybody"
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, repr=False)  # not compared, and every method made costs a start
 class PartitionChange:
     """What a partition is to become. The targets start as the partition is; set those that change, then `build`."""
 

@@ -10,8 +10,8 @@ Pure: no clock, no task, no IO. Chance comes through `randomness`, time through 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from types import MappingProxyType
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.metadata.controller.sessions import BrokerSessions
@@ -25,8 +25,7 @@ if TYPE_CHECKING:
     from ottla.env.world import Randomness
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerSettings:
+class ControllerSettings(NamedTuple):
     """What the controller takes from its node's settings."""
 
     cluster_id: str
@@ -36,11 +35,11 @@ class ControllerSettings:
     delete_topic_enable: bool = True
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms"""
-    static: Mapping[str, str] = field(default_factory=dict)
+    static: Mapping[str, str] = MappingProxyType({})
     """The node's settings as texts, for what topics fall back to."""
-    topic_defaults: LogConfig = field(default_factory=LogConfig)
+    topic_defaults: LogConfig = LogConfig()
     """The same as a snapshot: what new settings of a topic are checked against."""
-    supported_features: Mapping[str, tuple[int, int]] = field(default_factory=lambda: SUPPORTED_FEATURES)
+    supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
 
 
 class ControllerState:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, Uuid
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(NamedTuple):
     """Where a node can be reached under the name of one of its listeners."""
 
     name: str
@@ -18,8 +18,7 @@ class Endpoint:
     security_protocol: int
 
 
-@dataclass(frozen=True, slots=True)
-class BrokerRegistration:
+class BrokerRegistration(NamedTuple):
     """One broker. `epoch` is the offset of the record that registered it."""
 
     id: int
@@ -50,8 +49,7 @@ class BrokerRegistration:
         return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not self.directories or directory in self.directories
 
 
-@dataclass(frozen=True, slots=True)
-class ControllerRegistration:
+class ControllerRegistration(NamedTuple):
     """One controller."""
 
     id: int
@@ -61,9 +59,8 @@ class ControllerRegistration:
     features: Mapping[str, tuple[int, int]]
 
 
-@dataclass(frozen=True, slots=True)
-class ClusterImage:
+class ClusterImage(NamedTuple):
     """All of them, by id."""
 
-    brokers: Mapping[int, BrokerRegistration] = field(default_factory=dict)
-    controllers: Mapping[int, ControllerRegistration] = field(default_factory=dict)
+    brokers: Mapping[int, BrokerRegistration] = MappingProxyType({})
+    controllers: Mapping[int, ControllerRegistration] = MappingProxyType({})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Protocol
 
 from ottla.errors import BrokenInvariant
@@ -61,7 +60,7 @@ class ClusterDelta:
         self.changed_brokers.add(record.broker_id)
 
     def replay_fencing(self, record: FenceBrokerRecord | UnfenceBrokerRecord) -> None:
-        self._put(replace(self._broker(record.id, record.epoch), fenced=isinstance(record, FenceBrokerRecord)))
+        self._put(self._broker(record.id, record.epoch)._replace(fenced=isinstance(record, FenceBrokerRecord)))
 
     def replay_broker_change(self, record: BrokerRegistrationChangeRecord) -> None:
         broker = self._broker(record.broker_id, record.broker_epoch)
@@ -70,8 +69,7 @@ class ClusterDelta:
         fenced, shutting_down = _FENCING[record.fenced], _SHUTTING_DOWN[record.in_controlled_shutdown]
         cordoned = record.cordoned_log_dirs
         self._put(
-            replace(
-                broker,
+            broker._replace(
                 fenced=broker.fenced if fenced is None else fenced,
                 in_controlled_shutdown=broker.in_controlled_shutdown if shutting_down is None else shutting_down,
                 directories=tuple(sorted(record.log_dirs)) if record.log_dirs else broker.directories,

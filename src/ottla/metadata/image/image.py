@@ -7,8 +7,9 @@ identifies them: a directory that Apache Kafka filled must not lose them when Ot
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from enum import IntEnum
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MIN
 from ottla.metadata.image.cluster import ClusterImage
@@ -30,8 +31,7 @@ ConfigResource = tuple[int, str]
 """(resource type, name). A broker's name is its id; the empty name stands for all brokers."""
 
 
-@dataclass(frozen=True, slots=True)
-class Provenance:
+class Provenance(NamedTuple):
     """Up to where the log has been taken in: the last record's offset and epoch, and its batch's time."""
 
     offset: int = -1
@@ -39,19 +39,18 @@ class Provenance:
     timestamp_ms: int = -1
 
 
-@dataclass(frozen=True, slots=True)
-class MetadataImage:
+class MetadataImage(NamedTuple):
     """Everything the metadata log says, up to `provenance`."""
 
-    provenance: Provenance = field(default_factory=Provenance)
-    features: Mapping[str, int] = field(default_factory=dict)
+    provenance: Provenance = Provenance()
+    features: Mapping[str, int] = MappingProxyType({})
     """Finalised levels by name, metadata.version among them; a feature at level 0 is not there."""
-    cluster: ClusterImage = field(default_factory=ClusterImage)
-    topics: TopicsImage = field(default_factory=TopicsImage)
-    configs: Mapping[ConfigResource, Mapping[str, str]] = field(default_factory=dict)
+    cluster: ClusterImage = ClusterImage()
+    topics: TopicsImage = TopicsImage()
+    configs: Mapping[ConfigResource, Mapping[str, str]] = MappingProxyType({})
     """What was set at run time, by resource."""
     next_producer_id: int = 0
-    other: Mapping[tuple[object, ...], Message] = field(default_factory=dict)
+    other: Mapping[tuple[object, ...], Message] = MappingProxyType({})
     """Records of subjects that are only kept, by (record type, key …)."""
     open_transaction: tuple[Message, ...] | None = None
     """Records between the begin of a metadata transaction and its end: they count once it ends. None: there is none."""

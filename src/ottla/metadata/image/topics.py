@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import NamedTuple
 
 from ottla.ids import Uuid
 
 NO_LEADER = -1
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionState:
+class PartitionState(NamedTuple):
     """One partition. The first of `replicas` is the preferred leader; `directories` runs beside them."""
 
     replicas: tuple[int, ...]
@@ -28,8 +28,7 @@ class PartitionState:
     last_known_elr: tuple[int, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Topic:
+class Topic(NamedTuple):
     """One topic; its partitions are numbered from 0 without a gap."""
 
     name: str
@@ -37,9 +36,8 @@ class Topic:
     partitions: Mapping[int, PartitionState]
 
 
-@dataclass(frozen=True, slots=True)
-class TopicsImage:
+class TopicsImage(NamedTuple):
     """All topics, by either name."""
 
-    by_name: Mapping[str, Topic] = field(default_factory=dict)
-    by_id: Mapping[Uuid, Topic] = field(default_factory=dict)
+    by_name: Mapping[str, Topic] = MappingProxyType({})
+    by_id: Mapping[Uuid, Topic] = MappingProxyType({})

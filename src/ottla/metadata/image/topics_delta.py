@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from ottla.errors import BrokenInvariant
 from ottla.ids import DIRECTORY_MIGRATING, Uuid, uuid_text
 from ottla.metadata.image.draft import Draft
@@ -38,7 +36,7 @@ class TopicsDelta:
         by_name, by_id = self._by_name.edit(), self._by_id.edit()
         for topic_id, partitions in self._partitions.items():
             # Snapshots may list partitions in any order; readers of an image rely on 0, 1, 2 …
-            topic = replace(by_id[topic_id], partitions=dict(sorted(partitions.items())))
+            topic = by_id[topic_id]._replace(partitions=dict(sorted(partitions.items())))
             by_id[topic_id] = by_name[topic.name] = topic
         self._partitions = {}
         return TopicsImage(by_name, by_id)
@@ -108,8 +106,8 @@ class TopicsDelta:
             partitions = self._partitions.get(topic.id, topic.partitions)
             for index, state in list(partitions.items()):
                 if state.elr or state.last_known_elr:
-                    self._change(topic.id)[index] = replace(
-                        state, elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1
+                    self._change(topic.id)[index] = state._replace(
+                        elr=(), last_known_elr=(), partition_epoch=state.partition_epoch + 1
                     )
 
     def _topic(self, topic_id: Uuid) -> Topic:

@@ -1,7 +1,5 @@
 """ListOffsets: the special values by version, times, isolation, leader epochs, and what is refused."""
 
-from dataclasses import replace
-
 import pytest
 from tests.support.batches import T0
 from tests.support.data_node import DataNode, append, end_transaction
@@ -106,7 +104,7 @@ def test_a_new_leader_that_is_catching_up_gives_no_end(node: DataNode) -> None:
     hosted = node.partitions.leader("t", 0)
     hosted.log.update_high_watermark(4)
     state = node.image.topics.by_name["t"].partitions[0]
-    hosted.adopt(replace(state, replicas=(1, 2), isr=(1, 2), leader_epoch=4))
+    hosted.adopt(state._replace(replicas=(1, 2), isr=(1, 2), leader_epoch=4))
     assert ask(node, LATEST)[0] == ErrorCode.OFFSET_NOT_AVAILABLE
     assert ask(node, LATEST, version=4)[0] == ErrorCode.LEADER_NOT_AVAILABLE
     assert ask(node, T0 + 12)[0] == ErrorCode.OFFSET_NOT_AVAILABLE
