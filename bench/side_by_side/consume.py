@@ -1,7 +1,7 @@
 """The consume rows: a Java consumer that assigns itself all partitions drains a topic that lies in the page cache.
 
-bench/java/AssignPerf.java drains the topic twice: the first pass warms it up, the second gives MB/s. The broker's CPU is that of
-both.
+bench/java/AssignPerf.java drains the topic twice: the first pass warms it up, the second gives MB/s. The broker's
+CPU is that of both.
 """
 
 import json
