@@ -89,7 +89,7 @@ class Fetch:
             self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
         else:
             self._isolation = _LOG_END
-        self._cold: list[tuple[Partition, Wanted, PartitionData]] = []
+        self._cold: list[tuple[Partition, str, Wanted, PartitionData]] = []
         self.missing_bytes = 0
 
     def answer(self, is_last: bool) -> Message | Pending | None:
@@ -159,11 +159,15 @@ class Fetch:
     async def _warmed(self, response: FetchResponse) -> Message:
         """The response, once all its records are in memory."""
         cold_reads = self._context.services.partitions.cold_reads
-        for partition, wanted, data in self._cold:
+        for partition, folder, wanted, data in self._cold:
             try:
                 await cold_reads.warm(cast("FileRange", data.records))
             except OSError as error:
-                self._set_failed(data, partition.refused_by(partition.log.fail(error)))
+                if partition.log.folder == folder:
+                    refusal = partition.refused_by(partition.log.fail(error))
+                else:  # it has moved to another disk meanwhile, which is not to blame
+                    refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be read: {error}. Ask again")
+                self._set_failed(data, refusal)
                 wanted.say(data)
         return response
 
@@ -214,7 +218,7 @@ class Fetch:
             return self._failed(wanted, error)
         data = self._found(wanted.index, info)
         if self._context.services.partitions.cold_reads.is_cold(partition.log, info):
-            self._cold.append((partition, wanted, data))
+            self._cold.append((partition, partition.log.folder, wanted, data))
         return data
 
     def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:

@@ -230,3 +230,18 @@ def test_a_disk_that_cannot_read_takes_its_directory_offline() -> None:
         assert held.partitions.find("t", 0) is None
 
     virtual(scenario())
+
+
+def test_a_disk_that_the_log_has_left_meanwhile_takes_nothing_with_it() -> None:
+    async def scenario() -> None:
+        held = await old_records()
+        held.disk.fail("warm")
+        reply = waiting(held.fetch(fetch_of("t", part(0), part(1))))
+        partition = held.partitions.find("t", 0)
+        assert partition is not None
+        partition.log.folder = "/elsewhere/t-0"  # a move that was completed before the worker came to read
+        broken, _ = found(await reply)
+        assert (broken.error_code, broken.records) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
+        assert held.partitions.find("t", 0) is partition, "its new disk is not to blame"
+
+    virtual(scenario())
