@@ -16,7 +16,7 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ottla.config.topic import LogConfig
-from ottla.env import HelperDied
+from ottla.env import HelperDied, OpenMode
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition
 from ottla.log.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
@@ -30,7 +30,7 @@ from ottla.log.meta_properties import (
     read_meta_properties,
     write_meta_properties,
 )
-from ottla.log.names import CLUSTER_METADATA_TOPIC, FolderName, parse_folder_name
+from ottla.log.names import CLUSTER_METADATA_TOPIC, LOG_SUFFIX, FolderName, parse_folder_name, segment_file_name
 from ottla.log.partition_log import LogOptions, PartitionLog
 from ottla.log.partition_metadata import read_partition_metadata
 from ottla.log.recovery_job import MODULE, RecoveredElsewhere, recovery_job
@@ -66,7 +66,7 @@ async def open_directories(
             except OSError as error:
                 directory.fail(error)
         check_same_node(metas, node_id, cluster_id)
-        _check_no_twins(world, directories)
+        await _settle_twins(world, directories)
         for directory in directories:
             if directory.is_online:
                 await _give_id(world, directory, metas[directory.path])
@@ -110,8 +110,9 @@ def partition_folders(world: LogWorld, path: str) -> list[str]:
     return [name for name in names if name not in FOREIGN_FOLDERS and world.disk.is_directory(f"{path}/{name}")]
 
 
-def _check_no_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> None:
-    owners: dict[tuple[TopicPartition, str], str] = {}
+async def _settle_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> None:
+    """A partition is in one directory only, unless its making was cut short by a disk that failed: what that left is removed."""
+    owners: dict[tuple[TopicPartition, str], LogDirectory] = {}
     for directory in directories:
         if not directory.is_online:
             continue
@@ -119,12 +120,31 @@ def _check_no_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> Non
             folder = parse_folder_name(name)
             if folder.is_deletion or folder.is_stray:
                 continue
-            twin = owners.setdefault((folder.partition, folder.suffix), directory.path)
-            if twin != directory.path:
+            twin = owners.setdefault((folder.partition, folder.suffix), directory)
+            if twin is directory:
+                continue
+            empty = next((each for each in (directory, twin) if _never_held_records(world, f"{each.path}/{name}")), None)
+            if empty is None:
                 raise WrongDirectory(
-                    f"log directories {twin} and {directory.path} both hold {folder.partition}: decide which is right and move "
-                    "the other away"
+                    f"log directories {twin.path} and {directory.path} both hold {folder.partition}: decide which is right and "
+                    "move the other away"
                 )
+            logger.warning("removing %s/%s, which never held a record: %s is in another directory too", empty.path, name, name)
+            owners[folder.partition, folder.suffix] = directory if empty is twin else twin
+            try:
+                await world.disk.remove_directory(f"{empty.path}/{name}")
+            except OSError as error:
+                empty.fail(error)
+
+
+def _never_held_records(world: LogWorld, folder: str) -> bool:
+    """Whether a folder has no segment, or only a first one that is empty."""
+    logs = [name for name in world.disk.list_directory(folder) if name.endswith(LOG_SUFFIX)]
+    if logs != [segment_file_name(0, LOG_SUFFIX)]:
+        return not logs
+    file = world.disk.open(f"{folder}/{logs[0]}", OpenMode.READ)
+    file.close()
+    return file.size == 0
 
 
 async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaProperties) -> None:

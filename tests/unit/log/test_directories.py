@@ -7,6 +7,7 @@ import pytest
 from tests.support.log_directories import SMALL, TOPIC_ID, NodeStorage
 from tests.support.logs import run
 
+from ottla.env import OpenMode
 from ottla.errors import DirectoryInUse, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
@@ -166,10 +167,25 @@ def test_directory_from_before_directory_ids_gets_one() -> None:
 
 def test_partition_in_two_directories_is_refused() -> None:
     node = NodeStorage()
-    node.disk.make_directory("/a/t-0")
-    node.disk.make_directory("/b/t-0")
+    for path in ("/a", "/b"):
+        node.disk.make_directory(f"{path}/t-0")
+        node.disk.open(f"{path}/t-0/00000000000000000007.log", OpenMode.CREATE)
     with pytest.raises(WrongDirectory, match="/a and /b both hold t-0"):
         node.open()
+
+
+@pytest.mark.parametrize("broken", ["rename", "open"])
+def test_what_a_failed_disk_left_of_a_new_partition_does_not_stop_the_next_start(broken: str) -> None:
+    node = NodeStorage(("/a", "/b", "/c"))
+    node.open()
+    node.disk.fail(broken, "/a/*", times=None)
+    partition = node.create("t")
+    assert (folders(node, "/a"), folders(node, "/b")) == (["t-0"], ["t-0"]), "begun in /a, and made in /b"
+    node.fill(partition)
+    end_offset = node.ends()["t-0"][2]
+    node.crash()
+    assert node.ends()["t-0"][2] == end_offset
+    assert (folders(node, "/a"), folders(node, "/b")) == ([], ["t-0"])
 
 
 def test_folder_that_is_no_partition_is_refused_but_not_the_file_systems_own() -> None:
