@@ -111,7 +111,7 @@ def partition_folders(world: LogWorld, path: str) -> list[str]:
 
 
 async def _settle_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> None:
-    """A partition is in one directory only, unless its making was cut short by a disk that failed: what that left is removed."""
+    """A partition is in one directory only, unless a disk failed while it was made there: what that left is removed."""
     owners: dict[tuple[TopicPartition, str], LogDirectory] = {}
     for directory in directories:
         if not directory.is_online:
