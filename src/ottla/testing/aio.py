@@ -24,8 +24,9 @@ class AsyncBroker:
         self._engine.begin()
         try:
             await asyncio.shield(self._engine.wait(self._engine.start()))
-        except BaseException:
-            await self.stop()
+        except Exception:
+            if not self._engine.is_begun:
+                self._engine.end()
             raise
 
     async def stop(self) -> None:

@@ -117,8 +117,9 @@ class Broker:
         self._engine.begin()
         try:
             self._engine.run(self._engine.start())
-        except BaseException:
-            self.stop()
+        except Exception:
+            if not self._engine.is_begun:
+                self._engine.end()
             raise
 
     def stop(self) -> None:

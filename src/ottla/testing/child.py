@@ -51,7 +51,10 @@ class Child:
         name = command["do"]
         try:
             result = await self._do(name, command["with"])
-        except (OttlaError, ValueError, OSError) as error:
+        except OttlaError as error:
+            self._say({"id": command["id"], "error": str(error)})
+        except Exception as error:
+            logging.getLogger("ottla.testing").exception("%s failed", name)
             self._say({"id": command["id"], "error": f"{type(error).__name__}: {error}"})
         else:
             self._say({"id": command["id"], "result": result})

@@ -42,6 +42,7 @@ class Engine:
         self._given_data = None if data is None else Path(data).resolve()
         self._is_process = is_process
         self._background: Background | None = None
+        self._changing: asyncio.Lock
         self._host: Host | None = None
         self._client: Client | None = None
         self._last_lines: list[str] = []
@@ -54,6 +55,7 @@ class Engine:
     def begin(self) -> None:
         """Have a loop to work on."""
         if self._background is None:
+            self._changing = asyncio.Lock()  # one change of the broker's life at a time, whoever was cancelled in between
             self._background = Background("ottla-testing")
             self._background.start()
 
@@ -93,6 +95,11 @@ class Engine:
     # The life of the broker
 
     @property
+    def is_begun(self) -> bool:
+        """Whether there is something to stop: a node, or one that was killed and whose data is still there."""
+        return self._host is not None or (self.facts is not None and self.data is not None)
+
+    @property
     def is_running(self) -> bool:
         return self._host is not None and self._host.failure is None
 
@@ -101,6 +108,10 @@ class Engine:
         return self._last_lines if self._host is None else self._host.log_lines
 
     async def start(self) -> None:
+        async with self._changing:
+            await self._start_node()
+
+    async def _start_node(self) -> None:
         if self._host is not None:
             raise NotRunning("the broker is running already: stop() or kill() it first, or restart() it")
         if self.data is None:
@@ -111,6 +122,8 @@ class Engine:
             facts = await host.start(launch)
         except BaseException:
             self._last_lines = host.log_lines
+            if self.facts is None:
+                self._remove_data()
             raise
         self._host, self.facts = host, facts
         first = facts.bootstrap_servers.partition(",")[0]
@@ -127,20 +140,23 @@ class Engine:
 
     async def stop(self) -> None:
         """Stop if it runs, and remove temporary data; raises `BrokerFailed` if it had stopped by itself."""
-        try:
-            await self._stop_node()
-        finally:
-            self._remove_data()
+        async with self._changing:
+            try:
+                await self._stop_node()
+            finally:
+                self._remove_data()
 
     async def kill(self) -> None:
-        host = self._running()
-        self._forget(host)
-        await host.kill()
+        async with self._changing:
+            host = self._running()
+            self._forget(host)
+            await host.kill()
 
     async def restart(self) -> None:
-        self._running()
-        await self._stop_node()
-        await self.start()
+        async with self._changing:
+            self._running()
+            await self._stop_node()
+            await self._start_node()
 
     async def _stop_node(self) -> None:
         host = self._host

@@ -16,6 +16,7 @@ from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import error_name
 from ottla.testing import fault_rules
+from ottla.testing.errors import NotRunning
 from ottla.testing.fault_answers import Failure, fail_parts
 from ottla.testing.fault_rules import HELPER_CLIENT_ID, FaultRule
 from ottla.testing.fault_subjects import is_about
@@ -54,6 +55,7 @@ class FaultTable:
         self._listeners = listeners
         self._faults: dict[int, ActiveFault] = {}
         self._hits_of_removed: dict[int, int] = {}
+        """Of those that this run of the node has known."""
         self._helper_connections: set[int] = set()
         self._held_until_s: dict[int, float] = {}
         """Connection → when the last of its requests that was delayed goes on."""
@@ -98,8 +100,13 @@ class FaultTable:
             self.remove(fault_id)
 
     def hits(self, fault_id: int) -> int:
+        """How often a fault was met; `NotRunning` if it was asked for before the broker was started again."""
         fault = self._faults.get(fault_id)
-        return self._hits_of_removed.get(fault_id, 0) if fault is None else fault.hits
+        if fault is not None:
+            return fault.hits
+        if fault_id in self._hits_of_removed:
+            return self._hits_of_removed[fault_id]
+        raise NotRunning("the fault was forgotten when the broker was stopped: look at its hits before that")
 
     async def await_hits(self, fault_id: int, count: int, timeout_s: float) -> int:
         """Wait until the fault was met `count` times, at most `timeout_s`; how often it was."""

@@ -60,8 +60,10 @@ class ProcessHost:
         self._readers = [asyncio.ensure_future(self._read_answers()), asyncio.ensure_future(self._read_log())]
         try:
             return Facts(*await self.command("start", launch._asdict()))
-        except BaseException:
+        except BaseException as error:
             await self.kill()
+            if isinstance(error, BrokerFailed):
+                raise BrokerFailed(f"the broker did not start: {error}") from error
             raise
 
     async def stop(self) -> None:
@@ -115,7 +117,7 @@ class ProcessHost:
             if answer.done():
                 continue
             if "error" in message:
-                answer.set_exception(BrokerFailed(f"the broker's process refused: {message['error']}"))
+                answer.set_exception(BrokerFailed(message["error"]))
             else:
                 answer.set_result(message["result"])
         code = await self._process.wait()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ottla.errors import OttlaError
 from ottla.testing.background import Background
 from ottla.testing.errors import BrokerFailed
 from ottla.testing.host import Facts, Launch
@@ -35,8 +36,10 @@ class ThreadHost:
         self._log.attach()
         try:
             return await asyncio.wrap_future(self._thread.submit(self._start(launch)))
-        except BaseException:
+        except BaseException as error:
             self._end()
+            if isinstance(error, OttlaError):
+                raise BrokerFailed(f"the broker did not start: {error}") from error
             raise
 
     async def _start(self, launch: Launch) -> Facts:

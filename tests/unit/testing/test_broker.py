@@ -1,6 +1,7 @@
 """The life of a broker for tests, in a thread and in a process."""
 
 import asyncio
+import gc
 import logging
 import os
 import signal
@@ -62,12 +63,17 @@ def test_it_is_killed_and_recovers(process: bool) -> None:
 @MODES
 def test_it_is_restarted_in_good_order(process: bool) -> None:
     with Broker(process=process) as broker:
-        broker.faults.fail("Produce", "INVALID_RECORD")
+        fault = broker.faults.fail("Produce", "INVALID_RECORD")
         record = broker.produce("orders", "value")
         address = broker.bootstrap_servers
+        with pytest.raises(OttlaError, match="running already"):
+            broker.start()
+        assert fault.hits == 0
         broker.restart()
         assert broker.bootstrap_servers == address
         assert broker.records("orders") == [record]
+        with pytest.raises(OttlaError, match="forgotten when the broker was stopped"):
+            _ = fault.hits
         assert broker.faults.fail("Produce", "INVALID_RECORD").hits == 0
 
 
@@ -250,6 +256,32 @@ def test_an_interpreter_that_exits_does_not_hang(process: bool) -> None:
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert not Path(done.stdout.strip()).exists()
+
+
+@MODES
+def test_a_broker_that_nobody_holds_ends(process: bool) -> None:
+    broker = Broker(process=process)
+    broker.start()
+    data, port = broker.data, broker.port
+    del broker
+    gc.collect()
+    assert not data.exists()
+    with Broker(port=port):
+        pass
+
+
+def test_a_start_that_is_cancelled_can_be_stopped() -> None:
+    async def use() -> None:
+        broker = Broker()
+        starting = asyncio.ensure_future(broker.aio.start())
+        await asyncio.sleep(0)
+        starting.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await starting
+        await broker.aio.stop()
+        assert not broker.is_running
+
+    asyncio.run(use())
 
 
 def test_a_child_ends_with_its_parent_however_that_ends() -> None:
