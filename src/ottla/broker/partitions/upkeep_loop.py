@@ -18,6 +18,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.broker.node_settings import cleaner_settings
 from ottla.config.broker import BrokerConfig
 from ottla.config.values import LONG_MAX
 from ottla.env import Clock
@@ -68,7 +69,7 @@ class UpkeepLoop:
         self._written: dict[str, dict[TopicPartition, int]] = {}
 
     def start(self) -> None:
-        loop, config = asyncio.get_running_loop(), self._settings.current
+        loop = asyncio.get_running_loop()
         rounds = [
             self._every(lambda now: now.log.log_retention_check_interval_ms, self._retain),
             self._every(lambda now: now.producer_id_expiration_check_interval_ms, self._expire_producers),
@@ -79,8 +80,8 @@ class UpkeepLoop:
         ]
         self._rounds = [loop.create_task(each) for each in rounds]
         compactor = self._directories.compactor
-        if compactor is not None and config.log.log_cleaner_enable:
-            self._compactions = [loop.create_task(self._compact(compactor)) for _ in range(config.log.log_cleaner_threads)]
+        if compactor is not None and self._settings.current.log.log_cleaner_enable:
+            self._compactions = [loop.create_task(self._compact(compactor, 0))]
 
     async def stop(self) -> None:
         """Begin nothing more, and wait for what is under way."""
@@ -175,14 +176,23 @@ class UpkeepLoop:
 
     # Compaction
 
-    async def _compact(self, compactor: Compactor) -> None:
+    async def _compact(self, compactor: Compactor, number: int) -> None:
+        """One of as many as log.cleaner.threads says: the first begins the others, and those too many have nothing to do."""
         while not self._stopping.is_set():
-            await self._attempt(lambda: self._compact_all(compactor))
+            wanted = self._settings.current.log.log_cleaner_threads
+            while number == 0 and len(self._compactions) < wanted:
+                another = self._compact(compactor, len(self._compactions))
+                self._compactions.append(asyncio.get_running_loop().create_task(another))
+            if number < wanted:
+                await self._attempt(lambda: self._compact_all(compactor))
             await self._is_stopping_within(self._settings.current.log.log_cleaner_backoff_ms)
 
     async def _compact_all(self, compactor: Compactor) -> None:
-        """One log after the other, as long as one is due."""
-        while await compactor.run_once(self._directories.logs) is not None:
+        """One log after the other, as long as one is due; each with the settings as they are then."""
+        while True:
+            compactor.settings = cleaner_settings(self._settings.current.log)
+            if await compactor.run_once(self._directories.logs) is None:
+                return
             self.look()  # the files of the old segments go after a while
 
 

@@ -9,7 +9,9 @@ from tests.support.held_partitions import HeldPartitions, virtual
 from ottla.errors import BrokenInvariant
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
+from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
+from ottla.wire.messages.metadata_records import ConfigRecord
 
 QUICK = {"log.initial.task.delay.ms": "1000", "log.retention.check.interval.ms": "10000", "log.cleaner.backoff.ms": "1000"}
 
@@ -17,6 +19,11 @@ QUICK = {"log.initial.task.delay.ms": "1000", "log.retention.check.interval.ms":
 def files(held: HeldPartitions, topic: str, suffix: str) -> list[str]:
     folder = held.partition(topic).log.folder
     return [name for name in held.disk.list_directory(folder) if name.endswith(suffix)]
+
+
+def broker_setting(name: str, value: str) -> ConfigRecord:
+    """What changes a setting of all brokers at run time."""
+    return ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=name, value=value)
 
 
 def checkpoint(held: HeldPartitions, name: str) -> dict[str, int]:
@@ -115,6 +122,35 @@ def test_compacted_topics_are_compacted() -> None:
         before = held.partition("t").log.size_bytes
         await asyncio.sleep(5)
         assert held.partition("t").log.size_bytes < before / 10
+        await held.partitions.stop()
+
+    virtual(scenario())
+
+
+def test_changed_cleaner_settings_take_effect_at_the_next_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(QUICK)
+        compactor = held.directories.compactor
+        assert compactor is not None
+        rates: list[float] = []
+
+        async def run_once(_logs: object) -> None:
+            rates.append(compactor.settings.io_max_bytes_per_second)
+
+        monkeypatch.setattr(compactor, "run_once", run_once)
+        held.partitions.start()
+        await asyncio.sleep(0.5)
+        assert len(rates) == 1
+        assert rates[0] > 1e300
+        await held.commit(
+            broker_setting("log.cleaner.io.max.bytes.per.second", "1000"), broker_setting("log.cleaner.threads", "2")
+        )
+        await asyncio.sleep(1)
+        assert rates[1:] == [1000, 1000]
+        await held.commit(broker_setting("log.cleaner.threads", "1"))
+        rates.clear()
+        await asyncio.sleep(3)
+        assert len(rates) == 3
         await held.partitions.stop()
 
     virtual(scenario())
