@@ -11,7 +11,6 @@ sentence that says which directory, what is wrong with it, and what to do.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
 
 from ottla.config.java_properties import format_properties, parse_properties
@@ -43,6 +42,8 @@ class MetaProperties(NamedTuple):
 
 def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
     """The bytes of the file, the time of writing in its head as Java puts it."""
+    from datetime import UTC, datetime, timedelta  # late: only formatting wants it
+
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=now_ms)
     day, month = _DAYS[moment.weekday()], _MONTHS[moment.month - 1]
     properties = {"node.id": str(meta.node_id)}

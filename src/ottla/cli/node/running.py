@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
 from ottla.env import World
+from ottla.env.real.descriptors import raise_descriptor_limit
 from ottla.env.real.world import real_world
 
 logger = logging.getLogger("ottla.node")
@@ -26,6 +27,9 @@ def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, f
 
     With `format_new` directories that are new are formatted first.
     """
+    _settle_memory()
+    gc.enable()
+    raise_descriptor_limit()
     asyncio.run(_run(settings, on_ready, format_new))
 
 
@@ -70,6 +74,8 @@ def _told_to_stop(signal_name: str, stopping: asyncio.Event) -> None:
 
 
 def _settle_memory() -> None:
-    """What start-up made stays for good: keep the garbage collector from going over it again and again."""
-    gc.collect()
+    """What there is stays for good: keep the garbage collector from going over it again and again.
+
+    It is not collected first, which would take as long as everything else between the imports and the first answer.
+    """
     gc.freeze()

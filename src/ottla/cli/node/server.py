@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 from pathlib import Path
 
 import click
@@ -34,6 +35,7 @@ def server() -> None:
 )
 def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     """Run the node that FILE, a server.properties written for Kafka, describes, until it is told to stop."""
+    gc.disable()  # see `up`
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
     from ottla.config.java_properties import parse_properties

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,6 +50,7 @@ def up(
     as_json: bool,
 ) -> None:
     """Run one Kafka node in this process, until Ctrl-C."""
+    gc.disable()  # until the node runs: importing makes nothing that can be collected, and is looked over many times
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
 

@@ -7,7 +7,6 @@ thread. A folder is synced by opening and fsyncing it.
 import errno
 import fcntl
 import os
-import shutil
 import stat
 from collections.abc import Callable
 from typing import ClassVar
@@ -94,7 +93,9 @@ class RealDisk:
         await self._workers.run(_unless_gone(lambda: os.remove(path)))
 
     async def remove_directory(self, path: str) -> None:
-        await self._workers.run(_unless_gone(lambda: shutil.rmtree(path)))
+        from shutil import rmtree  # late: it brings compression with it
+
+        await self._workers.run(_unless_gone(lambda: rmtree(path)))
 
     async def sync_directory(self, path: str) -> None:
         await self._workers.run(lambda: _sync_folder(path))

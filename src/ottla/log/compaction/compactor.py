@@ -23,8 +23,6 @@ from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, Ottla
 from ottla.ids import TopicPartition
 from ottla.log.checkpoint import OffsetCheckpoint
 from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
-from ottla.log.compaction.cleaning import CleaningPass
-from ottla.log.compaction.job import MODULE
 from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats
 from ottla.log.deletion import SegmentsChanged
 from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
@@ -160,6 +158,8 @@ class Compactor:
     async def _run(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
         if plan.size_bytes > self.inline_bytes_max or plan.records_max > INLINE_RECORDS_MAX:
             return await self._run_in_helper(work, plan)
+        from ottla.log.compaction.cleaning import CleaningPass  # late: most starts compact nothing
+
         cleaning = CleaningPass(plan, work)
         async with aclosing(cleaning.run()) as groups:
             async for group in groups:
@@ -168,6 +168,8 @@ class Compactor:
 
     async def _run_in_helper(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
         """Swap each group in as soon as the helper reports it, while the helper goes on with the next."""
+        from ottla.log.compaction.job import MODULE  # late, as above
+
         reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
         work.helper = asyncio.ensure_future(self._helpers.run(MODULE, plan.to_json(), reports.put_nowait))
         work.helper.add_done_callback(lambda _: reports.put_nowait(None))
