@@ -14,10 +14,11 @@ import pytest
 from tests.support.batches import make_batch
 from tests.support.hostile_client import HostileClient
 from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.topics import make_topic
+from tests.support.topics import await_true, make_topic
 
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_request
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
@@ -253,3 +254,30 @@ def test_memory_of_those_who_were_cut_off_is_there_for_others() -> None:
             client.close()
         assert "comes in too slowly" in node.log
         assert node.memory_bytes_peak - node.memory_bytes_before < 1.3 * limit + 20_000_000
+
+
+def test_connections_leave_descriptors_for_files() -> None:
+    """Who opens all the connections he can takes none of the files that topics need, and keeps out only himself and others."""
+    with HostileNode(command_prefix=["prlimit", "--nofile=80:80"]) as node:
+        clients = [node.connect() for _ in range(100)]
+        ask = MetadataRequest(topics=[])
+        assert clients[0].request(ask, 9).brokers, "who was there first is served"
+        wanted = CreateTopicsRequest(
+            topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)], timeout_ms=5000
+        )
+        assert clients[0].request(wanted, 7).topics[0].error_code == 0
+        record = PartitionProduceData(index=1, records=bytes(make_batch(b"x")))
+        produce = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name="new", partition_data=[record])])
+        assert clients[0].request(produce, 9).responses[0].partition_responses[0].error_code == 0
+        assert "kept for files" in node.log
+        for client in clients:
+            client.close()
+        await_true(lambda: answers(node), "the node to accept again")
+
+
+def answers(node: HostileNode) -> bool:
+    try:
+        with node.connect() as client:
+            return bool(client.request(MetadataRequest(topics=[]), 9).brokers)
+    except ConnectionError:
+        return False

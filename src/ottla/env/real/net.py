@@ -14,6 +14,7 @@ import socket
 from typing import Any
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
+from ottla.env.real.descriptors import connection_descriptor_max
 from ottla.env.real.stream import RealStream
 
 logger = logging.getLogger("ottla.net")
@@ -84,6 +85,7 @@ class RealListener:
         self._accept = accept
         self._is_paused = False
         self._rest: asyncio.TimerHandle | None = None
+        self._descriptor_max = connection_descriptor_max()
         self.address = plain_address(sock.getsockname())
         loop.add_reader(sock.fileno(), self._readable)
 
@@ -116,9 +118,13 @@ class RealListener:
                 return
             except OSError as error:
                 if error.errno in EXHAUSTED:
-                    self._take_a_rest(error)
+                    self._take_a_rest(error.strerror or str(error))
                     return
                 continue  # that one connection was given up by its peer while it waited
+            if sock.fileno() > self._descriptor_max:
+                sock.close()
+                self._take_a_rest("the descriptors that are left are kept for files")
+                return
             self._introduce(sock)
 
     def _introduce(self, sock: socket.socket) -> None:
@@ -134,12 +140,12 @@ class RealListener:
         else:
             stream.owner = owner
 
-    def _take_a_rest(self, error: OSError) -> None:
+    def _take_a_rest(self, reason: str) -> None:
         logger.error(
             "no further connection can be accepted on %s:%d: %s. Trying again in %s s; raise the limit on open files "
             "(ulimit -n), or lower max.connections",
             *self.address,
-            error.strerror,
+            reason,
             REST_S,
         )
         self._loop.remove_reader(self._socket.fileno())
