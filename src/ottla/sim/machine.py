@@ -30,6 +30,8 @@ from ottla.sim.trace import Trace
 from ottla.sim.work import InPlaceHelpers
 
 NAME = "node"
+SLOW_CALLS_MAX = 50
+"""How many calls to the disk a round of flushes takes, with all the partitions that a run may have."""
 PORT = 9092
 CONTROLLER_PORT = 9093
 DIRECTORIES = ("/data/a", "/data/b")
@@ -84,6 +86,9 @@ class Machine:
         self.fault_expected = False
         """Whether this life has been given a fault that a node may give up over."""
         self.failures: list[BaseException] = []
+        self._up_s = 0.0
+        self._end_s = 0.0
+        self._had_fault = False
         self._loop, self._network, self._random, self._trace = loop, network, random, trace
         self._randomness = SeededRandomness(random)
         self._process: Process | None = None
@@ -125,6 +130,7 @@ class Machine:
             self._give_up(error)
             return
         self.node = node
+        self._up_s = self._loop.time()
         self._trace.note(self.name, "up")
         up.set()
         reason = await node.broken
@@ -137,6 +143,14 @@ class Machine:
         if not self.fault_expected:
             self.failures.append(NodeFailed(f"the node gave up in life {self.lives}: {type(reason).__name__}: {reason}"))
         self._end()
+
+    def safe_before_s(self, wait_s: float) -> float | None:
+        """Before which time a record must have been there to be flushed by the end of this life, if that takes `wait_s`.
+
+        None if the life was too short for it, or its disk had a fault.
+        """
+        before_s = self._end_s - wait_s - SLOW_CALLS_MAX * self.slowness_s
+        return before_s if before_s > self._up_s and not self._had_fault else None
 
     async def wait_up(self) -> bool:
         """Wait until the node answers, or its life is over; whether it answers."""
@@ -208,8 +222,10 @@ class Machine:
         self._end()
 
     def _end(self, silently: bool = False) -> None:
-        self.node = None
         if self._process is not None and not self._process.is_dead:
+            if self.node is None:
+                self._up_s = self._loop.time()  # it never was up
+            self.node, self._end_s, self._had_fault = None, self._loop.time(), self.fault_expected
             self._loop.kill(self._process)
             self._network.crash(self.name, silently)
         self._ended.set()

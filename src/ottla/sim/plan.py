@@ -116,8 +116,8 @@ def _topic(random: Random, index: int) -> TopicSetup:
     configs: dict[str, str] = {}
     if random.random() < 0.4:
         configs["flush.messages"] = "1"
-    elif random.random() < 0.3:
-        configs["flush.ms"] = str(random.choice((10, 100)))
+    elif random.random() < 0.5:
+        configs["flush.ms"] = str(random.choice((10, 50)))
     if random.random() < 0.6:
         configs["segment.ms"] = str(random.choice((20, 100, 400)))
     return TopicSetup(f"topic{index}", random.randint(1, 3), configs)
@@ -148,10 +148,10 @@ def _life(random: Random) -> Life:
     end = random.choice(ENDS)
     return Life(
         end=end,
-        length_s=random.choice((0.005, 0.05, 0.3, 0.6, 1.0)) * random.random(),
+        length_s=random.choice((0.005, 0.05, 0.3, 0.6, 1.3)) * random.random(),
         changes=random.randint(0, random.choice((10, 60))),
         down_s=random.choice((0.0, 0.05, 0.5)) * random.random(),
-        slowness_s=random.choice((0.000_2, 0.002, 0.02)),
+        slowness_s=random.choice((0.000_2, 0.000_2, 0.002, 0.02)),
         clock_error_ms=random.choice((0, 0, 0, 1000, -1000, 1_500_000, -1_500_000)),
         is_parted=random.random() < 0.15,
         fault=_fault(random) if random.random() < 0.2 else None,

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ottla.sim.checkers.checker import Checkers
+from ottla.sim.checkers.checker import Checkers, Place, TopicPlan
+from ottla.sim.checkers.flushed_in_time import FlushedInTime
 from ottla.sim.checkers.in_step import InStep
 from ottla.sim.checkers.no_loss import NoLoss
 from ottla.sim.checkers.order import Order
@@ -23,7 +24,7 @@ from ottla.sim.clients.admin import Admin
 from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.consumer import Consumer
-from ottla.sim.clients.producer import Producer
+from ottla.sim.clients.producer import TOPIC_IDS_FROM, Producer
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import Machine
 from ottla.sim.net import SimNetwork
@@ -74,10 +75,13 @@ class _Run:
         self.plan: Plan = make_plan(seed)
         self._loop, self._trace = loop, trace
         self._network = SimNetwork(Random(f"{seed}/network"), self.plan.weather)
+        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings)
         self._no_loss = NoLoss()
+        self._flushed = FlushedInTime(loop.time, self.machine.safe_before_s)
         checkers = Checkers(
             [
                 self._no_loss,
+                self._flushed,
                 Order(),
                 InStep(),
                 RisingWatermarks(),
@@ -86,7 +90,6 @@ class _Run:
                 LastingTopics(),
             ]
         )
-        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings)
         self.stage = Stage(seed, self._network, trace, checkers, self.machine.name)
         self.admin = Admin(self.stage, self.plan.admin_pause_s_max)
         self.auditor = Auditor(self.stage)
@@ -104,7 +107,7 @@ class _Run:
         await self._first_failure_or(lives, tasks)
         self.stage.is_ending = True
         await self._first_failure_or(asyncio.gather(*tasks), tasks)
-        await self.auditor.audit(self.admin.topics)
+        await self.auditor.audit([*self.admin.topics, *self.admin.passing])
         await self.auditor.ask_topics()
         await self.machine.stop()
         if self.machine.failures:
@@ -127,8 +130,15 @@ class _Run:
         for index, producer in enumerate(self.plan.producers):
             chosen = Random(f"{self.plan.seed}/places/{index}").sample(places, min(len(places), 3))
             self._clients.append(Producer(self.stage, f"p{index}", producer, chosen))
+        self.admin.on_made = self._offer
         for index, consumer in enumerate(self.plan.consumers):
             self._clients.append(Consumer(self.stage, f"c{index}", consumer, places))
+
+    def _offer(self, topic: TopicPlan) -> None:
+        """A topic was made that will not stay: producers that know topics by their ids may write to it while it lasts."""
+        for client in self._clients:
+            if isinstance(client, Producer) and client.plan.version >= TOPIC_IDS_FROM:
+                client.take_on([Place(topic, index) for index in range(topic.partitions)])
 
     def _counts(self) -> dict[str, int]:
         counts = {
@@ -137,6 +147,7 @@ class _Run:
             "acknowledged": sum(each.acknowledged for each in self._clients if isinstance(each, Producer)),
             "read": sum(each.read for each in self._clients if isinstance(each, Consumer)),
             "lost to power": self._no_loss.records_lost_to_power,
+            "kept by flush.ms": self._flushed.judged,
         }
         counts.update(sorted((self._network.counts + self.machine.disk.counts).items()))
         self._trace.note("run", "end", " ".join(f"{name}={count}" for name, count in counts.items()))

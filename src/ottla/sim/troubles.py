@@ -46,7 +46,7 @@ class Troubles:
                 continue
             await self._machine.wait_up()
             self._check_started()
-            await self._auditor.audit(self._admin.topics)
+            await self._auditor.audit([*self._admin.topics, *self._admin.passing])
             self._stage.gate.set()
         await self._machine.wait_up()
         self._check_started()

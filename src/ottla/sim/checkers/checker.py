@@ -33,6 +33,8 @@ class TopicPlan:
     topic_id: Uuid
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
+    is_leaving: bool = False
+    """Whether it is being deleted: what is written to it now is nobody's concern."""
 
     @property
     def is_flushed(self) -> bool:

@@ -44,6 +44,9 @@ class NoLoss(Checker):
 
     def audited(self, audit: Audit) -> None:
         place, known = audit.place, self._known[audit.place]
+        if place in self._after_power_loss and not place.topic.is_flushed:
+            # The first segments were never flushed, and are gone with their names; later ones are not.
+            self._deleted_below[place] = max(self._deleted_below[place], audit.log_start_offset)
         if audit.log_start_offset > self._deleted_below[place]:
             raise Violation(
                 f"{place} begins at {audit.log_start_offset}, but nobody asked to delete beyond {self._deleted_below[place]}"

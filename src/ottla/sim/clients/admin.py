@@ -6,6 +6,8 @@ what the checkers are told is what must hold, and nothing is in doubt.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
@@ -26,7 +28,8 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 TIMEOUT_MS = 2_000
-PASSING_TOPICS_MAX = 4
+PASSING = ("passing0", "passing1", "passing2")
+"""Names of topics that come and go, and come again."""
 
 
 class Admin(Client):
@@ -37,16 +40,15 @@ class Admin(Client):
         self.topics: list[TopicPlan] = []
         """Those that stay."""
         self.passing: list[TopicPlan] = []
+        self.on_made: Callable[[TopicPlan], None] | None = None
+        """Told of every topic that was made and will not stay."""
         self._pause_s_max = pause_s_max
-        self._made = 0
 
     async def run(self) -> None:
         steps = (self._come, self._come, self._go, self._grow, self._configure, self._delete_records, self._move)
         await self.pause(self._pause_s_max)
         while not self.stage.is_ending:
-            await self.random.choice(
-                (self._come, self._come, self._go, self._grow, self._configure, self._delete_records, self._move)
-            )()
+            await self.random.choice(steps)()
             await self.pause(self._pause_s_max)
 
     def places(self) -> list[Place]:
@@ -79,15 +81,20 @@ class Admin(Client):
         return topic
 
     async def _come(self) -> None:
-        if len(self.passing) < PASSING_TOPICS_MAX:
-            self._made += 1
+        taken = [topic.name for topic in self.passing]
+        free = [name for name in PASSING if name not in taken]
+        if free:
             configs = {"segment.ms": "1000"} if self.random.random() < 0.5 else {}
-            self.passing.append(await self.make(f"passing{self._made % 3}-{self._made}", self.random.randint(1, 3), configs))
+            topic = await self.make(self.random.choice(free), self.random.randint(1, 3), configs)
+            self.passing.append(topic)
+            if self.on_made is not None:
+                self.on_made(topic)
 
     async def _go(self) -> None:
         if not self.passing:
             return
         topic = self.passing.pop(self.random.randrange(len(self.passing)))
+        topic.is_leaving = True
         await self._settle(
             DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=TIMEOUT_MS),
             "responses",

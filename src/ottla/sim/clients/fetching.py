@@ -27,9 +27,9 @@ def fetch_request(
     partition_bytes_max: int = PARTITION_BYTES_MAX,
 ) -> FetchRequest:
     """Ask for each partition from an offset on. `session` is (id, epoch); (0, -1) is none."""
-    topics: dict[str, FetchTopic] = {}
+    topics: dict[Uuid, FetchTopic] = {}
     for place, offset in wanted.items():
-        topic = topics.setdefault(place.topic.name, FetchTopic())
+        topic = topics.setdefault(place.topic.topic_id, FetchTopic())
         if version >= TOPIC_IDS_FROM:
             topic.topic_id = place.topic.topic_id
         else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ottla.errors.codes import ErrorCode, error_name, error_of
+from ottla.ids import Uuid
 from ottla.records.builder import build_produce_batch
 from ottla.records.compression import Codec
 from ottla.sim.checkers.checker import Batch, Place
@@ -51,11 +52,18 @@ class Producer(Client):
         super().__init__(stage, name)
         self.plan = plan
         self.acknowledged = 0
-        self._places = places
+        self._places = list(places)
         self._waiting: dict[Place, deque[_Sent]] = {place: deque() for place in places}
         self._numbers: dict[Place, int] = dict.fromkeys(places, 0)
         self._sequences: dict[Place, int] = dict.fromkeys(places, 0)
         self._producer: tuple[int, int] | None = None
+
+    def take_on(self, places: list[Place]) -> None:
+        """Write to these too."""
+        for place in places:
+            self._places.append(place)
+            self._waiting[place] = deque()
+            self._numbers[place] = self._sequences[place] = 0
 
     async def run(self) -> None:
         while self._places and not (self.stage.is_ending and not any(self._waiting.values())):
@@ -133,8 +141,9 @@ class Producer(Client):
     def _make(self, place: Place) -> _Sent:
         number = self._numbers[place]
         self._numbers[place] += 1
+        name = f"{self.name}/{place}/{place.topic.topic_id.hex()[:6]}/{number}"
         values = [
-            f"{self.name}/{place}/{number}.{index}/".encode().ljust(self.random.randint(0, VALUE_BYTES_MAX), b".")
+            f"{name}.{index}/".encode().ljust(self.random.randint(0, VALUE_BYTES_MAX), b".")
             for index in range(self.random.randint(1, 4))
         ]
         now_ms = self.stage.now_ms()
@@ -150,10 +159,10 @@ class Producer(Client):
         return _Sent(Batch(self.name, place, number, values, self.plan.is_idempotent, self.plan.acks), bytes(data))
 
     def _message(self, request: list[_Sent]) -> ProduceRequest:
-        topics: dict[str, TopicProduceData] = {}
+        topics: dict[Uuid, TopicProduceData] = {}
         for sent in request:
             place = sent.batch.place
-            topic = topics.setdefault(place.topic.name, TopicProduceData())
+            topic = topics.setdefault(place.topic.topic_id, TopicProduceData())
             if self.plan.version >= TOPIC_IDS_FROM:
                 topic.topic_id = place.topic.topic_id
             else:
@@ -185,11 +194,13 @@ class Producer(Client):
         if code == ErrorCode.NONE:
             self._waiting[place].popleft()
             self.acknowledged += len(batch.values)
-            self.stage.checkers.acknowledged(batch, result.base_offset)
+            if not place.topic.is_leaving:
+                self.stage.checkers.acknowledged(batch, result.base_offset)
         elif code in GONE:
             self._leave(place)
         elif code in OUT_OF_STEP and self.plan.is_idempotent:
-            self.stage.checkers.out_of_step(batch, code)
+            if not place.topic.is_leaving:
+                self.stage.checkers.out_of_step(batch, code)
             self._producer = None
         else:
             failed[place] = None

@@ -1,0 +1,57 @@
+"""With flush.ms set, a power loss takes no record that was acknowledged or seen long enough before.
+
+Long enough is twice flush.ms, for the round that was just over when the record came, and what the disk needs for one round of
+flushes; all of it within one life of the node that had no fault. What an earlier life has flushed is not judged.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+
+from ottla.sim.checkers.checker import Audit, Batch, Checker, Place, SeenRecord, Violation
+
+ROUND_S = 0.05
+
+
+class FlushedInTime(Checker):
+    """`safe_before_s` tells, given a wait, before which time a record must have come to be safe now; None if nothing is."""
+
+    def __init__(self, now_s: Callable[[], float], safe_before_s: Callable[[float], float | None]) -> None:
+        self._now_s = now_s
+        self._safe_before_s = safe_before_s
+        self._came_s: defaultdict[Place, dict[int, float]] = defaultdict(dict)
+        self._deleted_below: defaultdict[Place, int] = defaultdict(int)
+        self._must_be_there: dict[Place, list[int]] = {}
+        self.judged = 0
+
+    def acknowledged(self, batch: Batch, base_offset: int) -> None:
+        if "flush.ms" in batch.place.topic.configs and batch.acks != 0:
+            for offset in range(base_offset, base_offset + len(batch.values)):
+                self._came_s[batch.place].setdefault(offset, self._now_s())
+
+    def seen(self, place: Place, records: list[SeenRecord]) -> None:
+        if "flush.ms" in place.topic.configs:
+            for record in records:
+                self._came_s[place].setdefault(record.offset, self._now_s())
+
+    def deletion_asked(self, place: Place, offset: int) -> None:
+        self._deleted_below[place] = max(self._deleted_below[place], offset)
+
+    def power_lost(self) -> None:
+        for place, came_s in self._came_s.items():
+            wait_s = 2 * int(place.topic.configs["flush.ms"]) / 1000 + ROUND_S
+            before_s = self._safe_before_s(wait_s)
+            if before_s is not None:
+                self._must_be_there[place] = [offset for offset, came in came_s.items() if came < before_s]
+
+    def audited(self, audit: Audit) -> None:
+        if "flush.ms" not in audit.place.topic.configs:
+            return
+        there = {record.offset for record in audit.records}
+        for offset in self._must_be_there.pop(audit.place, ()):
+            self.judged += 1
+            if offset not in there and offset >= self._deleted_below[audit.place]:
+                raise Violation(f"{audit.place} lost offset {offset} with the power, though flush.ms had long been over")
+        self._came_s[audit.place] = {offset: came for offset, came in self._came_s[audit.place].items() if offset in there}
+        self.seen(audit.place, audit.records)
