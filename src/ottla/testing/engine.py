@@ -14,8 +14,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from ottla.errors import KafkaError, OttlaError
 from ottla.testing.background import Background
-from ottla.testing.errors import NotRunning
+from ottla.testing.errors import BrokerFailed, NotRunning
 from ottla.testing.host import Facts, Host, Launch
 from ottla.testing.records import Record
 from ottla.testing.settings import node_settings
@@ -163,12 +164,14 @@ class Engine:
         if host is None:
             return
         self._forget(host)
-        failure = host.failure
-        await host.stop()
-        self._last_lines = host.log_lines
-        failure = failure or host.failure
-        if failure is not None:
-            raise failure
+        try:
+            await host.stop()
+        except OttlaError as error:
+            raise host.failure or BrokerFailed(f"the broker did not stop in good order: {error}") from error
+        finally:
+            self._last_lines = host.log_lines
+        if host.failure is not None:
+            raise host.failure
 
     def _forget(self, host: Host) -> None:
         self._last_lines = host.log_lines
@@ -223,8 +226,9 @@ class Engine:
             self._client = Client(self.facts.bootstrap_servers.partition(",")[0])
         try:
             return await work(self._client)
-        except LinkError as error:
-            await host.settle()
+        except (LinkError, KafkaError) as error:
+            if isinstance(error, LinkError):
+                await host.settle()
             if host.failure is not None:
                 raise host.failure from error
             raise
