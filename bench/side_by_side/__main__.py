@@ -13,12 +13,14 @@ import importlib
 import os
 import signal
 import sys
+import traceback
 import types
 
 from bench import report
+from bench.side_by_side.errors import BadOption, BenchFailed
 from bench.side_by_side.figures import Results
 from bench.side_by_side.machine import machine_facts
-from bench.side_by_side.options import ROWS, BadOption, read_options
+from bench.side_by_side.options import ROWS, read_options
 from bench.side_by_side.progress import Progress
 from bench.side_by_side.sides import Bench
 from bench.side_by_side.table import terminal_text
@@ -36,24 +38,36 @@ def main() -> int:
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     progress = Progress()
     results = Results(machine=machine_facts())
+    code = 0
     try:
         with Bench(options, progress) as bench:
-            for row in ROWS:
-                if not options.wants(row):
-                    continue
-                results.add(importlib.import_module(f"bench.side_by_side.{row}").rows(bench))
-                if options.save:
-                    report.keep(results)
+            for row in filter(options.wants, ROWS):
+                if not measure(bench, row, results):
+                    code = 1
     except KafkaUnavailable as missing:
         sys.exit(f"the benchmark needs Apache Kafka to compare with: {missing}")
     except KeyboardInterrupt:
         progress.say("interrupted: servers and temporary data are gone; what was measured so far:")
-        print(terminal_text(results))
-        return 130
+        code = 130
     print(terminal_text(results))
     if options.save:
         progress.say("kept in bench/results.json, docs/bench.svg and README.md")
-    return 0
+    return code
+
+
+def measure(bench: Bench, row: str, results: Results) -> bool:
+    """One row, kept at once if figures are kept. A row that fails says why and leaves the next one fresh servers."""
+    try:
+        results.add(importlib.import_module(f"bench.side_by_side.{row}").rows(bench))
+    except Exception as failure:
+        reason = str(failure) if isinstance(failure, BenchFailed) else traceback.format_exc()
+        bench.progress.say(f"the row {row} FAILED: {reason}\n{bench.log_tails()}")
+        bench.end_pair()
+        return False
+    results.micro = bench.micro
+    if bench.options.save:
+        report.keep(results)
+    return True
 
 
 def _interrupt(signum: int, frame: types.FrameType | None) -> None:

@@ -1,9 +1,11 @@
 """Topics made, changed and deleted over one raw connection, the same way on both sides. No Java start per topic."""
 
+import re
 import time
 from collections.abc import Mapping
 from pathlib import Path
 
+from bench.side_by_side.errors import AdminFailed
 from tests.support.kafka_server import KafkaServer
 from tests.support.raw_client import RawClient
 
@@ -20,10 +22,6 @@ CREATE_VERSION, DELETE_VERSION, ALTER_VERSION, METADATA_VERSION = 7, 6, 1, 12
 TOPIC_RESOURCE = 2
 WAIT_S = 60
 POLL_S = 0.02
-
-
-class AdminFailed(Exception):
-    """A server refused what it was asked for, or did not do it in time."""
 
 
 def create_topic(server: KafkaServer, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
@@ -71,4 +69,5 @@ def alter_topic(server: KafkaServer, name: str, configs: Mapping[str, str]) -> N
 
 def _folders(data_dir: Path, name: str) -> list[Path]:
     """The topic's partition folders, also those renamed `NAME-N.UUID-delete`."""
-    return [path for path in data_dir.glob(f"{name}-*") if path.is_dir()]
+    pattern = re.compile(rf"{re.escape(name)}-\d+(\..*)?")
+    return [path for path in data_dir.iterdir() if pattern.fullmatch(path.name)]

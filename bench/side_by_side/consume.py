@@ -20,6 +20,7 @@ RATE_GOAL, CPU_GOAL = at_least(1.0), at_most(0.5)
 
 
 def rows(bench: Bench) -> list[Figure]:
+    produce.warm_up(bench)
     records = bench.options.scaled(RECORDS, RECORDS_QUICK)
     for side in bench.pair:
         create_topic(side.server, TOPIC, PARTITIONS)

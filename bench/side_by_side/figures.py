@@ -52,9 +52,8 @@ class Figure:
     apache: Sequence[float]
     ottla: Sequence[float]
     goal: Goal | None = None
-    reference: Sequence[float] = ()
+    reference: Sequence[float] = field(default_factory=list)
     reference_name: str = ""
-    note: str = ""
 
     @property
     def ratios(self) -> list[float]:

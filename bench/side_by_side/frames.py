@@ -6,6 +6,8 @@ import time
 from collections import deque
 from collections.abc import Iterable, Sequence
 
+from bench.side_by_side.errors import BadReply
+
 from ottla.records.builder import build_produce_batch
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_request
@@ -17,10 +19,6 @@ PRODUCE_VERSION, FETCH_VERSION = 12, 12
 
 CLIENT_ID = "bench"
 TIMEOUT_S = 60
-
-
-class BadReply(Exception):
-    """A server answered a load with an error, so the load measured nothing."""
 
 
 def batch(records: int, value_bytes: int, first_key: int | None = None) -> bytearray:

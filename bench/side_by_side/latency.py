@@ -5,6 +5,7 @@ bench/java/OneAtATime.java does what Kafka's EndToEndLatency does, without a gro
 
 import json
 
+from bench.side_by_side import produce
 from bench.side_by_side.admin import create_topic, delete_topic
 from bench.side_by_side.figures import Figure, at_most
 from bench.side_by_side.sides import Bench
@@ -17,6 +18,7 @@ GOAL = at_most(1.0)
 
 
 def rows(bench: Bench) -> list[Figure]:
+    produce.warm_up(bench)
     records = bench.options.scaled(RECORDS, RECORDS_QUICK)
     warm_up = bench.options.scaled(WARM_UP_RECORDS, WARM_UP_RECORDS_QUICK)
     p50: tuple[list[float], list[float]] = ([], [])

@@ -14,7 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 
 import crc32c
-from bench.side_by_side.frames import BadReply, receive_into
+from bench.side_by_side.errors import BadReply
+from bench.side_by_side.frames import receive_into
 
 FRAME_BYTES_MAX = 4 << 20
 ACKNOWLEDGEMENT = (4).to_bytes(4, "big") + bytes(4)

@@ -9,6 +9,7 @@ import time
 
 from bench.side_by_side import frames
 from bench.side_by_side.admin import create_topic, delete_topic
+from bench.side_by_side.errors import BadReply
 from bench.side_by_side.figures import Figure
 from bench.side_by_side.probe import Caller, Load, percentile
 from bench.side_by_side.processes import MemoryPeak
@@ -68,7 +69,7 @@ def measure(bench: Bench, side: Side) -> tuple[float, float, float]:
 
     def check(reply: bytes) -> None:
         if code := frames.produce_error(reply, TOPIC):
-            raise frames.BadReply(f"{side.label} answers the load of {COUNT} connections with error {code}")
+            raise BadReply(f"{side.label} answers the load of {COUNT} connections with error {code}")
 
     callers = [
         Caller(frames.connect(side.server.bootstrap), frames.produce_frame(TOPIC, partition, records))

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from bench.side_by_side.errors import BadOption
+
 ROWS = ("start", "produce", "memory", "consume", "latency", "raw", "many", "compaction", "micro")
 """All rows, in the order they run."""
 
@@ -11,10 +13,6 @@ ALIASES = {"cpu": "produce"}
 
 PRODUCE_ROUNDS = 3
 QUICK_ROUNDS = 1
-
-
-class BadOption(Exception):
-    """An option that cannot be followed; the text says which and what it may be."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from types import TracebackType
 
-from bench.side_by_side.frames import BadReply
+from bench.side_by_side.errors import BadReply
 
 RECEIVE_BYTES = 1 << 16
 GIVE_UP_S = 60

@@ -8,9 +8,10 @@ import re
 from dataclasses import dataclass
 
 from bench.side_by_side.admin import create_topic, delete_topic
+from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import Figure, Goal, at_least, at_most
 from bench.side_by_side.processes import MemoryPeak, cpu_seconds
-from bench.side_by_side.sides import Bench, LoadFailed, Side
+from bench.side_by_side.sides import Bench, Side
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 WARM_UP_RECORDS, WARM_UP_RECORDS_QUICK = 400_000, 100_000

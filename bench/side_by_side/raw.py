@@ -14,6 +14,7 @@ from pathlib import Path
 
 from bench.side_by_side import frames
 from bench.side_by_side.admin import create_topic, delete_topic
+from bench.side_by_side.errors import BadReply
 from bench.side_by_side.figures import Figure, at_least
 from bench.side_by_side.sides import Bench, Side
 
@@ -94,7 +95,7 @@ def check_once(side: Side, frame: bytes) -> None:
         connection.sendall(frame)
         code = frames.produce_error(bytes(frames.Receiver(connection, 1 << 10).frame()), TOPIC)
     if code:
-        raise frames.BadReply(f"{side.label} refuses the batches of the raw load with error {code}")
+        raise BadReply(f"{side.label} refuses the batches of the raw load with error {code}")
 
 
 def timed(address: str, asked: Iterable[bytes], volume_bytes: int, reply_bytes_min: int = 0) -> float:
@@ -104,7 +105,7 @@ def timed(address: str, asked: Iterable[bytes], volume_bytes: int, reply_bytes_m
         sizes = frames.pipeline(connection, asked, WINDOW, REPLY_BUFFER_BYTES)
         took_s = time.perf_counter() - began
     if min(sizes) < reply_bytes_min:
-        raise frames.BadReply(f"a reply of {min(sizes)} bytes where a batch of {reply_bytes_min} was asked for")
+        raise BadReply(f"a reply of {min(sizes)} bytes where a batch of {reply_bytes_min} was asked for")
     return volume_bytes / 1e6 / took_s
 
 

@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
+from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import APACHE, OTTLA
 from bench.side_by_side.options import Options
 from bench.side_by_side.processes import memory_mb
@@ -33,10 +35,6 @@ SETTLE_S = 3
 
 CLIENT_JVM_FLAGS = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
-
-
-class LoadFailed(Exception):
-    """A load program ended with an error; the text has its output."""
 
 
 class Side:
@@ -64,6 +62,8 @@ class Bench:
         self._stack.callback(shutil.rmtree, self.folder, ignore_errors=True)
         self._pair: tuple[Side, Side] | None = None
         self._classes: Path | None = None
+        self.micro: dict[str, Any] = {}
+        """What the micro-benchmarks gave."""
         self.peaks_mb: dict[str, float] = {}
         """The most memory each side had under the produce loads."""
         self.idle_mb: dict[str, float] = {}
@@ -101,6 +101,10 @@ class Bench:
         for side in self._pair or ():
             self.end(side)
         self._pair = None
+
+    def log_tails(self) -> str:
+        """The ends of what the servers of the pair have printed, for whoever must find out why a row failed."""
+        return "\n".join(f"The log of {side.label} ends with:\n{side.server.log_tail()}" for side in self._pair or ())
 
     def run_class(self, main_class: str, *arguments: object, timeout_s: float = 600) -> str:
         """Run a Java class of Kafka's or of bench/java and return what it printed."""

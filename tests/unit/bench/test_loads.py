@@ -1,0 +1,145 @@
+"""The load programs: what they read out of others' texts and bytes, and that they count right."""
+
+import socket
+import struct
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from bench.side_by_side import frames, raw
+from bench.side_by_side.admin import _folders
+from bench.side_by_side.compaction import checkpoint_offset
+from bench.side_by_side.errors import BadReply, LoadFailed
+from bench.side_by_side.probe import Caller, Load, percentile
+from bench.side_by_side.produce import parse_rate
+from bench.side_by_side.start import API_VERSIONS_REQUEST
+
+from ottla.wire.codec import encode_bytes
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+
+STALL_S = 0.3
+
+
+class Answerer:
+    """A server that answers each frame with an empty one, and stalls once when told to."""
+
+    def __init__(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
+        self.stall_after = -1
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        receiver = frames.Receiver(connection, 1 << 10)
+        try:
+            for number in range(1 << 30):
+                receiver.frame()
+                if number == self.stall_after:
+                    time.sleep(STALL_S)
+                connection.sendall(struct.pack(">ii", 4, 7))
+        except (BadReply, OSError):
+            connection.close()
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def answerer() -> Iterator[Answerer]:
+    server = Answerer()
+    yield server
+    server.close()
+
+
+def callers(answerer: Answerer, count: int) -> list[Caller]:
+    return [Caller(frames.connect(answerer.address), struct.pack(">i", 3) + b"abc") for _ in range(count)]
+
+
+def nothing_wrong(reply: bytes) -> None:
+    assert reply == struct.pack(">i", 7)
+
+
+def test_rate_is_that_of_the_whole_run() -> None:
+    output = (
+        "1000 records sent, 200.0 records/sec (0.19 MB/sec), 3.0 ms avg latency, 9.0 ms max latency.\n"
+        "5000 records sent, 999.1 records/sec (95.37 MB/sec), 2.05 ms avg latency, 10.0 ms max latency, 2 ms 50th, 5 ms 95th.\n"
+    )
+    assert parse_rate(output) == 95.37
+    with pytest.raises(LoadFailed, match="no summary"):
+        parse_rate("org.apache.kafka.common.errors.TimeoutException\n")
+
+
+def test_checkpoints_of_cleaners() -> None:
+    text = "0\n3\ncompaction-x 0 5\ncompaction 1 7\ncompaction 0 1234\n"
+    assert checkpoint_offset(text, "compaction", 0) == 1234
+    assert checkpoint_offset(text, "other", 0) == -1
+    assert checkpoint_offset("", "compaction", 0) == -1
+
+
+def test_error_code_of_a_produce_reply() -> None:
+    for code in (0, 3, -1):
+        partition = PartitionProduceResponse(index=5, error_code=code, base_offset=9)
+        body = ProduceResponse(responses=[TopicProduceResponse(name="topic", partition_responses=[partition])])
+        reply = struct.pack(">ib", 1, 0) + encode_bytes(body, frames.PRODUCE_VERSION)
+        assert frames.produce_error(reply, "topic") == code
+
+
+def test_first_request_of_the_start_row_is_one_frame() -> None:
+    size, key, version, _, client_length = struct.unpack_from(">ihhih", API_VERSIONS_REQUEST)
+    assert (size, key, version, client_length) == (len(API_VERSIONS_REQUEST) - 4, 18, 0, 4)
+
+
+def test_folders_of_a_topic_are_not_those_of_one_with_a_longer_name(tmp_path: Path) -> None:
+    for name in ("a-0", "a-1.0123abc-delete", "a-b-0", "a", "b-0"):
+        (tmp_path / name).mkdir()
+    assert sorted(path.name for path in _folders(tmp_path, "a")) == ["a-0", "a-1.0123abc-delete"]
+
+
+def test_percentiles() -> None:
+    values = [float(number) for number in range(100, 0, -1)]
+    assert [percentile(values, share) for share in (0.5, 0.99, 1.0)] == [50, 99, 100]
+    assert percentile([3.0], 0.99) == 3.0
+
+
+def test_saturated_connections_all_get_their_answers(answerer: Answerer) -> None:
+    with Load(callers(answerer, 20), nothing_wrong) as load:
+        rate = load.saturate(0.2)
+    assert rate > 100
+
+
+def test_a_stall_is_charged_to_all_who_had_to_wait(answerer: Answerer) -> None:
+    answerer.stall_after = 20
+    with Load(callers(answerer, 1), nothing_wrong) as load:
+        end = time.perf_counter() + 0.6
+        samples = load.paced(100, lambda: time.perf_counter() > end)
+    assert len(samples) >= 55, "requests go on being due while the server stalls"
+    late = [took_s for _, took_s in samples if took_s > STALL_S / 10]
+    assert len(late) >= 15, "not only the one request that the server was busy with"
+
+
+def test_a_bad_reply_ends_a_load(answerer: Answerer) -> None:
+    def refuse(reply: bytes) -> None:
+        raise BadReply("no")
+
+    with Load(callers(answerer, 1), refuse) as load, pytest.raises(BadReply):
+        load.saturate(1)
+
+
+def test_the_loopback_limit_takes_and_gives_what_it_is_sent(tmp_path: Path) -> None:
+    bench: Any = SimpleNamespace(folder=tmp_path)
+    rates = raw.limit_round(bench, bytearray(b"x" * 100_000), count=20)
+    assert set(rates) == {"limit in", "limit out"}
+    assert min(rates.values()) > 1
+    assert list(tmp_path.iterdir()) == []
