@@ -11,7 +11,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ottla.errors import BrokenInvariant, KafkaError
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.ids import Uuid
 from ottla.metadata.controller.broker_registration import register_broker
 from ottla.metadata.controller.brokers import broker_heartbeat
@@ -77,7 +77,10 @@ class Membership:
             return  # it is told with the first heartbeat
         try:
             await self._heartbeat()
-        except KafkaError as refused:
+        except (
+            KafkaError,
+            LogDirectoryFailed,
+        ) as refused:  # if the metadata log has failed, the node is told of that elsewhere
             logger.warning("the controller was not told of the failed directory: %s", refused)
 
     async def leave(self) -> None:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from ottla.broker.membership import Membership
-from ottla.errors import KafkaError
+from ottla.broker.metadata_cache import MetadataCache
+from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
+from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 
@@ -17,7 +19,7 @@ DIRECTORY = Uuid(bytes(range(16)))
 class FakeController:
     """Counts what it is asked, and refuses if told to."""
 
-    def __init__(self, refusal: KafkaError | None = None) -> None:
+    def __init__(self, refusal: OttlaError | None = None) -> None:
         self.asked = 0
         self.published = SimpleNamespace(provenance=SimpleNamespace(offset=0))
         self._refusal = refusal
@@ -44,8 +46,33 @@ def test_a_directory_lost_before_the_broker_is_registered_is_told_later() -> Non
     assert controller.asked == 1
 
 
-def test_a_controller_that_does_not_listen_is_no_failure_of_the_node(caplog: pytest.LogCaptureFixture) -> None:
-    controller = FakeController(KafkaError(ErrorCode.NOT_CONTROLLER, "ask again later"))
+@pytest.mark.parametrize(
+    ("refusal", "text"),
+    [
+        (KafkaError(ErrorCode.NOT_CONTROLLER, "ask again later"), "ask again later"),
+        (LogDirectoryFailed("/a", OSError(5, "broken")), "/a failed"),
+    ],
+)
+def test_a_controller_that_cannot_write_it_down_is_no_failure_of_its_own(
+    refusal: OttlaError, text: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    controller = FakeController(refusal)
     asyncio.run(member(controller, epoch=7).tell_lost(DIRECTORY))
     assert controller.asked == 1
-    assert "ask again later" in caplog.text
+    assert text in caplog.text
+
+
+@pytest.mark.parametrize(
+    "refusal", [KafkaError(ErrorCode.NOT_CONTROLLER, "later"), LogDirectoryFailed("/a", OSError(5, "broken"))]
+)
+def test_nor_when_it_is_told_where_partitions_are(refusal: OttlaError, caplog: pytest.LogCaptureFixture) -> None:
+    async def tell() -> None:
+        partitions: Any = SimpleNamespace(node_id=1)
+        controller: Any = FakeController(refusal)
+        assignments = DirectoryAssignments(partitions, MetadataCache(), controller)
+        assignments._is_due = True
+        assignments._unknown = lambda: [Assignment(DIRECTORY, 0, DIRECTORY)]  # type: ignore[method-assign]
+        await assignments._tell()
+
+    asyncio.run(tell())
+    assert "the controller was not told in which directories partitions are" in caplog.text

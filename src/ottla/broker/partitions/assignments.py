@@ -13,7 +13,7 @@ import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.metadata.controller.decision import Decision
@@ -87,7 +87,10 @@ class DirectoryAssignments:
                 unknown = self._unknown()
                 for start in range(0, len(unknown), AT_ONCE_MAX):
                     await self._write(unknown[start : start + AT_ONCE_MAX])
-        except KafkaError as refused:
+        except (
+            KafkaError,
+            LogDirectoryFailed,
+        ) as refused:  # if the metadata log has failed, the node is told of that elsewhere
             logger.warning("the controller was not told in which directories partitions are: %s", refused)
         finally:
             self._telling = None
