@@ -32,8 +32,9 @@ def main() -> int:
         options = read_options(os.environ)
     except BadOption as bad:
         sys.exit(str(bad))
-    # Interrupted from outside, a run cleans up as it does on Ctrl-C.
-    signal.signal(signal.SIGTERM, _interrupt)
+    # However a run is ended, it cleans up as it does on Ctrl-C; also where a shell has made its children deaf to Ctrl-C.
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _interrupt)
     # Users have their bytecode cached; a start that compiles everything anew is not what they see.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     progress = Progress()
@@ -49,7 +50,8 @@ def main() -> int:
     except KeyboardInterrupt:
         progress.say("interrupted: servers and temporary data are gone; what was measured so far:")
         code = 130
-    print(terminal_text(results))
+    if results.figures:
+        print(terminal_text(results))
     if options.save:
         progress.say("kept in bench/results.json, docs/bench.svg and README.md")
     return code

@@ -1,6 +1,7 @@
 """What the README and the plot show of a run."""
 
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 from bench import report
@@ -53,7 +54,7 @@ def test_only_the_block_changes_in_the_readme() -> None:
 
 
 def test_figures_of_a_partial_run_go_over_those_that_are_known(
-    results: Results, tmp_path: "report.Path", monkeypatch: pytest.MonkeyPatch
+    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name in ("README", "RESULTS", "PLOT"):
         monkeypatch.setattr(report, name, tmp_path / name)
