@@ -14,21 +14,25 @@ all) are there as soon as Ottla is installed.
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ottla.errors import KafkaError
+    from ottla.testing.aio import AsyncBroker
     from ottla.testing.broker import Broker
     from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
     from ottla.testing.faults import Fault, Faults
     from ottla.testing.records import Record
 
-__all__ = ["Broker", "BrokerFailed", "Fault", "Faults", "NotRunning", "Record", "TimedOut"]
+__all__ = ["AsyncBroker", "Broker", "BrokerFailed", "Fault", "Faults", "KafkaError", "NotRunning", "Record", "TimedOut"]
 
 _HOMES = {
-    "Broker": "broker",
-    "BrokerFailed": "errors",
-    "TimedOut": "errors",
-    "NotRunning": "errors",
-    "Fault": "faults",
-    "Faults": "faults",
-    "Record": "records",
+    "AsyncBroker": "ottla.testing.aio",
+    "Broker": "ottla.testing.broker",
+    "BrokerFailed": "ottla.testing.errors",
+    "Fault": "ottla.testing.faults",
+    "Faults": "ottla.testing.faults",
+    "KafkaError": "ottla.errors",
+    "NotRunning": "ottla.testing.errors",
+    "Record": "ottla.testing.records",
+    "TimedOut": "ottla.testing.errors",
 }
 
 
@@ -37,4 +41,4 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

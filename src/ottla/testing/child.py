@@ -11,6 +11,7 @@ import asyncio
 import json
 import logging
 import os
+import signal
 import sys
 from typing import Any
 
@@ -78,6 +79,8 @@ def main() -> None:
     # The conversation keeps the real stdout; whatever else is printed goes to stderr and cannot garble it.
     output_fd = os.dup(1)
     os.dup2(2, 1)
+    # Ctrl-C on a terminal reaches all of its processes. The parent decides what it means, and stops us or not.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(line_formatter())
     package = logging.getLogger("ottla")

@@ -157,6 +157,8 @@ def _fail_metadata(context: RequestContext, request: Any, failures: list[Failure
     def put_errors(response: Any) -> Message:
         from ottla.wire.messages.metadata import MetadataResponseTopic
 
+        if parts and not request.topics:
+            response.topics = []  # in version 0 an empty list asks for all
         for topic in response.topics:
             _put_topic_errors(topic, failures)
         for part, code in parts:

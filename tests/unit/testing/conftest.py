@@ -1,14 +1,13 @@
 """A broker for the tests of `ottla.testing`, and a client that speaks the protocol and nothing else."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.broker_links import connected
 
-from ottla.env.real.net import RealNetwork
-from ottla.link import Link, LinkOptions
+from ottla.link import Link
 from ottla.testing import Broker
 
 T = TypeVar("T")
@@ -25,16 +24,6 @@ def broker(shared_broker: Broker) -> Iterator[Broker]:
     """One for all tests of a file; behaves itself at the beginning of each."""
     yield shared_broker
     shared_broker.faults.clear()
-
-
-@asynccontextmanager
-async def connected(broker: Broker, client_id: str = "a-client", timeout_ms: int = 10_000) -> AsyncIterator[Link]:
-    options = LinkOptions(client_id=client_id, request_timeout_ms=timeout_ms)
-    link = await Link.connect(RealNetwork(), broker.host, broker.port, options)
-    try:
-        yield link
-    finally:
-        link.close()
 
 
 @pytest.fixture

@@ -256,6 +256,13 @@ def test_a_child_that_dies_fails_the_test() -> None:
         broker.stop()
 
 
+def test_an_interrupt_of_the_terminal_is_for_the_parent() -> None:
+    with Broker(process=True) as broker:
+        os.kill(broker._engine._host.pid, signal.SIGINT)  # type: ignore[union-attr]
+        broker.produce("orders", "value")
+        assert len(broker.records("orders")) == 1
+
+
 def test_logging_is_left_as_it_was() -> None:
     package = logging.getLogger("ottla")
     before = (package.level, list(package.handlers), package.propagate, logging.getLogger().level)

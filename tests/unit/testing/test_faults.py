@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.env.real.net import RealNetwork
 from ottla.errors.codes import ErrorCode
 from ottla.link import ConnectFailed, Link, LinkEnded, RequestTimedOut
 from ottla.records.builder import build_produce_batch
@@ -149,13 +150,11 @@ def test_delays_add_up(broker: Broker, ask: Ask) -> None:
     assert time.monotonic() - began_s >= 0.3  # the greeting is delayed too
 
 
-def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop(ask: Ask, broker: Broker) -> None:
+def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop() -> None:
     with Broker() as other:
         fault = other.faults.hang("Metadata")
 
         async def use() -> None:
-            from ottla.env.real.net import RealNetwork
-
             link = await Link.connect(RealNetwork(), other.host, other.port)
             with pytest.raises(RequestTimedOut):
                 await link.request(MetadataRequest(topics=[]), timeout_ms=100)

@@ -6,12 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.broker_links import connected
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.link import Link
 from ottla.testing import Broker
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, ForgottenTopic
+from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 WithLink = Callable[[Callable[[Link], Any]], Any]
 NOT_LEADER = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -26,11 +28,7 @@ def topic(broker: Broker) -> Any:
 
 
 def topic_id(broker: Broker, name: str) -> Uuid:
-    from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-
     async def ask() -> Uuid:
-        from tests.unit.testing.conftest import connected
-
         async with connected(broker) as link:
             response = await link.request(MetadataRequest(topics=[MetadataRequestTopic(name=name)]))
             found: Uuid = response.topics[0].topic_id

@@ -1,0 +1,182 @@
+"""One of two topics fails, in every API that knows topics and every version that is served: the other is answered as usual."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.broker_links import connected
+
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.records.builder import build_produce_batch
+from ottla.testing import Broker
+from ottla.testing.fault_subjects import SHAPES
+from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.messages import alter_configs as ac
+from ottla.wire.messages import create_partitions as cp
+from ottla.wire.messages import create_topics as ct
+from ottla.wire.messages import delete_records as dr
+from ottla.wire.messages import delete_topics as dt
+from ottla.wire.messages import describe_configs as dc
+from ottla.wire.messages import describe_producers as dp
+from ottla.wire.messages import describe_topic_partitions as dtp
+from ottla.wire.messages import elect_leaders as el
+from ottla.wire.messages import fetch as f
+from ottla.wire.messages import incremental_alter_configs as iac
+from ottla.wire.messages import list_offsets as lo
+from ottla.wire.messages import metadata as m
+from ottla.wire.messages import offset_for_leader_epoch as ole
+from ottla.wire.messages import produce as p
+
+GOOD, BAD = "good", "bad"
+ERROR = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+Build = Callable[[tuple[str, ...], dict[str, Uuid], int], Any]
+
+CASES: dict[int, Build] = {
+    ApiKey.PRODUCE: lambda names, ids, v: p.ProduceRequest(
+        acks=-1,
+        timeout_ms=1000,
+        topic_data=[
+            p.TopicProduceData(
+                name=name,
+                topic_id=ids[name],
+                partition_data=[
+                    p.PartitionProduceData(index=0, records=memoryview(build_produce_batch([(0, b"k", b"v", ())])))
+                ],
+            )
+            for name in names
+        ],
+    ),
+    ApiKey.FETCH: lambda names, ids, v: f.FetchRequest(
+        max_bytes=1 << 20,
+        topics=[
+            f.FetchTopic(
+                topic=name, topic_id=ids[name], partitions=[f.FetchPartition(partition=0, partition_max_bytes=1 << 20)]
+            )
+            for name in names
+        ],
+    ),
+    ApiKey.LIST_OFFSETS: lambda names, ids, v: lo.ListOffsetsRequest(
+        replica_id=-1,
+        topics=[
+            lo.ListOffsetsTopic(name=name, partitions=[lo.ListOffsetsPartition(partition_index=0, timestamp=-1)])
+            for name in names
+        ],
+    ),
+    ApiKey.METADATA: lambda names, ids, v: m.MetadataRequest(topics=[m.MetadataRequestTopic(name=name) for name in names]),
+    ApiKey.CREATE_TOPICS: lambda names, ids, v: ct.CreateTopicsRequest(
+        timeout_ms=5000, topics=[ct.CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in names]
+    ),
+    ApiKey.DELETE_TOPICS: lambda names, ids, v: dt.DeleteTopicsRequest(
+        timeout_ms=5000,
+        topics=[dt.DeleteTopicState(name=name) for name in names] if v >= 6 else [],
+        topic_names=list(names) if v < 6 else [],
+    ),
+    ApiKey.DELETE_RECORDS: lambda names, ids, v: dr.DeleteRecordsRequest(
+        timeout_ms=5000,
+        topics=[
+            dr.DeleteRecordsTopic(name=name, partitions=[dr.DeleteRecordsPartition(partition_index=0, offset=0)])
+            for name in names
+        ],
+    ),
+    ApiKey.OFFSET_FOR_LEADER_EPOCH: lambda names, ids, v: ole.OffsetForLeaderEpochRequest(
+        replica_id=-1,
+        topics=[
+            ole.OffsetForLeaderTopic(topic=name, partitions=[ole.OffsetForLeaderPartition(partition=0, leader_epoch=0)])
+            for name in names
+        ],
+    ),
+    ApiKey.DESCRIBE_CONFIGS: lambda names, ids, v: dc.DescribeConfigsRequest(
+        resources=[dc.DescribeConfigsResource(resource_type=2, resource_name=name) for name in names]
+    ),
+    ApiKey.ALTER_CONFIGS: lambda names, ids, v: ac.AlterConfigsRequest(
+        resources=[ac.AlterConfigsResource(resource_type=2, resource_name=name) for name in names], validate_only=True
+    ),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: lambda names, ids, v: iac.IncrementalAlterConfigsRequest(
+        resources=[
+            iac.AlterConfigsResource(
+                resource_type=2,
+                resource_name=name,
+                configs=[iac.AlterableConfig(name="retention.ms", config_operation=0, value="1000")],
+            )
+            for name in names
+        ]
+    ),
+    ApiKey.CREATE_PARTITIONS: lambda names, ids, v: cp.CreatePartitionsRequest(
+        timeout_ms=5000, validate_only=True, topics=[cp.CreatePartitionsTopic(name=name, count=9) for name in names]
+    ),
+    ApiKey.ELECT_LEADERS: lambda names, ids, v: el.ElectLeadersRequest(
+        timeout_ms=5000, topic_partitions=[el.TopicPartitions(topic=name, partitions=[0]) for name in names]
+    ),
+    ApiKey.DESCRIBE_PRODUCERS: lambda names, ids, v: dp.DescribeProducersRequest(
+        topics=[dp.TopicRequest(name=name, partition_indexes=[0]) for name in names]
+    ),
+    ApiKey.DESCRIBE_TOPIC_PARTITIONS: lambda names, ids, v: dtp.DescribeTopicPartitionsRequest(
+        topics=[dtp.TopicRequest(name=name) for name in names], response_partition_limit=100
+    ),
+}
+
+
+VERSIONS = [
+    pytest.param(key, version, id=f"{APIS[key].name}-{version}")
+    for key in SHAPES
+    for version in range(APIS[key].oldest, APIS[key].advertised()[1] + 1)
+]
+
+
+def errors(key: int, response: Any, ids: dict[str, Uuid]) -> dict[str, int]:
+    """Topic → error."""
+    shape, found = SHAPES[key], {}
+    names = {id: name for name, id in ids.items()}
+    for entry in getattr(response, shape.answers):
+        name = getattr(entry, shape.name) or names[entry.topic_id]
+        entries = [entry] if shape.answer_partitions is None else getattr(entry, shape.answer_partitions)
+        (found[name],) = {each.error_code for each in entries}
+    return found
+
+
+def test_every_api_that_knows_topics_has_a_case() -> None:
+    assert set(CASES) == set(SHAPES)
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_one_of_two_topics(broker: Broker, key: int, version: int) -> None:
+    for name in (GOOD, BAD):
+        if name not in broker.topics() and key != ApiKey.CREATE_TOPICS:
+            broker.create_topic(name)
+        elif name in broker.topics() and key == ApiKey.CREATE_TOPICS:
+            broker.delete_topic(name)
+
+    async def ask() -> None:
+        async with connected(broker) as link:
+            described = await link.request(m.MetadataRequest(topics=None))
+            ids = {GOOD: Uuid(bytes(16)), BAD: Uuid(bytes(16))} | {each.name: each.topic_id for each in described.topics}
+            fault = broker.faults.fail(key, ERROR, topic=BAD)
+            both = errors(key, await link.request(CASES[key]((GOOD, BAD), ids, version), version=version), ids)
+            assert set(both) == {GOOD, BAD}
+            assert both[BAD] == ERROR
+            assert both[GOOD] != ERROR
+            alone = errors(key, await link.request(CASES[key]((BAD,), ids, version), version=version), ids)
+            assert alone == {BAD: ERROR}
+            assert fault.hits == 2
+
+    asyncio.run(ask())
+
+
+@pytest.mark.parametrize(("key", "version"), VERSIONS)
+def test_all_of_it(broker: Broker, key: int, version: int) -> None:
+    for name in (GOOD, BAD):
+        if name not in broker.topics():
+            broker.create_topic(name)
+
+    async def ask() -> None:
+        async with connected(broker) as link:
+            described = await link.request(m.MetadataRequest(topics=None))
+            ids = {each.name: each.topic_id for each in described.topics}
+            fault = broker.faults.fail(key, ERROR)
+            response = await link.request(CASES[key]((GOOD, BAD), ids, version), version=version)
+            assert errors(key, response, ids) == {GOOD: ERROR, BAD: ERROR}
+            assert fault.hits == 1
+
+    asyncio.run(ask())
