@@ -1,11 +1,18 @@
-"""DescribeConfigs: the settings of topics, brokers, loggers, groups and client metrics, with where each value is from."""
+"""DescribeConfigs: the settings of topics, brokers, loggers, groups and client metrics, with where each value is from.
+
+A few bytes of a request can ask for a hundred entries of a response, each with its documentation. So a resource that is named
+more than once is answered once, a response has a bound on its entries, and long ones are made bit by bit, while others are
+served.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 
 from ottla.broker.handlers.config_entries import LOGGER_SOURCE, EntryMaker
-from ottla.broker.request import Handled, RequestContext
+from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
@@ -18,18 +25,47 @@ from ottla.wire.messages.describe_configs import (
     DescribeConfigsResult,
 )
 
+RESOURCES_PER_TURN = 16
+ENTRIES_MAX = 60_000
+"""Of one response: all settings of 1,700 topics."""
+
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> Handled:
+    resources = request.resources
+    if len(resources) > 1:
+        resources = list({(each.resource_type, each.resource_name): each for each in resources}.values())
     maker = EntryMaker(context.services.settings, request.include_synonyms, request.include_documentation)
-    results = []
-    for resource in request.resources:
+    results = _results(context, maker, resources)
+    if len(resources) > RESOURCES_PER_TURN:
+        return PendingTask(_bit_by_bit(results))
+    return DescribeConfigsResponse(results=list(results))
+
+
+async def _bit_by_bit(results: Iterator[DescribeConfigsResult]) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    while some := list(islice(results, RESOURCES_PER_TURN)):
+        response.results += some
+        await asyncio.sleep(0)
+    return response
+
+
+def _results(
+    context: RequestContext, maker: EntryMaker, resources: Iterable[DescribeConfigsResource]
+) -> Iterator[DescribeConfigsResult]:
+    left = ENTRIES_MAX
+    for resource in resources:
         result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
         try:
+            if left <= 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"one response has room for {ENTRIES_MAX} settings: ask for fewer resources at once",
+                )
             result.configs = _entries(context, maker, resource)
         except KafkaError as error:
             result.error_code, result.error_message = error.code, str(error)
-        results.append(result)
-    return DescribeConfigsResponse(results=results)
+        left -= len(result.configs)
+        yield result
 
 
 def refuse(context: RequestContext, request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:

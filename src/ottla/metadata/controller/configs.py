@@ -110,6 +110,11 @@ def _changed_list(resource: ConfigResource, current: Mapping[str, str], operatio
 def _decide(
     state: ControllerState, changes: Mapping[ConfigResource, dict[str, str | None] | KafkaError], validate_only: bool
 ) -> Decision[Outcome]:
+    if len(changes) > RECORDS_PER_REQUEST_MAX:  # told before each is looked at, which keeps everybody else waiting
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"the request is about {len(changes)} resources, and {RECORDS_PER_REQUEST_MAX} is the most: split it",
+        )
     outcome: dict[ConfigResource, KafkaError | None] = {}
     records: list[Message] = []
     for resource, change in changes.items():
