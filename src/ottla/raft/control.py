@@ -11,7 +11,7 @@ from ottla.errors import DecodeError
 from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.control import ControlRecord, ControlType
 from ottla.wire.base import Message
-from ottla.wire.codec import decode_all, encode_bytes
+from ottla.wire.codec import join_parts
 from ottla.wire.messages.control_records import (
     KRaftVersionRecord,
     LeaderChangeMessage,
@@ -20,6 +20,7 @@ from ottla.wire.messages.control_records import (
     SnapshotHeaderRecord,
     VotersRecord,
 )
+from ottla.wire.sparing import decode_all, encode
 
 M = TypeVar("M", bound=Message)
 
@@ -68,7 +69,7 @@ def read_snapshot_header(control: ControlRecord) -> int:
 
 
 def _control(control_type: ControlType, message: Message, version: int = 0) -> ControlRecord:
-    return ControlRecord(control_type, version, encode_bytes(message, version)[2:])
+    return ControlRecord(control_type, version, join_parts(encode(message, version))[2:])
 
 
 def _message(control: ControlRecord, cls: type[M]) -> M:

@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 from ottla.errors import DecodeError
 from ottla.wire.base import EncodeError, Message
 from ottla.wire.binding import binding_of
-from ottla.wire.codec import decode_all, decoder, encode, join_parts
+from ottla.wire.codec import decoder, join_parts
+from ottla.wire.sparing import decode_all, encode
 from ottla.wire.varint import decode_uvarint, encode_uvarint
 
 FRAME_VERSION: Final = 1

@@ -33,9 +33,9 @@ from ottla.records.control import ControlRecord, build_control_batch, parse_cont
 from ottla.records.kernels import Record
 from ottla.records.reader import read_records
 from ottla.wire.base import Message
-from ottla.wire.codec import decoder
 from ottla.wire.log_records import decode_metadata_record, encode_metadata_record
 from ottla.wire.messages.metadata_records import BeginTransactionRecord, EndTransactionRecord
+from ottla.wire.sparing import decoder_if_many
 
 if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
@@ -278,9 +278,10 @@ def _decode(value: bytes) -> Message:
         message, end = decode(value, 3)
         if end == len(value):
             return message
-    found = decode_metadata_record(value)  # the first of its kind, or one that must be refused
-    if max(value[:3]) < 0x80:  # each of the three numbers has one byte
-        _decoders[value[:3]] = decoder(type(found.message), found.version)
+    found = decode_metadata_record(value)  # among the first of its kind, or one that must be refused
+    compiled = decoder_if_many(type(found.message), found.version)
+    if compiled is not None and max(value[:3]) < 0x80:  # each of the three numbers has one byte
+        _decoders[value[:3]] = compiled
     return cast(Message, found.message)
 
 
