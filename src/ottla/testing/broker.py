@@ -163,7 +163,7 @@ class Broker:
         self._engine.run(self._engine.delete_topic(name))
 
     def topics(self) -> dict[str, int]:
-        """Name → number of partitions, by name."""
+        """Name → number of partitions, by name; without those that brokers keep for themselves."""
         return self._engine.run(self._engine.topics())
 
     def produce(

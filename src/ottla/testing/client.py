@@ -93,11 +93,12 @@ class Client:
             raise _refusal(result.error_code, f"topic {name} was not deleted", result.error_message)
 
     async def topics(self) -> dict[str, int]:
-        """Name → number of partitions, by name."""
+        """Name → number of partitions, by name; without those that brokers keep for themselves."""
         from ottla.wire.messages.metadata import MetadataRequest
 
         response = await self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        return {topic.name: len(topic.partitions) for topic in sorted(response.topics, key=lambda topic: str(topic.name))}
+        found = {topic.name: len(topic.partitions) for topic in response.topics if not topic.is_internal}
+        return dict(sorted(found.items()))
 
     async def find_topic(self, name: str, may_create: bool = False) -> Topic:
         """A topic; `KafkaError` if it is not there and, with `may_create`, cannot be made either."""

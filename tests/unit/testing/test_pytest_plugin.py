@@ -95,6 +95,17 @@ def test_with_xdist_every_worker_has_its_own(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_with_pytest_asyncio_in_strict_mode(tmp_path: Path) -> None:
+    pytest.importorskip("pytest_asyncio")
+    code = (
+        "import pytest\n\n\n@pytest.mark.asyncio\nasync def test_it(kafka_broker, kafka_topic):\n"
+        "    record = await kafka_broker.aio.produce(kafka_topic, 'value')\n"
+        "    assert await kafka_broker.aio.await_records(kafka_topic, 1) == [record]\n"
+    )
+    done = run_pytest(tmp_path, code, "-p", "pytest_asyncio", ini="asyncio_mode = strict\n")
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 def test_the_log_of_the_broker_comes_with_a_failure(tmp_path: Path) -> None:
     for options in ([], ["--kafka-broker-process"]):
         done = run_pytest(tmp_path, FAILS, *options)
