@@ -46,13 +46,14 @@ class Report:
 class KillLoad:
     """One run: a directory, its producers, and what they were told."""
 
-    def __init__(self, start_server: StartServer, folder: Path, seed: int, in_flight_max: int) -> None:
+    def __init__(self, start_server: StartServer, folder: Path, seed: int, in_flight_max: int, checkpoint_ms: int) -> None:
         self._in_flight_max = in_flight_max
         self._start_server = start_server
         self._folder = folder
         self._random = random.Random(seed)
         broker_port, controller_port = free_ports(2)
         self._properties = default_properties(folder, broker_port, controller_port)
+        self._properties["log.flush.offset.checkpoint.interval.ms"] = checkpoint_ms
         self._bootstrap = f"127.0.0.1:{broker_port}"
         self._topics: list[str] = []
         self.report = Report()
@@ -149,14 +150,17 @@ class KillLoad:
                 self.report.problems.append(f"the topic {name} of round {number} is gone")
 
 
-def run(start_server: StartServer, rounds: int, seed: int, in_flight_max: int = 5) -> Report:
+def run(start_server: StartServer, rounds: int, seed: int, in_flight_max: int = 5, checkpoint_ms: int = 60_000) -> Report:
     """A whole run in a folder of its own; problems do not raise.
+
+    `checkpoint_ms` is how often recovery points are written. With Kafka's default none is within these short rounds, and every
+    start recovers everything; in a long run that would take longer and longer.
 
     For Apache Kafka `in_flight_max` should be 1: killed right after a roll, it knows one batch of each producer again, and may
     refuse to be sent the ones before it once more. Ottla knows five.
     """
     with tempfile.TemporaryDirectory(prefix="ottla-kill-") as folder:
-        return KillLoad(start_server, Path(folder), seed, in_flight_max).run(rounds)
+        return KillLoad(start_server, Path(folder), seed, in_flight_max, checkpoint_ms).run(rounds)
 
 
 def main() -> None:
@@ -165,13 +169,14 @@ def main() -> None:
     options.add_argument("--rounds", type=int, default=50)
     options.add_argument("--seed", type=int, default=1)
     options.add_argument("--in-flight-max", type=int, default=5)
+    options.add_argument("--checkpoint-ms", type=int, default=500)
     chosen = options.parse_args()
     start: StartServer = start_ottla
     if chosen.server == "apache":
         from tests.support.apache_kafka import ApacheKafka
 
         start = ApacheKafka.obtain().start_server
-    report = run(start, chosen.rounds, chosen.seed, chosen.in_flight_max)
+    report = run(start, chosen.rounds, chosen.seed, chosen.in_flight_max, chosen.checkpoint_ms)
     print(report)
     sys.exit(1 if report.problems else 0)
 

@@ -19,6 +19,9 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 RECORD_BYTES = 600
 FINISH_S_MAX = 60
+PAUSE_S = 0.003
+"""Between some twenty records: enough for a roll every second, and a log that can still be read whole in the end."""
+RECORDS_PER_PAUSE = 20
 RETRIABLE = {3, 5, 6, 7, 14, 19}
 DUPLICATE_SEQUENCE = 46
 
@@ -121,7 +124,7 @@ class ConfluentLoad:
                 self._sent[partition] = number + 1
             except BufferError:
                 self._producer.poll(0.01)
-            self._producer.poll(0)
+            self._producer.poll(PAUSE_S if number % RECORDS_PER_PAUSE == 0 else 0)
 
     def _label(self, partition: int) -> str:
         return f"{self._name}{partition}"
@@ -210,6 +213,7 @@ class RawLoad:
                 waiting.append(client.send(self._request(*fresh), 9))
             if not self._unanswered:
                 return
+            self._stops.wait(PAUSE_S)
             reply = client.receive(0, 9, waiting.popleft())
             if not self._take(reply.responses[0].partition_responses[0]):
                 return

@@ -17,7 +17,7 @@ def test_nothing_acknowledged_is_lost(start_server: StartServer, server_kind: st
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", [2, 3])
 def test_nothing_acknowledged_is_lost_in_fifty_kills(seed: int) -> None:
-    report = run(start_ottla, 50, seed)
+    report = run(start_ottla, 50, seed, checkpoint_ms=500)
     assert report.problems == []
     assert report.rounds == report.topics == 50
     assert report.rolls_hit >= 10
