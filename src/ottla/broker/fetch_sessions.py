@@ -12,6 +12,9 @@ A session's partitions are read in order, and those that gave records go to its 
 When all slots are taken, a new session takes the place of one that was not used for `EVICTION_MS`; of a consumer's, if it is a
 replica's; or of one that is at least that old and has no more partitions than itself. Otherwise the consumer goes without.
 
+So it does when all sessions together would remember more than `PARTITIONS_MAX` partitions: requests can name any number that do
+not exist, and slots alone are no bound on memory. Consumers without a session are served all the same.
+
 Owns the sessions and what was last said in each; reads no log. One event loop, plain calls.
 """
 
@@ -36,6 +39,8 @@ FIRST_EPOCH = 0
 LAST_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 SESSION_ID_MAX = 2**31 - 1
+PARTITIONS_MAX = 250_000
+"""In all sessions together; each takes about 650 bytes."""
 TOPIC_IDS_SINCE = 13
 
 Key = tuple[str | Uuid, int]
@@ -223,6 +228,7 @@ class FetchSessions:
         self._settings = settings
         self._sessions: dict[int, FetchSession] = {}
         """By id, the one that was not used for the longest time first."""
+        self._partition_count = 0
         self._evictable_by_all: list[EvictionKey] = []
         self._evictable_by_replicas: list[EvictionKey] = []
 
@@ -250,6 +256,9 @@ class FetchSessions:
             self._end(session.id)
             return FetchContext(_wanted_by(request, uses_topic_ids))
         self._touch(session)
+        if self._partition_count > PARTITIONS_MAX:
+            self._end(session.id)
+            return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(session.epoch)
         return IncrementalContext(session)
 
@@ -264,6 +273,9 @@ class FetchSessions:
         slots = self._settings.current.max_incremental_fetch_session_cache_slots
         if len(self._sessions) >= slots and not self._evict((is_replica, len(wanted), 0), now_ms):
             return NO_SESSION
+        while self._partition_count + len(wanted) > PARTITIONS_MAX:
+            if not self._evict_unused(now_ms):
+                return NO_SESSION
         session_id = 1 + self._randomness.below(SESSION_ID_MAX)
         while session_id in self._sessions:
             session_id = 1 + self._randomness.below(SESSION_ID_MAX)
@@ -289,19 +301,24 @@ class FetchSessions:
         if is_old or not session.is_replica:
             insort(self._evictable_by_replicas, key)
         session.eviction_key, session.is_old = key, is_old
+        self._partition_count += len(session.wanted)
 
     def _evict(self, newcomer: EvictionKey, now_ms: int) -> bool:
         """Make room for a new session, if one has to give way to it."""
-        if not self._sessions:
-            return False
-        oldest = next(iter(self._sessions.values()))
-        if now_ms - oldest.used_ms > EVICTION_MS:
-            self._end(oldest.id)
+        if self._evict_unused(now_ms):
             return True
         evictable = self._evictable_by_replicas if newcomer[0] else self._evictable_by_all
         if not evictable or newcomer < evictable[0]:
             return False
         self._end(evictable[0][2])
+        return True
+
+    def _evict_unused(self, now_ms: int) -> bool:
+        """End the session that was not used for the longest time, if that is long enough."""
+        oldest = next(iter(self._sessions.values()), None)
+        if oldest is None or now_ms - oldest.used_ms <= EVICTION_MS:
+            return False
+        self._end(oldest.id)
         return True
 
     def _end(self, session_id: int) -> None:
@@ -313,6 +330,7 @@ class FetchSessions:
         key = session.eviction_key
         if key is None:
             return
+        self._partition_count -= key[1]
         for keys in (self._evictable_by_all, self._evictable_by_replicas):
             at = bisect_left(keys, key)
             if at < len(keys) and keys[at] == key:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from tests.support.batches import make_batch
 from tests.support.held_partitions import HeldPartitions, virtual
 
+from ottla.broker import fetch_sessions
 from ottla.broker.fetch_sessions import (
     EPOCH_MAX,
     EVICTION_MS,
@@ -353,3 +354,23 @@ def test_a_session_tells_what_full_fetches_would(rounds: list[tuple[list[tuple[s
             conversation.fetch(max_bytes, bool(follow))
 
     virtual(scenario())
+
+
+def test_sessions_remember_a_bounded_number_of_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 10)
+    broker = Broker()
+    first = broker.open(*[("a", index, 0) for index in range(6)])
+    second = broker.open(*[("b", index, 0) for index in range(4)])
+    assert first
+    assert second
+    assert broker.ask(request_of(("c", 0, 0))).session_id == 0, "there is no room, and it is served without a session"
+    grown = broker.ask(request_of(("b", 7, 0), session_id=second, epoch=1))
+    assert grown.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
+    assert len(broker.sessions) == 1
+    third = broker.open(*[("c", index, 0) for index in range(4)])
+    shrunk = broker.ask(request_of(session_id=first, epoch=1, forget=(("a", 0), ("a", 1))))
+    assert shrunk.error_code == 0
+    assert broker.ask(request_of(("c", 8, 0), ("c", 9, 0), session_id=third, epoch=1)).error_code == 0
+    broker.clock.advance(EVICTION_MS + 1)
+    assert broker.open(*[("d", index, 0) for index in range(10)]), "those that nobody used have made room"
+    assert len(broker.sessions) == 1
