@@ -10,6 +10,7 @@ from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.partitions.partition import Partition
 from ottla.log import flush, loading, recovery
 from ottla.log.producer_state import ProducerState
+from ottla.log.upkeep import Upkeep
 from ottla.sim.machine import Machine
 from ottla.sim.run import RunFailed, run_seed
 
@@ -28,6 +29,13 @@ def flushes_sync_nothing(patch: pytest.MonkeyPatch) -> None:
         return
 
     patch.setattr(flush, "_sync_all", sync_all)
+
+
+def nothing_is_flushed_in_time(patch: pytest.MonkeyPatch) -> None:
+    async def flush_due(upkeep: Upkeep) -> None:
+        return
+
+    patch.setattr(Upkeep, "flush_due", flush_due)
 
 
 def acknowledged_before_flushed(patch: pytest.MonkeyPatch) -> None:
@@ -73,11 +81,12 @@ def producer_ids_begin_anew(patch: pytest.MonkeyPatch) -> None:
 
 MUTATIONS = {
     metadata_is_not_synced: r"there should be|was committed up to|given to two|was configured|gave up|was made|OutOfTime",
-    flushes_sync_nothing: r"acknowledged or seen are not there",
+    flushes_sync_nothing: r"acknowledged or seen are not there|flush.ms had long been over",
+    nothing_is_flushed_in_time: r"with the power, though flush.ms had long been over",
     acknowledged_before_flushed: r"acknowledged or seen are not there",
     starts_forget_producers: r"of the idempotent p\d comes after|was told",
-    recovery_cuts_too_much: r"are not there|, and now|was told",
-    appends_stay_in_the_process: r"are not there|, and now|was told",
+    recovery_cuts_too_much: r"Violation",
+    appends_stay_in_the_process: r"Violation",
     producer_ids_begin_anew: r"was given to two producers",
 }
 

@@ -4,11 +4,22 @@ import pytest
 
 from ottla.sim.run import run_seed
 
-SEEDS = 300
+SEEDS = 240
+LONG_SEEDS = 4_000
 SEEDS_PER_TEST = 20
+
+
+def run_seeds(first: int) -> None:
+    for seed in range(first, first + SEEDS_PER_TEST):
+        run_seed(seed)
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, SEEDS_PER_TEST))
 def test_seeds(first: int) -> None:
-    for seed in range(first, first + SEEDS_PER_TEST):
-        run_seed(seed)
+    run_seeds(first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(SEEDS, LONG_SEEDS, SEEDS_PER_TEST))
+def test_many_more_seeds(first: int) -> None:
+    run_seeds(first)

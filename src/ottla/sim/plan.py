@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from ottla.sim.clients.consumer import ConsumerPlan
@@ -68,13 +68,18 @@ def make_plan(seed: int) -> Plan:
         cut_chance=0.004 if rough else 0.0,
         connect_timeout_s=1.0,
     )
+    topics = [_topic(random, index) for index in range(random.randint(1, 2))]
+    lives = [_life(random) for _ in range(random.randint(1, 4))]
+    if random.random() < 0.5 and any("flush.ms" in topic.configs for topic in topics):
+        # Long enough for flushes to come round, and an end that shows whether they did.
+        lives[0] = replace(lives[0], end="power", length_s=random.uniform(0.2, 0.6), slowness_s=0.000_2, fault=None)
     return Plan(
         seed,
         weather,
-        [_topic(random, index) for index in range(random.randint(1, 2))],
+        topics,
         [_producer(random) for _ in range(random.randint(1, 3))],
         [_consumer(random) for _ in range(random.randint(1, 2))],
-        [_life(random) for _ in range(random.randint(1, 4))],
+        lives,
         _settings(random),
         random.choice((0.1, 0.5)),
     )

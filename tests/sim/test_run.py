@@ -1,0 +1,52 @@
+"""A run can be had again: one seed and one commit give one story, in every process; what a run should suffer, it suffers."""
+
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from ottla.sim.run import RunFailed, run_seed
+from ottla.sim.troubles import Troubles
+
+SEED = 4
+
+
+def digest_in_process(hash_seed: str) -> str:
+    """The digest of a run in a process of its own, whose sets are in an order of their own."""
+    code = f"from ottla.sim.run import run_seed; print([run_seed(seed).digest for seed in ({SEED}, {SEED + 1})])"
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
+    )
+    return done.stdout
+
+
+def test_one_seed_is_one_story() -> None:
+    first, again, other = run_seed(SEED), run_seed(SEED), run_seed(SEED + 1)
+    assert first.trace == again.trace
+    assert first.digest == again.digest
+    assert first.digest != other.digest
+    texts = {digest_in_process("1"), digest_in_process("2")}
+    assert texts == {f"{[first.digest, other.digest]}\n"}
+
+
+def test_runs_suffer_what_they_should() -> None:
+    counts: Counter[str] = Counter()
+    for seed in range(30):
+        counts.update(run_seed(seed).counts)
+    expected = ["lives", "power losses", "kills", "crashes", "cuts", "partitions", "failed", "torn", "prefix", "lost"]
+    assert [name for name in expected if counts[name] < 3] == []
+    assert counts["acknowledged"] > 2_000
+    assert counts["read"] > 2_000
+    assert counts["lost to power"] > 20, "a power loss that takes nothing proves nothing"
+    assert counts["kept by flush.ms"] > 20
+
+
+def test_a_failure_tells_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def fail(troubles: Troubles) -> None:
+        raise AssertionError("found out")
+
+    monkeypatch.setattr(Troubles, "run", fail)
+    with pytest.raises(RunFailed, match=rf"found out\n.*python -m ottla.sim --seed {SEED} --trace") as failure:
+        run_seed(SEED)
+    assert any("node" in line and "start" in line for line in failure.value.trace)
