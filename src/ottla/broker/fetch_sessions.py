@@ -13,7 +13,8 @@ When all slots are taken, a new session takes the place of one that was not used
 replica's; or of one that is at least that old and has no more partitions than itself. Otherwise the consumer goes without.
 
 So it does when all sessions together would remember more than `PARTITIONS_MAX` partitions: requests can name any number that do
-not exist, and slots alone are no bound on memory. Consumers without a session are served all the same.
+not exist, and slots alone are no bound on memory. Consumers without a session are served all the same. As many partitions may
+be in requests without a session that wait for records; beyond, such a request is answered with what there is.
 
 Owns the sessions and what was last said in each; reads no log. One event loop, plain calls.
 """
@@ -40,7 +41,7 @@ LAST_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 SESSION_ID_MAX = 2**31 - 1
 PARTITIONS_MAX = 250_000
-"""In all sessions together; each takes about 650 bytes."""
+"""In all sessions together, and in all requests that wait without one; each takes about 650 bytes."""
 TOPIC_IDS_SINCE = 13
 
 Key = tuple[str | Uuid, int]
@@ -229,6 +230,7 @@ class FetchSessions:
         self._sessions: dict[int, FetchSession] = {}
         """By id, the one that was not used for the longest time first."""
         self._partition_count = 0
+        self._waiting_count = 0
         self._evictable_by_all: list[EvictionKey] = []
         self._evictable_by_replicas: list[EvictionKey] = []
 
@@ -261,6 +263,16 @@ class FetchSessions:
             return FetchResponse(error_code=ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         session.epoch = next_epoch(session.epoch)
         return IncrementalContext(session)
+
+    def may_wait(self, partition_count: int) -> bool:
+        """Whether a request with that many partitions that are in no session may wait; `has_waited` ends it."""
+        if self._waiting_count + partition_count > PARTITIONS_MAX:
+            return False
+        self._waiting_count += partition_count
+        return True
+
+    def has_waited(self, partition_count: int) -> None:
+        self._waiting_count -= partition_count
 
     def wanted_in(self, session_id: int) -> Mapping[Key, Wanted]:
         """The partitions of a session; none if there is no such session."""

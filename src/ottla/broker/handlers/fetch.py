@@ -49,14 +49,20 @@ def handle(context: RequestContext, request: FetchRequest) -> Handled:
     replica_id = request.replica_id
     if context.version >= REPLICA_STATE_SINCE:
         replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
-    begun = context.services.fetch_sessions.begin(request, context.version, replica_id >= 0)
+    sessions = context.services.fetch_sessions
+    begun = sessions.begin(request, context.version, replica_id >= 0)
     if isinstance(begun, FetchResponse):
         return begun
     fetch = Fetch(context, begun, request, replica_id)
     answer = fetch.answer(is_last=request.max_wait_ms <= 0)
     if answer is not None:
         return answer
-    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
+    if begun.is_incremental:  # the session holds its partitions anyhow
+        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
+    count = len(begun.wanted)
+    if not sessions.may_wait(count):
+        return fetch.answer(is_last=True)
+    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count))
 
 
 def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:

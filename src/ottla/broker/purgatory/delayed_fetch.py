@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.broker.request import Pending
@@ -25,12 +25,19 @@ class FetchAttempt(Protocol):
 
 
 class DelayedFetch(Pending):
-    """The waiting itself: watches the partitions, sets one timer."""
+    """The waiting itself: watches the partitions, sets one timer. `on_left` is told once, when it is over."""
 
-    __slots__ = ("_attempt", "_missing_bytes", "_partitions", "_timer")
+    __slots__ = ("_attempt", "_missing_bytes", "_on_left", "_partitions", "_timer")
 
-    def __init__(self, attempt: FetchAttempt, partitions: Sequence[Partition], wait_ms: int) -> None:
+    def __init__(
+        self,
+        attempt: FetchAttempt,
+        partitions: Sequence[Partition],
+        wait_ms: int,
+        on_left: Callable[[], None] | None = None,
+    ) -> None:
         super().__init__()
+        self._on_left = on_left
         self._attempt = attempt
         self._missing_bytes = attempt.missing_bytes
         self._partitions = partitions
@@ -69,6 +76,9 @@ class DelayedFetch(Pending):
         self._timer.cancel()
         for partition in self._partitions:
             partition.watches.pop(self, None)
+        on_left, self._on_left = self._on_left, None
+        if on_left is not None:
+            on_left()
 
     def abandon(self) -> None:
         self._leave()

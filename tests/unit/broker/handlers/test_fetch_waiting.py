@@ -8,6 +8,7 @@ from tests.support.batches import make_batch, sized_batch
 from tests.support.fetching import MEGABYTE, bytes_of, fetch_of, found, node, part, values
 from tests.support.held_partitions import HeldPartitions, virtual, waiting
 
+from ottla.broker import fetch_sessions
 from ottla.broker.request import Pending
 from ottla.errors.codes import ErrorCode
 
@@ -243,5 +244,26 @@ def test_a_disk_that_the_log_has_left_meanwhile_takes_nothing_with_it() -> None:
         broken, _ = found(await reply)
         assert (broken.error_code, broken.records) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
         assert held.partitions.find("t", 0) is partition, "its new disk is not to blame"
+
+    virtual(scenario())
+
+
+def test_only_so_many_partitions_wait_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests can name any number of partitions, and what they name is in memory while they wait."""
+    monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 3)
+
+    async def scenario() -> None:
+        held = await node()
+        first = held.fetch(fetch_of("t", part(0), part(1)))
+        assert isinstance(first, Pending)
+        assert not isinstance(held.fetch(fetch_of("t", part(0), part(1))), Pending), "answered with what there is: nothing"
+        second = held.fetch(fetch_of("t", part(0), max_wait_ms=100))
+        assert isinstance(second, Pending)
+        await waiting(second)
+        first.abandon()
+        first.abandon()
+        assert isinstance(held.fetch(fetch_of("t", part(0), part(1))), Pending), "those before have left"
+        assert isinstance(held.fetch(fetch_of("t", part(0))), Pending)
+        assert not isinstance(held.fetch(fetch_of("t", part(0))), Pending)
 
     virtual(scenario())
