@@ -4,7 +4,7 @@ import pytest
 
 from ottla.sim.run import run_seed
 
-SEEDS = 240
+SEEDS = 200
 LONG_SEEDS = 4_000
 SEEDS_PER_TEST = 20
 

@@ -72,14 +72,16 @@ class Consumer(Client):
         self._told.update(wanted)
         if self.plan.has_session:
             self._session = (answer.session_id, self._session[1] + 1) if answer.session_id else (0, 0)
-        for place, part in answers_by_place(answer, list(self._positions), self.plan.version).items():
-            await self._take(place, part)
+        parts = answers_by_place(answer, list(self._positions), self.plan.version)
+        for place, part in parts.items():  # first, and at once: whoever waits may hear of a power loss before it tells of these
+            if part.error_code == ErrorCode.NONE:
+                self._take_records(place, part)
+        for place, part in parts.items():
+            if part.error_code != ErrorCode.NONE:
+                await self._take_refusal(place, part.error_code)
 
-    async def _take(self, place: Place, part: Any) -> None:
-        code = part.error_code
-        if code == ErrorCode.NONE:
-            self._take_records(place, part)
-        elif code == ErrorCode.OFFSET_OUT_OF_RANGE:
+    async def _take_refusal(self, place: Place, code: int) -> None:
+        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
             self.note("out of range", f"{place} {self._positions[place]}")
             await self._reset(place)
         elif code in GONE:
