@@ -19,7 +19,7 @@ from ottla.broker.request import CloseConnection, Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
-from ottla.records.batch import TRANSACTIONAL
+from ottla.records.batch import MAGIC, TRANSACTIONAL
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -37,6 +37,7 @@ TOPIC_IDS_SINCE = 13
 NO_ACKS, LEADER_ACKS = 0, 1
 ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
 
+_MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 """Where a batch has the byte that says whether it belongs to a transaction."""
 _WITHOUT_LOG_START = frozenset(
@@ -142,7 +143,8 @@ def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def _is_transactional(records: memoryview) -> bool:
-    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0
+    # What is no batch at all is told so, and not that it may not be written: to producers that would be final.
+    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and records[_MAGIC_AT] == MAGIC
 
 
 def _unusual(request: ProduceRequest, partition: Partition, records: memoryview | None) -> KafkaError:

@@ -95,6 +95,7 @@ REFUSALS = {
     "no records": ("t", 0, None, {}, ErrorCode.INVALID_RECORD),
     "empty records": ("t", 0, b"", {}, ErrorCode.INVALID_RECORD),
     "two batches": ("t", 0, make_batch(b"a") + make_batch(b"b"), {}, ErrorCode.INVALID_RECORD),
+    "nonsense": ("t", 0, bytearray(b"\xff" * 100), {}, ErrorCode.CORRUPT_MESSAGE),
     "damage": ("t", 0, damaged(make_batch(b"a")), {}, ErrorCode.CORRUPT_MESSAGE),
     "too large": ("t", 0, make_batch(b"a" * 2_000_000), {}, ErrorCode.MESSAGE_TOO_LARGE),
     "an internal topic": ("__consumer_offsets", 0, make_batch(b"a", key=b"k"), {}, ErrorCode.INVALID_TOPIC_EXCEPTION),
