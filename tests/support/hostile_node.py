@@ -134,6 +134,13 @@ class HostileNode:
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(60)
 
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def await_exit(self) -> int:
+        """Wait for the end that was brought about otherwise; the exit code."""
+        return self._process.wait(60)
+
     def kill(self) -> None:
         with contextlib.suppress(ProcessLookupError):
             self._process.kill()
