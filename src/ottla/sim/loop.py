@@ -165,7 +165,8 @@ class VirtualLoop(base_events.BaseEventLoop):
             task.cancel()
         if left:
             self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        self.run_until_complete(self.shutdown_asyncgens())
+        if not self._any_dead:  # else some belong to a dead process, and are in the middle of something for good
+            self.run_until_complete(self.shutdown_asyncgens())
 
     def _bury(self) -> None:
         """Close the coroutines of dead processes, in silence. What they still do as they go reaches nobody any more.

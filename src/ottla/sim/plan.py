@@ -96,6 +96,7 @@ def _settings(random: Random) -> dict[str, str]:
         "log.flush.start.offset.checkpoint.interval.ms": interval_ms,
         "replica.high.watermark.checkpoint.interval.ms": interval_ms,
         "log.retention.check.interval.ms": interval_ms,
+        "log.cleaner.backoff.ms": interval_ms,
         "log.segment.delete.delay.ms": str(random.choice((0, 100))),
     }
     if random.random() < 0.7:
@@ -125,6 +126,10 @@ def _topic(random: Random, index: int) -> TopicSetup:
         configs["flush.ms"] = str(random.choice((10, 50)))
     if random.random() < 0.6:
         configs["segment.ms"] = str(random.choice((20, 100, 400)))
+    if random.random() < 0.25:
+        configs |= {"cleanup.policy": "compact", "min.cleanable.dirty.ratio": "0.01", "segment.ms": "50"}
+    elif random.random() < 0.2:
+        configs |= {"retention.bytes": "5000", "segment.ms": "50"}
     return TopicSetup(f"topic{index}", random.randint(1, 3), configs)
 
 

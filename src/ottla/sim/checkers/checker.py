@@ -23,6 +23,7 @@ class SeenRecord(NamedTuple):
     value: bytes
     producer_id: int
     sequence: int
+    key: bytes | None = None
 
 
 @dataclass(eq=False)
@@ -40,6 +41,16 @@ class TopicPlan:
     def is_flushed(self) -> bool:
         """Whether every record of it is flushed before it is acknowledged or seen."""
         return self.configs.get("flush.messages") == "1"
+
+    @property
+    def is_compacted(self) -> bool:
+        """Whether a record may go once there is a later one with its key."""
+        return self.configs.get("cleanup.policy") == "compact"
+
+    @property
+    def is_retained(self) -> bool:
+        """Whether records may go by themselves, oldest first."""
+        return "retention.bytes" in self.configs
 
 
 class Place(NamedTuple):
@@ -60,6 +71,7 @@ class Batch:
     place: Place
     number: int
     values: list[bytes]
+    keys: list[bytes | None]
     is_idempotent: bool
     acks: int
 

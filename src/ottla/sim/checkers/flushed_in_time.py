@@ -1,4 +1,6 @@
-"""With flush.ms set, a power loss takes no record that was acknowledged or seen long enough before.
+"""With flush.ms, a power loss takes no record that was acknowledged or seen long enough before.
+
+Topics with compaction or retention are left out.
 
 Long enough is twice flush.ms, for the round that was just over when the record came, and what the disk needs for one round of
 flushes; all of it within one life of the node that had no fault. What an earlier life has flushed is not judged.
@@ -26,12 +28,12 @@ class FlushedInTime(Checker):
         self.judged = 0
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
-        if "flush.ms" in batch.place.topic.configs and batch.acks != 0:
+        if _is_judged(batch.place) and batch.acks != 0:
             for offset in range(base_offset, base_offset + len(batch.values)):
                 self._came_s[batch.place].setdefault(offset, self._now_s())
 
     def seen(self, place: Place, records: list[SeenRecord]) -> None:
-        if "flush.ms" in place.topic.configs:
+        if _is_judged(place):
             for record in records:
                 self._came_s[place].setdefault(record.offset, self._now_s())
 
@@ -46,7 +48,7 @@ class FlushedInTime(Checker):
                 self._must_be_there[place] = [offset for offset, came in came_s.items() if came < before_s]
 
     def audited(self, audit: Audit) -> None:
-        if "flush.ms" not in audit.place.topic.configs:
+        if not _is_judged(audit.place):
             return
         there = {record.offset for record in audit.records}
         for offset in self._must_be_there.pop(audit.place, ()):
@@ -55,3 +57,8 @@ class FlushedInTime(Checker):
                 raise Violation(f"{audit.place} lost offset {offset} with the power, though flush.ms had long been over")
         self._came_s[audit.place] = {offset: came for offset, came in self._came_s[audit.place].items() if offset in there}
         self.seen(audit.place, audit.records)
+
+
+def _is_judged(place: Place) -> bool:
+    topic = place.topic
+    return "flush.ms" in topic.configs and not topic.is_compacted and not topic.is_retained

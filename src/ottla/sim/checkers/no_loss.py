@@ -2,6 +2,7 @@
 
 An offset belongs to one record for good: the one that was acknowledged or seen there. Exceptions, as Kafka's:
 
+- in a compacted topic a record may be gone once there is a later one with its key, and with retention the oldest may;
 - below an offset that a client asked to be deleted, records may be gone, and may come back after a kill;
 - after a power loss records may be gone that were never flushed, at the end and in between (docs/decisions/0013); at the end,
   later records may then take their offsets. Where every record is flushed first (flush.messages=1), none are.
@@ -17,6 +18,7 @@ class NoLoss(Checker):
 
     def __init__(self) -> None:
         self._known: defaultdict[Place, dict[int, bytes]] = defaultdict(dict)
+        self._keys: defaultdict[Place, dict[int, bytes | None]] = defaultdict(dict)
         self._deleted_below: defaultdict[Place, int] = defaultdict(int)
         self._after_power_loss: set[Place] = set()  # looked up, never iterated
         self.records_lost_to_power = 0
@@ -24,14 +26,15 @@ class NoLoss(Checker):
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
         if batch.acks == 0:
             return
-        for offset, value in enumerate(batch.values, base_offset):
-            self._learn(batch.place, offset, value, "acknowledged")
+        for offset, (value, key) in enumerate(zip(batch.values, batch.keys, strict=True), base_offset):
+            self._learn(batch.place, offset, value, key, "acknowledged")
 
     def seen(self, place: Place, records: list[SeenRecord]) -> None:
         for record in records:
-            self._learn(place, record.offset, record.value, "read")
+            self._learn(place, record.offset, record.value, record.key, "read")
 
-    def _learn(self, place: Place, offset: int, value: bytes, how: str) -> None:
+    def _learn(self, place: Place, offset: int, value: bytes, key: bytes | None, how: str) -> None:
+        self._keys[place][offset] = key
         known = self._known[place].setdefault(offset, value)
         if known != value:
             raise Violation(f"{place} offset {offset} held {known[:40]!r}, and now {value[:40]!r} was {how} there")
@@ -44,8 +47,8 @@ class NoLoss(Checker):
 
     def audited(self, audit: Audit) -> None:
         place, known = audit.place, self._known[audit.place]
-        if place in self._after_power_loss and not place.topic.is_flushed:
-            # The first segments were never flushed, and are gone with their names; later ones are not.
+        if place.topic.is_retained or (place in self._after_power_loss and not place.topic.is_flushed):
+            # Without retention: the first segments were never flushed, and are gone with their names; later ones are not.
             self._deleted_below[place] = max(self._deleted_below[place], audit.log_start_offset)
         if audit.log_start_offset > self._deleted_below[place]:
             raise Violation(
@@ -53,6 +56,9 @@ class NoLoss(Checker):
             )
         there = {record.offset for record in audit.records}
         lost = sorted(offset for offset in known if offset >= audit.log_start_offset and offset not in there)
+        if place.topic.is_compacted:
+            newest = {record.key: record.offset for record in audit.records}
+            lost = [offset for offset in lost if newest.get(self._keys[place][offset], -1) < offset]
         if place in self._after_power_loss:
             self._after_power_loss.discard(place)
             if not place.topic.is_flushed:

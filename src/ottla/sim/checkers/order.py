@@ -1,7 +1,7 @@
 """Offsets have no gaps, and records stand in the order in which their producer sent them.
 
-- The offsets of an audit run from the log start to the high watermark without a gap (no topic here is compacted), save for the
-  gaps that a power loss tore into records that were never flushed.
+- The offsets of an audit run from the log start to the high watermark without a gap, save for what compaction took, and for
+  the gaps that a power loss tore into records that were never flushed.
 - Records are as they were sent: nothing is invented, cut or mixed.
 - An idempotent producer's records stand once each, in order.
 - A producer that waits for each answer before it sends on finds its offsets rising.
@@ -61,7 +61,8 @@ class Order(Checker):
         offsets = [record.offset for record in audit.records]
         gaps = self._gaps.setdefault(audit.place, set())
         missing = set(range(audit.log_start_offset, audit.high_watermark)).difference(offsets)
-        if audit.place in self._after_power_loss and not audit.place.topic.is_flushed:
+        topic = audit.place.topic
+        if topic.is_compacted or (audit.place in self._after_power_loss and not topic.is_flushed):
             gaps |= missing
         self._after_power_loss.discard(audit.place)
         if not missing <= gaps:

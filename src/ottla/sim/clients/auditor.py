@@ -56,10 +56,11 @@ class Auditor(Client):
                     start, end = part.log_start_offset, part.high_watermark
                     position = max(position, start)
                 assert end is not None
-                found = [each for each in records_from(part.records, position) if each.offset < end]
-                records += found
-                position = records[-1].offset + 1 if records else position
-                if position >= end or not found:
+                found, next_offset = records_from(part.records, position)
+                records += [each for each in found if each.offset < end]
+                is_over = next_offset in (position, end)
+                position = next_offset
+                if is_over or position > end:
                     self.note("audit", f"{place} {start}-{end}: {len(records)} records")
                     return Audit(place, start, end, records)
         raise Violation(f"{place} cannot be read: {error_name(part.error_code)} again and again at offset {position}")

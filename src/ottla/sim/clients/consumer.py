@@ -95,13 +95,12 @@ class Consumer(Client):
     def _take_records(self, place: Place, part: Any) -> None:
         marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
         self.stage.checkers.watermarks_told(self.connection, place, marks)
-        records = records_from(part.records, self._positions[place])
+        records, self._positions[place] = records_from(part.records, self._positions[place])
         if not records:
             return
         self.read += len(records)
         self.note("read", f"{place} {records[0].offset}-{records[-1].offset} of {part.high_watermark}")
         self.stage.checkers.seen(place, records)
-        self._positions[place] = records[-1].offset + 1
 
     async def _reset(self, place: Place) -> None:
         wanted = EARLIEST if self.random.random() < 0.7 else LATEST

@@ -69,17 +69,22 @@ def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Pla
     }
 
 
-def records_from(data: Any, offset: int) -> list[SeenRecord]:
-    """The records from `offset` on, as a consumer takes them: the first batch may begin earlier, the last may be cut."""
+def records_from(data: Any, offset: int) -> tuple[list[SeenRecord], int]:
+    """The records from `offset` on, and where to go on, as a consumer takes them.
+
+    The first batch may begin earlier, the last may be cut, and one that was compacted may hold no record at all.
+    """
     records: list[SeenRecord] = []
+    next_offset = offset
     whole = bytes(data) if data is not None else b""
     for view in iterate_batches(whole[: _whole_batches_bytes(whole)]):
         view.check()
+        next_offset = max(next_offset, view.next_offset)
         for index, record in enumerate(read_records(view)):
             if record.offset >= offset:
                 sequence = sequence_after(view.base_sequence, index) if view.has_producer_id else -1
-                records.append(SeenRecord(record.offset, record.value or b"", view.producer_id, sequence))
-    return records
+                records.append(SeenRecord(record.offset, record.value or b"", view.producer_id, sequence, record.key))
+    return records, next_offset
 
 
 def _whole_batches_bytes(data: bytes) -> int:

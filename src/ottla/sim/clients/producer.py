@@ -24,6 +24,8 @@ OUT_OF_STEP = (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCE
 GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 TOPIC_IDS_FROM = 13
 VALUE_BYTES_MAX = 400
+KEYS = [b"key%d" % number for number in range(5)]
+"""Of records in compacted topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,17 +148,18 @@ class Producer(Client):
             f"{name}.{index}/".encode().ljust(self.random.randint(0, VALUE_BYTES_MAX), b".")
             for index in range(self.random.randint(1, 4))
         ]
+        keys = [self.random.choice(KEYS) if place.topic.is_compacted else None for _ in values]
         now_ms = self.stage.now_ms()
         producer_id, epoch = self._producer or (-1, -1)
         data = build_produce_batch(
-            [(now_ms, None, value, ()) for value in values],
+            [(now_ms, key, value, ()) for key, value in zip(keys, values, strict=True)],
             codec=self.random.choice((Codec.NONE, Codec.NONE, Codec.LZ4, Codec.GZIP)),
             producer_id=producer_id,
             producer_epoch=epoch,
             base_sequence=self._sequences[place] if self.plan.is_idempotent else -1,
         )
         self._sequences[place] += len(values)
-        return _Sent(Batch(self.name, place, number, values, self.plan.is_idempotent, self.plan.acks), bytes(data))
+        return _Sent(Batch(self.name, place, number, values, keys, self.plan.is_idempotent, self.plan.acks), bytes(data))
 
     def _message(self, request: list[_Sent]) -> ProduceRequest:
         topics: dict[Uuid, TopicProduceData] = {}

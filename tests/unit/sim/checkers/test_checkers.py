@@ -23,11 +23,11 @@ def place(**configs: str) -> Place:
 
 
 def batch(at: Place, number: int, *values: bytes, idempotent: bool = True) -> Batch:
-    return Batch("p", at, number, list(values), idempotent, -1)
+    return Batch("p", at, number, list(values), [value[:1] for value in values], idempotent, -1)
 
 
 def audit(at: Place, *values: bytes, start: int = 0, end: int | None = None) -> Audit:
-    records = [SeenRecord(start + index, value, 1, 0) for index, value in enumerate(values)]
+    records = [SeenRecord(start + index, value, 1, 0, value[:1]) for index, value in enumerate(values)]
     return Audit(at, start, start + len(values) if end is None else end, records)
 
 
@@ -63,6 +63,15 @@ def test_records_go_only_where_somebody_deleted_them() -> None:
     checker.audited(audit(at, b"b", start=1))
     with pytest.raises(Violation, match="begins at 2, but nobody asked to delete beyond 1"):
         checker.audited(audit(at, start=2))
+
+
+def test_compaction_takes_only_what_has_a_successor() -> None:
+    at, checker = place(cleanup_policy="compact"), NoLoss()
+    told(checker, batch(at, 0, b"a1", b"b1", b"a2"))
+    later = [SeenRecord(1, b"b1", 1, 0, b"b"), SeenRecord(2, b"a2", 1, 0, b"a")]
+    checker.audited(Audit(at, 0, 3, later))
+    with pytest.raises(Violation, match="the first is b'b1' at 1"):
+        checker.audited(Audit(at, 0, 3, later[1:]))
 
 
 def test_a_power_loss_takes_only_what_was_not_flushed() -> None:
