@@ -1,0 +1,89 @@
+"""Batches that no producer would send, to Apache Kafka and to Ottla alike: what one refuses, the other refuses.
+
+The exceptions are those that `records/validate.py` names: compressed batches whose records nobody needs to look at are not
+decompressed, and where Apache Kafka stumbles (UNKNOWN_SERVER_ERROR) Ottla says what is wrong.
+"""
+
+from collections.abc import Iterator
+from random import Random
+
+import pytest
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.hostile_requests import make_crc_right, random_records
+from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import start_ottla
+from tests.support.raw_client import RawClient
+from tests.support.topics import make_topic
+
+from ottla.records.batch import CODEC_MASK, HEADER_SIZE, BatchView
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+TOPICS: dict[str, dict[str, object]] = {
+    "plain": {},
+    "keyed": {"cleanup.policy": "compact"},
+    "small": {"max.message.bytes": 1000},
+    "append-time": {"message.timestamp.type": "LogAppendTime"},
+    "gzip": {"compression.type": "gzip"},
+    "uncompressed": {"compression.type": "uncompressed"},
+    "bounded": {"message.timestamp.before.max.ms": 3_600_000},
+}
+STUMBLED, CORRUPT, UNSUPPORTED_CODEC, INVALID_RECORD, INVALID_TIMESTAMP = -1, 2, 76, 87, 32
+SAME_ENOUGH = {(UNSUPPORTED_CODEC, CORRUPT), (UNSUPPORTED_CODEC, INVALID_RECORD), (CORRUPT, INVALID_RECORD)}
+"""(Apache's answer, ours) where a batch has more than one fault, and each looks for another first."""
+
+
+@pytest.fixture(scope="module")
+def servers(apache_kafka: ApacheKafka) -> Iterator[tuple[KafkaServer, KafkaServer]]:
+    with apache_kafka.start_server() as apache, start_ottla() as ottla:
+        for server in (apache, ottla):
+            for name, settings in TOPICS.items():
+                make_topic(server.bootstrap, name, configs=settings)
+        yield apache, ottla
+
+
+def answer(client: RawClient, topic: str, records: bytes, version: int) -> int:
+    part = PartitionProduceData(index=0, records=records)
+    request = ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name=topic, partition_data=[part])])
+    code = client.request(request, version).responses[0].partition_responses[0].error_code
+    assert isinstance(code, int)
+    return code
+
+
+def without_producer(records: bytes) -> bytes:
+    """Sequences depend on what was taken before, so that one difference would bring about others."""
+    if len(records) < HEADER_SIZE or BatchView(records).producer_id == -1:
+        return records
+    batch = bytearray(records)
+    was_right = BatchView(records).computed_crc() == BatchView(records).crc
+    batch[43:57] = b"\xff" * 14
+    if was_right:
+        make_crc_right(batch)
+    return bytes(batch)
+
+
+def is_compressed(records: bytes) -> bool:
+    return len(records) >= HEADER_SIZE and BatchView(records).attributes & CODEC_MASK != 0
+
+
+@pytest.mark.parametrize("seed", [11, 12])
+def test_odd_batches(seed: int, servers: tuple[KafkaServer, KafkaServer]) -> None:
+    random = Random(seed)
+    apache, ottla = (RawClient.to(server.bootstrap) for server in servers)
+    accepted = refused = 0
+    wrong = []
+    with apache, ottla:
+        for number in range(400):
+            topic, version = random.choice(list(TOPICS)), random.randint(3, 12)
+            made = random_records(random)
+            if made is None:
+                continue  # to null records Apache Kafka never replies
+            records = without_producer(made)
+            theirs, ours = answer(apache, topic, records, version), answer(ottla, topic, records, version)
+            accepted += ours == 0
+            refused += ours != 0
+            unread = ours == 0 and is_compressed(records)
+            if theirs not in (ours, STUMBLED) and (theirs, ours) not in SAME_ENOUGH and not unread:
+                wrong.append(f"{number}: {topic} version {version}: {ours}, but Apache: {theirs}; {records[:80].hex()}")
+    assert not wrong, "\n".join(wrong)
+    assert accepted > 50
+    assert refused > 50
