@@ -41,6 +41,7 @@ class Troubles:
         for life in self._plan.lives:
             await self._live(life)
             await asyncio.sleep(life.down_s)
+            self._stage.is_disk_broken = False
             self._machine.start()
             if self._stage.gate.is_set():
                 continue
@@ -67,6 +68,7 @@ class Troubles:
             self._part()
         await asyncio.sleep(life.length_s)
         if life.fault is not None:
+            self._stage.is_disk_broken = True
             machine.break_disk(life.fault)
             await asyncio.sleep(life.length_s)
         if life.end in ("crash", "power crash"):

@@ -1,6 +1,7 @@
 """An idempotent producer and the broker agree on the next sequence, whatever happened between them.
 
-Only after a power loss has taken records may a broker have forgotten; where every record is flushed first, not even then.
+Only after a power loss has taken records may a broker have forgotten. Where every record is flushed first, too: it may have
+taken an unanswered batch and left a later one, in the next segment.
 """
 
 from ottla.errors.codes import error_name
@@ -22,7 +23,7 @@ class InStep(Checker):
 
     def out_of_step(self, batch: Batch, code: int) -> None:
         at = self._in_step_at.get((batch.producer, batch.place), 0)
-        if at == self._power_losses or batch.place.topic.is_flushed:
+        if at == self._power_losses:
             raise Violation(
                 f"{batch.place}: {batch.producer} was told {error_name(code)} for its oldest unanswered batch {batch.number}, "
                 "with no loss that explains it"

@@ -20,7 +20,9 @@ class NoLoss(Checker):
         self._known: defaultdict[Place, dict[int, bytes]] = defaultdict(dict)
         self._keys: defaultdict[Place, dict[int, bytes | None]] = defaultdict(dict)
         self._deleted_below: defaultdict[Place, int] = defaultdict(int)
-        self._after_power_loss: set[Place] = set()  # looked up, never iterated
+        self._power_losses = 0
+        self._audited_after: dict[Place, int] = {}
+        """How many power losses there had been when a partition was last audited."""
         self.records_lost_to_power = 0
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
@@ -43,11 +45,13 @@ class NoLoss(Checker):
         self._deleted_below[place] = max(self._deleted_below[place], offset)
 
     def power_lost(self) -> None:
-        self._after_power_loss.update(self._known)
+        self._power_losses += 1
 
     def audited(self, audit: Audit) -> None:
         place, known = audit.place, self._known[audit.place]
-        if place.topic.is_retained or (place in self._after_power_loss and not place.topic.is_flushed):
+        is_after_power_loss = self._audited_after.get(place, 0) < self._power_losses
+        self._audited_after[place] = self._power_losses
+        if place.topic.is_retained or (is_after_power_loss and not place.topic.is_flushed):
             # Without retention: the first segments were never flushed, and are gone with their names; later ones are not.
             self._deleted_below[place] = max(self._deleted_below[place], audit.log_start_offset)
         if audit.log_start_offset > self._deleted_below[place]:
@@ -59,13 +63,11 @@ class NoLoss(Checker):
         if place.topic.is_compacted:
             newest = {record.key: record.offset for record in audit.records}
             lost = [offset for offset in lost if newest.get(self._keys[place][offset], -1) < offset]
-        if place in self._after_power_loss:
-            self._after_power_loss.discard(place)
-            if not place.topic.is_flushed:
-                self.records_lost_to_power += len(lost)
-                for offset in lost:
-                    del known[offset]
-                lost = []
+        if is_after_power_loss and not place.topic.is_flushed:
+            self.records_lost_to_power += len(lost)
+            for offset in lost:
+                del known[offset]
+            lost = []
         if lost:
             raise Violation(
                 f"{place} holds {audit.log_start_offset} to {audit.high_watermark}, but {len(lost)} records that were "

@@ -62,7 +62,7 @@ class Order(Checker):
         gaps = self._gaps.setdefault(audit.place, set())
         missing = set(range(audit.log_start_offset, audit.high_watermark)).difference(offsets)
         topic = audit.place.topic
-        if topic.is_compacted or (audit.place in self._after_power_loss and not topic.is_flushed):
+        if topic.is_compacted or audit.place in self._after_power_loss:
             gaps |= missing
         self._after_power_loss.discard(audit.place)
         if not missing <= gaps:

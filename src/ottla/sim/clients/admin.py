@@ -28,6 +28,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 TIMEOUT_MS = 2_000
+RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 PASSING = ("passing0", "passing1", "passing2")
 """Names of topics that come and go, and come again."""
 
@@ -183,6 +184,6 @@ class Admin(Client):
             if code == ErrorCode.NONE or (attempts > 1 and code in done_already):
                 return
             self.note("refused", f"{type(request).__name__} {error_name(code)}")
-            if code not in (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.KAFKA_STORAGE_ERROR):
+            if code not in RETRIED and not self.stage.is_disk_broken:
                 raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing here explains")
             await self.pause(BACKOFF_S_MAX)

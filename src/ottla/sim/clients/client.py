@@ -34,6 +34,8 @@ class Stage:
     """Of the node."""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """Closed while nobody may speak to the node."""
+    is_disk_broken: bool = False
+    """Whether the node's disk has a fault in this life, so that it may answer what it else would not."""
     is_ending: bool = False
     """Nothing new is begun: what is under way is brought to its end."""
 
