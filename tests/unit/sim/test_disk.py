@@ -293,3 +293,16 @@ def test_manual_clock() -> None:
     assert (clock.now_ms(), clock.monotonic_s()) == (750, 0.25)
     with pytest.raises(ValueError, match="jump"):
         clock.advance(-1)
+
+
+def test_a_crash_is_told_at_that_very_moment() -> None:
+    disk = MemoryDisk()
+    told: list[bool] = []
+    disk.on_crash = lambda: told.append(disk.crashed)
+    disk.crash_before(1)
+    disk.make_directory("/a")
+    with pytest.raises(DiskCrashed):
+        disk.make_directory("/b")
+    with pytest.raises(DiskCrashed):
+        disk.make_directory("/c")
+    assert told == [True]

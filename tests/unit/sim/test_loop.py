@@ -1,6 +1,7 @@
 """The loop in virtual time: quick, the same every time, and honest about what can never happen."""
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from random import Random
@@ -144,6 +145,57 @@ def test_a_process_that_is_killed_says_no_more() -> None:
 def test_a_process_that_is_not_killed_goes_on() -> None:
     seen = run_with_process(lambda loop, process, seen: None)
     assert seen == ["timer", "task"] * 2 + ["act"] + ["timer", "task"] * 2 + ["finally"]
+
+
+def test_what_a_dead_process_left_is_taken_apart_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+    loop = VirtualLoop()
+    process = Process("node-1")
+    seen: list[str] = []
+
+    async def other() -> None:
+        seen.append("another task")
+
+    async def node() -> None:
+        try:
+            await asyncio.Event().wait()
+        finally:
+            seen.append("closed")
+            await asyncio.sleep(1)
+            asyncio.get_running_loop().create_task(other())
+            await asyncio.sleep(1)
+            seen.append("closed for good")
+
+    async def world() -> None:
+        loop.spawn(process, node())
+        await asyncio.sleep(1)
+        loop.kill(process)
+        await asyncio.sleep(1)
+        seen.append("end")
+
+    loop.run(world(), bury=True)
+    assert seen == ["end", "closed"], "closed at each of its awaits, and none of its tasks has run"
+    gc.collect()
+    assert [str(warning.message) for warning in recwarn] == []
+
+
+def test_a_task_that_a_process_makes_in_the_step_that_kills_it_is_dead_too() -> None:
+    loop = VirtualLoop()
+    process = Process("node-1")
+    seen: list[str] = []
+
+    async def other() -> None:
+        seen.append("another task")
+
+    async def node() -> None:
+        loop.kill(process)
+        asyncio.get_running_loop().create_task(other())
+
+    async def world() -> None:
+        loop.spawn(process, node())
+        await asyncio.sleep(1)
+
+    loop.run(world(), bury=True)
+    assert seen == []
 
 
 def test_a_killed_process_is_not_woken_by_a_future() -> None:
