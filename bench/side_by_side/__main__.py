@@ -1,7 +1,7 @@
 """`make bench`: Apache Kafka and Ottla side by side, one after the other under the same loads.
 
     make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, README
-    make bench QUICK=1                          all rows with little data, a few minutes; prints only
+    make bench QUICK=1                          all rows but micro with little data, a few minutes; prints only
     make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
     SAVE=1 / SAVE=0                             keep the figures after all, or do not
 

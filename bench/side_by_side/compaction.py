@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from bench.side_by_side import frames, produce
 from bench.side_by_side.admin import alter_topic, create_topic, delete_topic
-from bench.side_by_side.errors import BadReply, LoadFailed
+from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import Figure, at_most
 from bench.side_by_side.probe import Caller, Load, percentile
 from bench.side_by_side.sides import Bench, Side
@@ -53,13 +53,10 @@ def measure(bench: Bench, side: Side) -> tuple[float, float, float]:
     batches = bench.options.scaled(BATCHES, BATCHES_QUICK)
     fill(side, batches, bench.options.scaled(SEGMENT_BYTES, SEGMENT_BYTES_QUICK))
     create_topic(side.server, PROBE_TOPIC, 1)
-
-    def check(reply: bytes) -> None:
-        if code := frames.produce_error(reply, PROBE_TOPIC):
-            raise BadReply(f"{side.label} answers the probe with error {code}")
-
     frame = frames.produce_frame(PROBE_TOPIC, 0, frames.batch(1, VALUE_BYTES))
-    with Load([Caller(frames.connect(side.server.bootstrap), frame)], check) as load:
+    connection = frames.connect(side.server.bootstrap)
+    frames.write_first(connection, frame, PROBE_TOPIC)
+    with Load([Caller(connection, frame)], frames.produce_check(side.label, PROBE_TOPIC)) as load:
         warm_up_end = time.perf_counter() + bench.options.scaled(WARM_UP_S, WARM_UP_S_QUICK)
         load.paced(PROBE_PER_S, lambda: time.perf_counter() > warm_up_end)
         quiet_end = time.perf_counter() + bench.options.scaled(QUIET_S, QUIET_S_QUICK)
@@ -81,7 +78,8 @@ def fill(side: Side, batches: int, segment_bytes: int) -> None:
     keys = [number % (batches // 2) * RECORDS_PER_BATCH for number in range(batches)]
     asked = (frames.produce_frame(TOPIC, 0, frames.batch(RECORDS_PER_BATCH, VALUE_BYTES, key)) for key in keys)
     with frames.connect(side.server.bootstrap) as connection:
-        frames.pipeline(connection, asked, WINDOW, 1 << 10)
+        frames.write_first(connection, next(asked), TOPIC)
+        frames.pipeline(connection, asked, WINDOW, 1 << 10, frames.produce_check(side.label, TOPIC))
 
 
 def compacted(side: Side, goal_offset: int) -> Callable[[], bool]:

@@ -3,8 +3,7 @@
 import os
 import socket
 import time
-from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from bench.side_by_side.errors import BadReply
 
@@ -19,6 +18,13 @@ PRODUCE_VERSION, FETCH_VERSION = 12, 12
 
 CLIENT_ID = "bench"
 TIMEOUT_S = 60
+RETRY_S = 0.02
+NOT_YET = (3, 6)
+"""Unknown topic or partition, not leader: what a new partition may answer at first."""
+
+Reply = bytes | memoryview
+CheckReply = Callable[[Reply], None]
+"""Raises `BadReply` where a reply (without its size) is not what the load wants."""
 
 
 def batch(records: int, value_bytes: int, first_key: int | None = None) -> bytearray:
@@ -47,7 +53,21 @@ def fetch_frame(topic: str, partition: int, offset: int, max_bytes: int) -> byte
     return join_parts(encode_request(request, FETCH_VERSION, 1, CLIENT_ID))
 
 
-def produce_error(reply: bytes | bytearray, topic: str) -> int:
+def no_check(reply: Reply) -> None:
+    """Any reply will do."""
+
+
+def produce_check(label: str, topic: str) -> CheckReply:
+    """Refuses replies to `produce_frame` that have an error: a load of refusals would be very fast."""
+
+    def check(reply: Reply) -> None:
+        if code := produce_error(reply, topic):
+            raise BadReply(f"{label} answers a load on {topic} with error {code}")
+
+    return check
+
+
+def produce_error(reply: Reply, topic: str) -> int:
     """The error code in a reply (without its size) to `produce_frame`.
 
     correlation id (4) | tags (1) | topics (1) | name (1 + its length) | partitions (1) | index (4) | error code (2)
@@ -91,17 +111,31 @@ class Receiver:
         return view
 
 
-def pipeline(connection: socket.socket, frames: Iterable[bytes], window: int, buffer_bytes: int) -> Sequence[int]:
-    """Send all `frames` with at most `window` of them unanswered; the sizes of the replies."""
+def write_first(connection: socket.socket, frame: bytes, topic: str) -> None:
+    """Send a Produce request until it is accepted: a leader may be known before it has made its log. Other errors are final."""
+    receiver = Receiver(connection, 1 << 10)
+    deadline = time.monotonic() + TIMEOUT_S
+    while True:
+        connection.sendall(frame)
+        code = produce_error(receiver.frame(), topic)
+        if not code:
+            return
+        if code not in NOT_YET or time.monotonic() > deadline:
+            raise BadReply(f"a load's first request to {topic} is refused with error {code}")
+        time.sleep(RETRY_S)
+
+
+def pipeline(
+    connection: socket.socket, frames: Iterable[bytes], window: int, buffer_bytes: int, check: CheckReply = no_check
+) -> None:
+    """Send all `frames` with at most `window` of them unanswered."""
     receiver = Receiver(connection, buffer_bytes)
-    sizes: deque[int] = deque()
     waiting = 0
     for frame in frames:
         if waiting == window:
-            sizes.append(len(receiver.frame()))
+            check(receiver.frame())
             waiting -= 1
         connection.sendall(frame)
         waiting += 1
     for _ in range(waiting):
-        sizes.append(len(receiver.frame()))
-    return sizes
+        check(receiver.frame())

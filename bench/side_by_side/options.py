@@ -8,6 +8,9 @@ from bench.side_by_side.errors import BadOption
 ROWS = ("start", "produce", "memory", "consume", "latency", "raw", "many", "compaction", "micro")
 """All rows, in the order they run."""
 
+QUICK_ROWS = tuple(row for row in ROWS if row != "micro")
+"""The micro-benchmarks take the same time however little the others measure."""
+
 ALIASES = {"cpu": "produce"}
 """Figures that another row brings along."""
 
@@ -39,7 +42,8 @@ def read_options(environment: Mapping[str, str]) -> Options:
     """ROWS, ROUNDS, QUICK and SAVE. Only a full run is kept in the README unless SAVE says otherwise."""
     quick = _flag(environment, "QUICK", False)
     chosen = environment.get("ROWS", "").replace(" ", "")
-    rows = tuple(dict.fromkeys(ALIASES.get(name, name) for name in chosen.split(",") if name)) or ROWS
+    rows = tuple(dict.fromkeys(ALIASES.get(name, name) for name in chosen.split(",") if name))
+    rows = rows or (QUICK_ROWS if quick else ROWS)
     for name in rows:
         if name.partition(":")[0] not in ROWS:
             raise BadOption(f"ROWS={chosen}: there is no row {name!r}; rows are {', '.join((*ROWS, *ALIASES))}")

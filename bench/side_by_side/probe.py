@@ -13,11 +13,10 @@ from collections.abc import Callable, Sequence
 from types import TracebackType
 
 from bench.side_by_side.errors import BadReply
+from bench.side_by_side.frames import CheckReply
 
 RECEIVE_BYTES = 1 << 16
 GIVE_UP_S = 60
-CheckReply = Callable[[bytes], None]
-"""Raises `BadReply` where a reply (without its size) is an error."""
 
 
 def percentile(values: Sequence[float], share: float) -> float:

@@ -79,34 +79,28 @@ def side_round(side: Side, records: bytearray, count: int) -> tuple[float, float
     """MB/s into a topic and out of it again."""
     create_topic(side.server, TOPIC, 1)
     frame = frames.produce_frame(TOPIC, 0, records)
-    check_once(side, frame)
+    with frames.connect(side.server.bootstrap) as connection:
+        frames.write_first(connection, frame, TOPIC)
     bootstrap, volume_bytes = side.server.bootstrap, len(records) * count
-    rate_in = timed(bootstrap, repeat(frame, count), volume_bytes)
+    rate_in = timed(bootstrap, repeat(frame, count), volume_bytes, frames.produce_check(side.label, TOPIC))
     offsets = range(0, RECORDS_PER_BATCH * count, RECORDS_PER_BATCH)
+
+    def whole_batch(reply: frames.Reply) -> None:
+        if len(reply) < len(records):
+            raise BadReply(f"{side.label} answers with {len(reply)} bytes where a batch of {len(records)} was asked for")
+
     asked = [frames.fetch_frame(TOPIC, 0, offset, len(records)) for offset in offsets]
-    rate_out = timed(bootstrap, asked, volume_bytes, reply_bytes_min=len(records))
+    rate_out = timed(bootstrap, asked, volume_bytes, whole_batch)
     delete_topic(side.server, TOPIC)
     return rate_in, rate_out
 
 
-def check_once(side: Side, frame: bytes) -> None:
-    """One batch, looked at: a load of refusals would be very fast."""
-    with frames.connect(side.server.bootstrap) as connection:
-        connection.sendall(frame)
-        code = frames.produce_error(bytes(frames.Receiver(connection, 1 << 10).frame()), TOPIC)
-    if code:
-        raise BadReply(f"{side.label} refuses the batches of the raw load with error {code}")
-
-
-def timed(address: str, asked: Iterable[bytes], volume_bytes: int, reply_bytes_min: int = 0) -> float:
-    """MB/s of one load. Replies to a fetch must have whole batches in them."""
+def timed(address: str, asked: Iterable[bytes], volume_bytes: int, check: frames.CheckReply = frames.no_check) -> float:
+    """MB/s of one load."""
     with frames.connect(address) as connection:
         began = time.perf_counter()
-        sizes = frames.pipeline(connection, asked, WINDOW, REPLY_BUFFER_BYTES)
-        took_s = time.perf_counter() - began
-    if min(sizes) < reply_bytes_min:
-        raise BadReply(f"a reply of {min(sizes)} bytes where a batch of {reply_bytes_min} was asked for")
-    return volume_bytes / 1e6 / took_s
+        frames.pipeline(connection, asked, WINDOW, REPLY_BUFFER_BYTES, check)
+        return volume_bytes / 1e6 / (time.perf_counter() - began)
 
 
 @contextmanager

@@ -30,10 +30,13 @@ SETTINGS = {
     "log.cleaner.backoff.ms": 100,
     "auto.create.topics.enable": "false",
 }
+LOG_LINES = 15
 SETTLE_S = 3
 """After this long a server that has started does nothing more by itself."""
 
-CLIENT_JVM_FLAGS = ("-Xmx512M", "-server", "-XX:+UseG1GC", "-Djava.awt.headless=true")
+CLIENT_JVM_FLAGS = ("-Xmx512M", *(flag for flag in SERVER_JVM_FLAGS if not flag.startswith("-Xm")))
+"""What Kafka's own scripts give its tools."""
+
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
 
 
@@ -104,7 +107,8 @@ class Bench:
 
     def log_tails(self) -> str:
         """The ends of what the servers of the pair have printed, for whoever must find out why a row failed."""
-        return "\n".join(f"The log of {side.label} ends with:\n{side.server.log_tail()}" for side in self._pair or ())
+        tails = [(side.label, side.server.log_tail().splitlines()[-LOG_LINES:]) for side in self._pair or ()]
+        return "\n".join(line for label, lines in tails for line in (f"The log of {label} ends with:", *lines))
 
     def run_class(self, main_class: str, *arguments: object, timeout_s: float = 600) -> str:
         """Run a Java class of Kafka's or of bench/java and return what it printed."""

@@ -67,7 +67,7 @@ def callers(answerer: Answerer, count: int) -> list[Caller]:
     return [Caller(frames.connect(answerer.address), struct.pack(">i", 3) + b"abc") for _ in range(count)]
 
 
-def nothing_wrong(reply: bytes) -> None:
+def nothing_wrong(reply: frames.Reply) -> None:
     assert reply == struct.pack(">i", 7)
 
 
@@ -130,7 +130,7 @@ def test_a_stall_is_charged_to_all_who_had_to_wait(answerer: Answerer) -> None:
 
 
 def test_a_bad_reply_ends_a_load(answerer: Answerer) -> None:
-    def refuse(reply: bytes) -> None:
+    def refuse(reply: frames.Reply) -> None:
         raise BadReply("no")
 
     with Load(callers(answerer, 1), refuse) as load, pytest.raises(BadReply):
