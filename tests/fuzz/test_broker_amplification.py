@@ -22,7 +22,7 @@ pytestmark = linux_only
 
 TOPIC, BROKER, GROUP = 2, 4, 32
 INVALID_REQUEST, POLICY_VIOLATION, INVALID_PARTITIONS = 42, 44, 37
-WAIT_S_MAX = 5.0
+WAIT_S_MAX = 10.0
 
 
 @pytest.fixture(scope="module")

@@ -247,7 +247,8 @@ class Fetch:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted
             ]
-        data.records = b"" if info.records is None else info.records
+        # Of a batch that does not fit not even its beginning is sent: no reader could do anything with it.
+        data.records = b"" if info.records is None or info.first_batch_incomplete else info.records
         return data
 
     def _nothing(self, index: int, log: PartitionLog) -> PartitionData:
