@@ -25,6 +25,8 @@ from ottla.wire.messages.describe_topic_partitions import (
 def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
     image = context.services.metadata.image
     cursor = request.cursor
+    if cursor is not None and request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor stands at {cursor.topic_name!r}, which is not asked for")
     if cursor is not None and cursor.partition_index < 0:
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cursor cannot stand at partition {cursor.partition_index}")
     wanted = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)

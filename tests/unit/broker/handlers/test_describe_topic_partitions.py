@@ -75,3 +75,11 @@ def test_a_cursor_before_the_first_partition_is_refused() -> None:
     with pytest.raises(KafkaError) as refused:
         ask(cursor=("a", -1))
     assert refused.value.code == ErrorCode.INVALID_REQUEST
+
+
+def test_a_cursor_at_a_topic_that_is_not_asked_for_is_refused() -> None:
+    """With topics named it is a mistake; where all are wanted, the topic may have gone since the last page."""
+    with pytest.raises(KafkaError, match="not asked for") as refused:
+        ask("a", "c", cursor=("b", 0))
+    assert refused.value.code == ErrorCode.INVALID_REQUEST
+    assert told(ask("a", "c", cursor=("c", 1))) == [("c", [1, 2])]
