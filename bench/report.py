@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+from bench.side_by_side.errors import BenchFailed
 from bench.side_by_side.figures import Results
 from bench.side_by_side.plot import svg_text
 from bench.side_by_side.table import markdown_lines
@@ -24,6 +25,13 @@ BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 ORDER = ("produce", "cpu", "consume", "latency", "start", "memory", "raw", "many", "compaction")
 """What the README shows first; a figure's key begins with one of these."""
 
+HOW = (
+    "Both servers run with the same settings (Kafka's defaults) and are loaded in turn, round by round. Produce rows come from",
+    "Kafka's own ProducerPerformance, consume and latency rows from Kafka's Java clients. Figures are medians, and in brackets",
+    "the smallest and the largest of the rounds; a ratio is Ottla's figure to Apache Kafka's of the same round, unless it says",
+    "otherwise.",
+)
+
 
 def run(module: str) -> Any:
     """What a benchmark measured. Its exit code says whether it met its goal, which the figures show anyway."""
@@ -32,7 +40,7 @@ def run(module: str) -> Any:
     try:
         return json.loads(done.stdout)
     except ValueError:
-        sys.exit(f"{module} gave no figures:\n{done.stderr}")
+        raise BenchFailed(f"{module} gave no figures:\n{done.stderr}") from None
 
 
 def table(heading: list[str], rows: list[list[str]]) -> list[str]:
@@ -104,7 +112,7 @@ def block(results: Results) -> str:
     lines = [where, ""]
     if results.figures:
         lines += [f"![Ratios to Apache Kafka]({PLOT.relative_to(ROOT)})", ""]
-        lines += ["Medians, with the smallest and the largest of the rounds; ratios are Ottla's to Apache Kafka's.", ""]
+        lines += [*HOW, ""]
         lines += [*markdown_lines(results), ""]
     if results.micro:
         lines += wire_lines(results.micro["wire"]) + records_lines(results.micro["records"]) + log_lines(results.micro["log"])

@@ -4,7 +4,7 @@ from html import escape
 
 from bench.side_by_side.figures import Figure, Results
 
-LABEL_WIDTH, BAR_WIDTH, VERDICT_WIDTH = 400, 420, 150
+LABEL_WIDTH, BAR_WIDTH, VERDICT_WIDTH = 400, 420, 220
 ROW_HEIGHT, BAR_HEIGHT, TOP, BOTTOM = 26, 14, 58, 34
 RATIO_MAX = 2.0
 REACHED, MISSED, NO_GOAL, INK, FAINT = "#2a9d6f", "#d1495b", "#8d99ae", "#24292f", "#d0d7de"

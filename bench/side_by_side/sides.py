@@ -121,9 +121,11 @@ class Bench:
         if self._classes is None:
             folder = self.folder / "classes"
             sources = sorted(map(str, JAVA_SOURCES.glob("*.java")))
-            compiler = str(Path(self.kafka.java).resolve().parent / "javac")
-            if sources:
-                run_program([compiler, "-cp", self.kafka.classpath, "-d", str(folder), *sources], "javac", 120)
+            beside_java = Path(self.kafka.java).resolve().parent
+            compiler = shutil.which("javac", path=str(beside_java)) or shutil.which("javac")
+            if compiler is None:
+                raise LoadFailed(f"there is no javac beside {beside_java / 'java'} or on PATH: the benchmark needs a whole JDK")
+            run_program([compiler, "-cp", self.kafka.classpath, "-d", str(folder), *sources], "javac", 120)
             self._classes = folder
         return self._classes
 
