@@ -154,6 +154,8 @@ class HeldPartitions:
         self.settings.apply(delta, image)
         await self.partitions.apply(delta, image)
         self.metadata.image = image
+        if hasattr(self.services, "moves"):
+            self.services.moves.metadata_changed()
 
     async def make_topic(
         self,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -36,8 +36,22 @@ from ottla.log.relocation import finish_switched
 logger = logging.getLogger("ottla.log")
 
 
+AT_ONCE = 16
+"""How many partitions are made or closed at a time: more than there are worker threads, so that none of those has to wait."""
+
+
 class MustStop(OttlaError):
     """The node cannot go on with the directories that are left."""
+
+
+class NewPartition(NamedTuple):
+    """A partition to be made; see `LogDirectories.create`."""
+
+    partition: TopicPartition
+    config: LogConfig
+    topic_id: Uuid
+    is_new: bool = True
+    directory_id: Uuid | None = None
 
 
 class DirectoryLoss(NamedTuple):
@@ -244,25 +258,41 @@ class LogDirectories:
         `take_losses`, and the next best is taken; `LogDirectoryFailed` if it was the last.
         """
         async with self.changing:
-            log = self.find(partition)
-            if log is not None:
-                await self._check_topic(partition, topic_id)
-                return log
-            if not is_new and (offline := [d.path for d in self._directories if not d.is_online]):
-                raise KafkaError(
-                    ErrorCode.KAFKA_STORAGE_ERROR,
-                    f"{partition} is not made anew: it may lie in {', '.join(offline)}, which failed. Repair that first",
-                )
-            failure: LogDirectoryFailed | None = None
-            for directory in self._choose(directory_id, self.wanted_in.pop(partition, None)):
-                try:
-                    return await self._create_in(directory, partition, config, topic_id)
-                except LogDirectoryFailed as failed:
-                    failure = failed
-                    self.note_loss(failed)
-            raise failure or KafkaError(
-                ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} has nowhere to go: no log directory is left"
+            return await self._create(NewPartition(partition, config, topic_id, is_new, directory_id))
+
+    async def create_all(self, wanted: Sequence[NewPartition]) -> list[PartitionLog | BaseException]:
+        """As `create`, for many: they wait for the device together. Each gets its log, or what `create` would raise."""
+        turns = asyncio.Semaphore(AT_ONCE)
+
+        async def create(new: NewPartition) -> PartitionLog:
+            async with turns:
+                return await self._create(new)
+
+        async with self.changing:
+            return await asyncio.gather(*map(create, wanted), return_exceptions=True)
+
+    async def _create(self, new: NewPartition) -> PartitionLog:
+        partition = new.partition
+        log = self.find(partition)
+        if log is not None:
+            await self._check_topic(partition, new.topic_id)
+            return log
+        if not new.is_new and (offline := [d.path for d in self._directories if not d.is_online]):
+            raise KafkaError(
+                ErrorCode.KAFKA_STORAGE_ERROR,
+                f"{partition} is not made anew: it may lie in {', '.join(offline)}, which failed. Repair that first",
             )
+        failure: LogDirectoryFailed | None = None
+        for directory in self._choose(new.directory_id, self.wanted_in.pop(partition, None)):
+            directory.arriving += 1
+            try:
+                return await self._create_in(directory, partition, new.config, new.topic_id)
+            except LogDirectoryFailed as failed:
+                failure = failed
+                self.note_loss(failed)
+            finally:
+                directory.arriving -= 1
+        raise failure or KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} has nowhere to go: no log directory is left")
 
     def _choose(self, directory_id: Uuid | None, path: str | None) -> list[LogDirectory]:
         """The directories to try: the one whose id the cluster names, else the one that was asked for, else the best first."""
@@ -283,10 +313,11 @@ class LogDirectories:
         try:
             disk.make_directory(folder)
             await write_partition_metadata(disk, folder, topic_id)
-            await disk.sync_directory(directory.path)
+            await directory.sync_names()
         except OSError as error:
             raise LogDirectoryFailed(directory.path, error) from error
         log, _ = await load_log(disk, self.world.clock, folder, config, self.options, clean_shutdown=True)
+        directory.check_online()  # another that is being made may have found it failed
         directory.logs[partition] = log
         directory.topic_ids[partition] = topic_id
         self._partitions[partition] = directory
@@ -422,7 +453,7 @@ class LogDirectories:
 
     async def close(self, broker_epoch: int = -1) -> None:
         """Close all logs and leave every directory in good order, as far as it still works. Losses are put by."""
-        at_once = self._config.num_recovery_threads_per_data_dir
+        at_once = max(AT_ONCE, self._config.num_recovery_threads_per_data_dir)
         results = await asyncio.gather(
             *(directory.close(broker_epoch, at_once) for directory in self._directories), return_exceptions=True
         )

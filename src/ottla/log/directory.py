@@ -53,6 +53,8 @@ class LogDirectory:
         self._world = world
         self._lock = lock
         self._writing = asyncio.Lock()
+        self._syncing_names = asyncio.Lock()
+        self._names_changed = self._names_synced = 0
         self._recovery_points = OffsetCheckpoint(world.disk, f"{path}/{RECOVERY_POINT_CHECKPOINT}")
         self._high_watermarks = OffsetCheckpoint(world.disk, f"{path}/{HIGH_WATERMARK_CHECKPOINT}")
         self._log_starts = OffsetCheckpoint(world.disk, f"{path}/{LOG_START_CHECKPOINT}")
@@ -71,6 +73,8 @@ class LogDirectory:
         self.found: CleanShutdown | None = None
         """How the directory was left by whoever had it before; None: not in good order."""
         self.failure: LogDirectoryFailed | None = None
+        self.arriving = 0
+        """Partitions that are being made here."""
 
     def __repr__(self) -> str:
         state = "failed" if self.failure else "online"
@@ -88,7 +92,7 @@ class LogDirectory:
     @property
     def partition_count(self) -> int:
         """What new partitions are placed by."""
-        return len(self.logs) + len(self.future_logs) + len(self.damaged)
+        return len(self.logs) + len(self.future_logs) + len(self.damaged) + self.arriving
 
     def forget(self, partition: TopicPartition) -> None:
         """The folder of `partition` is no longer here under that name."""
@@ -99,6 +103,16 @@ class LogDirectory:
 
     def folder(self, name: str) -> str:
         return f"{self.path}/{name}"
+
+    async def sync_names(self) -> None:
+        """Make the names of the folders here safe from a power loss. Who asks while that is under way shares the next."""
+        self._names_changed += 1
+        wanted = self._names_changed
+        async with self._syncing_names:
+            if self._names_synced < wanted:
+                covered = self._names_changed
+                await self._world.disk.sync_directory(self.path)
+                self._names_synced = covered
 
     # Checkpoints
 

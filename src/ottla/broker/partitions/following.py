@@ -13,7 +13,9 @@ from ottla.broker.partitions.partition import Partition
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
+from ottla.log.directories import NewPartition
 from ottla.log.meta_properties import is_reserved
+from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
 from ottla.metadata.image.topics import PartitionState, Topic
 
@@ -59,31 +61,40 @@ async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
 
 
 async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is_start: bool) -> None:
+    missing: list[NewPartition] = []
     for index in sorted(topic.partitions):
         state = topic.partitions[index]
         if here.node_id not in state.replicas:
             if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
                 await _delete(here, TopicPartition(topic.name, index), topic.id)
-            continue
-        partition = here.find(topic.name, index)
-        if partition is None:
+        elif (partition := here.find(topic.name, index)) is not None:
+            partition.adopt(state)
+        else:
             # At a node's start nothing counts as new: a log that is not found may lie on a disk that has failed.
             is_new = not is_start and (before is None or index not in before.partitions)
-            partition = await _open(here, TopicPartition(topic.name, index), topic.id, state, is_new)
-        if partition is not None:
-            partition.adopt(state)
+            config = here.settings.topic_config(topic.name)
+            directory_id = _directory_of(state, here.node_id)
+            missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))
+    if missing:
+        for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
+            opened = await _open(here, new, made)
+            if opened is not None:
+                opened.adopt(topic.partitions[new.partition.partition])
 
 
-async def _open(
-    here: Partitions, name: TopicPartition, topic_id: Uuid, state: PartitionState, is_new: bool
-) -> Partition | None:
+def _directory_of(state: PartitionState, node_id: int) -> Uuid | None:
+    """Where the cluster says that this node has the partition, if it does say."""
+    directory_id = state.directories[state.replicas.index(node_id)] if state.directories else None
+    return None if directory_id is None or is_reserved(directory_id) else directory_id
+
+
+async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseException) -> Partition | None:
     """The partition with its log, found or made; None if it is offline."""
-    directory_id = state.directories[state.replicas.index(here.node_id)] if state.directories else None
-    if directory_id is not None and is_reserved(directory_id):
-        directory_id = None
-    config = here.settings.topic_config(name.topic)
+    name, config = new.partition, new.config
     try:
-        log = await here.directories.create(name, config, topic_id, is_new=is_new, directory_id=directory_id)
+        if isinstance(made, BaseException):
+            raise made
+        log = made
         if log.log_end_offset - log.recovery_point >= config.flush_messages:
             await log.flush()  # a killed process left them: they are made as safe as they must be before anybody sees them
     except BrokenInvariant:
@@ -95,7 +106,7 @@ async def _open(
         here.set_offline(name, str(failure))
         return None
     log.config = config
-    partition = Partition(here, here.node_id, topic_id, log)
+    partition = Partition(here, here.node_id, new.topic_id, log)
     here.add(partition)
     return partition
 
