@@ -6,6 +6,7 @@ import gc
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -122,6 +123,49 @@ def test_a_handle_is_spent_after_a_failed_sync(tmp_path: Path, monkeypatch: pyte
     for call in (lambda: asyncio.run(file.sync()), lambda: file.append(b"x"), lambda: file.truncate(0)):
         with pytest.raises(OSError, match="earlier"):
             call()
+
+
+def test_only_what_was_written_is_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[int] = []
+    monkeypatch.setattr(file_module, "sync_descriptor", synced.append)
+
+    def syncs(file: file_module.RealFile) -> int:
+        synced.clear()
+        asyncio.run(file.sync())
+        return len(synced)
+
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    file.truncate(0)
+    assert syncs(file) == 0  # new and empty
+    file.append(b"0123")
+    assert [syncs(file), syncs(file)] == [1, 0]
+    file.append(b"4567")
+    assert [syncs(file), syncs(file)] == [1, 0]
+    file.write_at(0, b"x")
+    assert [syncs(file), syncs(file)] == [1, 0]
+    file.truncate(4)
+    file.append(b"4567")
+    assert [syncs(file), syncs(file)] == [1, 0]
+    file.truncate(0)
+    file.close()
+    for mode in (OpenMode.CREATE, OpenMode.WRITE):  # who had it before may not have synced, not even that it is empty
+        again = RealDisk().open(f"{tmp_path}/a", mode)
+        assert [syncs(again), syncs(again)] == [1, 0]
+
+
+def test_what_is_written_during_a_sync_is_not_taken_for_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
+    writes: list[Callable[[], object]] = [
+        lambda: file.append(b"x"),
+        lambda: file.write_at(0, b"y"),
+        lambda: (file.truncate(1), file.append(b"z")),
+        lambda: None,
+    ]
+    monkeypatch.setattr(file_module, "sync_descriptor", lambda _: writes.pop(0)())
+    file.append(b"first")
+    for left in (3, 2, 1, 0, 0):
+        asyncio.run(file.sync())
+        assert len(writes) == left
 
 
 HOLD = """

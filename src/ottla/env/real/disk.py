@@ -35,7 +35,16 @@ class RealDisk:
         self._workers: Workers = workers if workers is not None else InlineWorkers()
 
     def open(self, path: str, mode: OpenMode) -> RealFile:
-        fd = os.open(path, FLAGS[mode] | os.O_CLOEXEC, 0o644)
+        flags = FLAGS[mode] | os.O_CLOEXEC
+        if mode is OpenMode.CREATE:
+            try:
+                file = self.file_class(os.open(path, flags | os.O_EXCL, 0o644), path, 0, self._workers)
+            except FileExistsError:
+                pass
+            else:
+                file.note_new()
+                return file
+        fd = os.open(path, flags, 0o644)
         status = os.fstat(fd)
         if stat.S_ISDIR(status.st_mode):
             os.close(fd)

@@ -148,15 +148,21 @@ def write_all(fd: int, position: int, parts: Sequence[Buffer]) -> int:
 class RealFile:
     """`File` over a raw descriptor."""
 
-    __slots__ = ("_descriptor", "_fd", "_spent", "_workers", "path", "size")
+    __slots__ = ("_descriptor", "_fd", "_rewrites", "_spent", "_synced_size", "_workers", "path", "size")
 
     def __init__(self, fd: int, path: str, size: int, workers: Workers) -> None:
         self._descriptor: Descriptor | None = Descriptor(fd)
         self._fd = fd
         self._workers = workers
         self._spent: OSError | None = None
+        self._rewrites = 0  # how often something was changed otherwise than by appending
+        self._synced_size = -1  # what lies behind it is unsynced; -1: anything may be, whoever has written it
         self.path = path
         self.size = size
+
+    def note_new(self) -> None:
+        """Nobody has had the file before: as long as it is empty, there is nothing to sync."""
+        self._synced_size = 0
 
     def append(self, *parts: Buffer) -> int:
         if self._spent is not None:
@@ -180,14 +186,20 @@ class RealFile:
         """Take away what a failed append left. Should that fail too, a later append must not write over the remains."""
         if self._fd < 0:
             return
+        self._note_rewrite()
         try:
             os.ftruncate(self._fd, size)
         except OSError:
             self._spent = cause
 
+    def _note_rewrite(self) -> None:
+        self._rewrites += 1
+        self._synced_size = -1
+
     def write_at(self, position: int, data: Buffer) -> None:
         if self._spent is not None:
             raise self._refusal()
+        self._note_rewrite()
         try:
             self.size = max(self.size, write_all(self._fd, position, [data]))
         except OSError as error:
@@ -207,6 +219,8 @@ class RealFile:
             raise ValueError(f"cannot cut {self.path} to {size} bytes: it has {self.size}")
         if self._spent is not None:
             raise self._refusal()
+        if size != self.size:
+            self._note_rewrite()
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
@@ -217,11 +231,16 @@ class RealFile:
         if self._spent is not None:
             raise self._refusal()
         descriptor = self._held()
+        size, rewrites = self.size, self._rewrites
+        if size == self._synced_size:
+            return
         try:
             await self._workers.run(lambda: sync_descriptor(descriptor.fd))
         except OSError as error:
             self._spent = error
             raise self._named(error) from None
+        if rewrites == self._rewrites:
+            self._synced_size = max(size, self._synced_size)
 
     def close(self) -> None:
         self._descriptor = None
