@@ -78,7 +78,7 @@ def tampered_requests(node: HostileNode, seed: int, count: int) -> None:
 def test_odd_requests() -> None:
     with HostileNode() as node:
         prepare(node)
-        closed = odd_requests(node, seed=1, count=1200)
+        closed = odd_requests(node, seed=1, count=900)
         # Only an error without acks, and a produce request that cannot be read, end the connection of a client that keeps to
         # the schema.
         assert closed < 60, closed
@@ -88,7 +88,7 @@ def test_odd_requests() -> None:
 def test_tampered_requests() -> None:
     with HostileNode() as node:
         prepare(node)
-        tampered_requests(node, seed=2, count=700)
+        tampered_requests(node, seed=2, count=500)
 
 
 @linux_only
