@@ -129,6 +129,11 @@ class KafkaServer:
             raise ServerFailed("the server is not running, so it has no pid")
         return self._process.pid
 
+    @property
+    def ended_with(self) -> int | None:
+        """The exit code of a server that has ended by itself; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
     def log_text(self) -> str:
         """All that the server has printed so far."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""

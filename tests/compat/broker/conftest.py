@@ -44,11 +44,20 @@ def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServe
 
 
 @pytest.fixture(scope="session")
-def cluster(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    """One node with two log directories, shared by all tests: make topics with names of your own (`topic`)."""
+def shared_server(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
+    """One node with two log directories, for all tests of the session."""
     paths: list[Path] = [tmp_path_factory.mktemp("data-one"), tmp_path_factory.mktemp("data-two")]
     with start_server(SETTINGS | {"log.dirs": ",".join(map(str, paths))}, data_dir=paths[0]) as server:
         yield server
+
+
+@pytest.fixture
+def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
+    """The shared node: make topics with names of your own (`topic`). A test that ends it has failed, whatever else it found."""
+    assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
+    yield shared_server
+    code = shared_server.ended_with
+    assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
 
 
 @pytest.fixture(scope="session")
