@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from ottla.broker.hosts import activation
 from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
@@ -133,7 +133,10 @@ class ControllerHost:
                 ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
             )
         decision = decide(self.state, self._now_ms())
-        self._append(decision.records)
+        try:
+            self._append(decision.records)
+        except LogDirectoryFailed as failed:
+            raise _has_failed(failed) from failed
         await self._published_up_to(self._quorum.end_offset)
         return decision.response
 
@@ -192,16 +195,18 @@ class ControllerHost:
         waiting, self._waiting = self._waiting, deque()
         for _, published in waiting:
             if not published.done():
-                published.set_exception(
-                    KafkaError(
-                        ErrorCode.NOT_CONTROLLER,
-                        f"the controller has failed and its node stops ({failure.result()}); the change may or may not have "
-                        "been made: look before asking again",
-                    )
-                )
+                published.set_exception(_has_failed(failure.result()))
 
     # -- the end
 
     async def close(self) -> None:
         """Write nothing any more; the quorum is closed by its owner."""
         await self._snapshots.close()
+
+
+def _has_failed(reason: BaseException) -> KafkaError:
+    return KafkaError(
+        ErrorCode.NOT_CONTROLLER,
+        f"the controller has failed and its node stops ({reason}); the change may or may not have been made: look before "
+        "asking again",
+    )

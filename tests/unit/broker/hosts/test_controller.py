@@ -5,7 +5,7 @@ import asyncio
 import pytest
 from tests.support.quorum_node import QuorumNode, setting
 
-from ottla.errors import BrokenInvariant, KafkaError
+from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.controller.decision import Decision
@@ -199,6 +199,18 @@ def test_a_publication_that_fails_stops_the_node() -> None:
             assert "cannot follow" in str(failed)
         assert isinstance(node.quorum.failure.result(), BrokenInvariant)
         assert not node.controller.is_active
+
+    asyncio.run(run())
+
+
+def test_a_disk_that_fails_is_told_as_a_controller_that_is_gone() -> None:
+    async def run() -> None:
+        node = await started()
+        node.disk.fail("append", "*/__cluster_metadata-0/*")
+        with pytest.raises(KafkaError, match=r"Input/output error.*may or may not have been made") as refused:
+            await node.set(NAME, "1")
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert isinstance(node.quorum.failure.result(), LogDirectoryFailed)
 
     asyncio.run(run())
 
