@@ -64,6 +64,11 @@ def cut(name: str, size_bytes: int) -> Callable[[Path], None]:
     return lambda data: void((data / name).write_bytes((data / name).read_bytes()[:-size_bytes]))
 
 
+def torn_by_a_crash(data: Path) -> None:
+    (data / ".kafka_cleanshutdown").unlink()
+    cut(f"{METADATA}/00000000000000000000.log", 5)(data)
+
+
 def folder_in_place_of(name: str) -> Callable[[Path], None]:
     def change(data: Path) -> None:
         (data / name).unlink()
@@ -81,7 +86,8 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "half a vote": (overwrite(f"{METADATA}/quorum-state", b'{"leaderId":1,'), "quorum-state"),
     "an empty vote": (overwrite(f"{METADATA}/quorum-state", b""), "quorum-state"),
     "a vote of another kind": (overwrite(f"{METADATA}/quorum-state", b'{"leaderId":"x","data_version":1}'), "quorum-state"),
-    "no metadata": (lambda data: shutil.rmtree(data / METADATA), "voters"),
+    "no metadata": (lambda data: shutil.rmtree(data / METADATA), "metadata log is empty"),
+    "a damaged metadata log after a clean stop": (cut(f"{METADATA}/00000000000000000000.log", 5), "stopped in good order"),
     "a folder that is no partition": (lambda data: (data / "photos").mkdir(), "photos"),
 }
 SERVED: dict[str, Callable[[Path], None]] = {
@@ -91,7 +97,7 @@ SERVED: dict[str, Callable[[Path], None]] = {
     "noise for the offset index": overwrite("kept-0/00000000000000000000.index", NOISE),
     "noise for the time index": overwrite("kept-0/00000000000000000000.timeindex", NOISE),
     "noise for leader epochs": overwrite("kept-0/leader-epoch-checkpoint", NOISE),
-    "a torn metadata log": cut(f"{METADATA}/00000000000000000000.log", 5),
+    "a metadata log torn by a crash": torn_by_a_crash,
     "no clean stop": lambda data: (data / ".kafka_cleanshutdown").unlink(),
 }
 

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple, cast
 
+from ottla.broker.hosts.metadata_log_check import check_after_clean_stop
 from ottla.broker.hosts.snapshots import SnapshotStore
 from ottla.config.topic import LogConfig
 from ottla.errors import BrokenInvariant, CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
@@ -102,9 +103,9 @@ class MetadataLog:
             disk.make_directory(folder)
             snapshots = SnapshotStore(disk, folder)
             latest = snapshots.latest
-            log, _ = await load_log(
-                disk, clock, folder, config, LogOptions(), recovery_point=0 if latest is None else latest.offset
-            )
+            first_unsafe_offset = 0 if latest is None else latest.offset
+            check_after_clean_stop(disk, directory, folder, first_unsafe_offset)
+            log, _ = await load_log(disk, clock, folder, config, LogOptions(), recovery_point=first_unsafe_offset)
             if latest is not None and (latest.offset > log.log_end_offset or latest.epoch > (log.latest_epoch or 0)):
                 # A replica that was killed between fetching a snapshot and letting go of the log before it.
                 await log.truncate_fully_and_start_at(latest.offset)
