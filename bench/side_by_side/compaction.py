@@ -4,6 +4,7 @@ The topic is filled with every key twice while it is not compacted, then its pol
 server's cleaner checkpoint has passed all segments but the last. The probe writes to a topic of its own, 1 KB at a time.
 """
 
+import os
 import time
 from collections.abc import Callable
 
@@ -50,6 +51,7 @@ def measure(bench: Bench, side: Side) -> tuple[float, float, float]:
     """p99 in ms when quiet, p99 in ms during the compaction, seconds that it took."""
     batches = bench.options.scaled(BATCHES, BATCHES_QUICK)
     fill(side, batches, bench.options.scaled(SEGMENT_BYTES, SEGMENT_BYTES_QUICK))
+    os.sync()  # what the fill left to write would make the quiet time less quiet than the compaction
     create_topic(side.server, PROBE_TOPIC, 1)
     frame = frames.produce_frame(PROBE_TOPIC, 0, frames.batch(1, VALUE_BYTES))
     connection = frames.connect(side.server.bootstrap)

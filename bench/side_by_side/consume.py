@@ -5,6 +5,7 @@ CPU is that of both.
 """
 
 import json
+import os
 from typing import Any
 
 from bench.side_by_side import produce
@@ -26,6 +27,7 @@ def rows(bench: Bench) -> list[Figure]:
         create_topic(side.server, TOPIC, PARTITIONS)
         bench.progress.say(f"consume: filling a topic of {side.label}")
         produce.run_tool(bench, side, TOPIC, records, RECORD_BYTES)
+    os.sync()  # or the system writes to the disk while the first rounds are measured
     rates: tuple[list[float], list[float]] = ([], [])
     costs: tuple[list[float], list[float]] = ([], [])
     for number in range(1, bench.options.rounds + 1):

@@ -88,12 +88,38 @@ def test_checkpoints_of_cleaners() -> None:
     assert checkpoint_offset("", "compaction", 0) == -1
 
 
+def produce_reply(code: int) -> bytes:
+    partition = PartitionProduceResponse(index=5, error_code=code, base_offset=9)
+    body = ProduceResponse(responses=[TopicProduceResponse(name="topic", partition_responses=[partition])])
+    return struct.pack(">ib", 1, 0) + encode_bytes(body, frames.PRODUCE_VERSION)
+
+
+def framed(reply: bytes) -> bytes:
+    return struct.pack(">i", len(reply)) + reply
+
+
 def test_error_code_of_a_produce_reply() -> None:
     for code in (0, 3, -1):
-        partition = PartitionProduceResponse(index=5, error_code=code, base_offset=9)
-        body = ProduceResponse(responses=[TopicProduceResponse(name="topic", partition_responses=[partition])])
-        reply = struct.pack(">ib", 1, 0) + encode_bytes(body, frames.PRODUCE_VERSION)
-        assert frames.produce_error(reply, "topic") == code
+        assert frames.produce_error(produce_reply(code), "topic") == code
+    with pytest.raises(BadReply, match="Somebody .* error 3"):
+        frames.produce_check("Somebody", "topic")(produce_reply(3))
+
+
+def test_a_first_write_is_repeated_until_the_partition_is_there() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(framed(produce_reply(3)) + framed(produce_reply(6)) + framed(produce_reply(0)))
+        frames.write_first(ours, b"request;", "topic")
+        assert theirs.recv(100) == b"request;" * 3
+
+
+def test_a_first_write_that_is_refused_for_good_is_not_repeated() -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(framed(produce_reply(87)))
+        with pytest.raises(BadReply, match="error 87"):
+            frames.write_first(ours, b"request;", "topic")
+        assert theirs.recv(100) == b"request;"
 
 
 def test_first_request_of_the_start_row_is_one_frame() -> None:
