@@ -101,7 +101,7 @@ def framed(reply: bytes) -> bytes:
 def test_error_code_of_a_produce_reply() -> None:
     for code in (0, 3, -1):
         assert frames.produce_error(produce_reply(code), "topic") == code
-    with pytest.raises(BadReply, match="Somebody .* error 3"):
+    with pytest.raises(BadReply, match=r"Somebody .* error 3"):
         frames.produce_check("Somebody", "topic")(produce_reply(3))
 
 
