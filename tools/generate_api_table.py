@@ -1,7 +1,7 @@
 """Writes docs/apis.md: Kafka 4.3's APIs and versions next to ours, from the tables the broker itself works with.
 
-    python tools/generate_api_table.py           write it
-    python tools/generate_api_table.py --check   fail if what is checked in is out of date
+python tools/generate_api_table.py           write it
+python tools/generate_api_table.py --check   fail if what is checked in is out of date
 """
 
 import sys
