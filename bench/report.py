@@ -27,9 +27,9 @@ ORDER = ("produce", "cpu", "consume", "latency", "start", "memory", "raw", "many
 
 HOW = (
     "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once and compaction looks for",
-    "work every 0.1 s) and are loaded in turn, round by round. Produce rows come from Kafka's own ProducerPerformance, consume and",
-    "latency rows from Kafka's Java clients. Figures are medians, and in brackets the smallest and the largest of the rounds; a",
-    "ratio is Ottla's figure to Apache Kafka's of the same round, unless it says otherwise.",
+    "work every 0.1 s) and are loaded in turn, round by round. Produce rows come from Kafka's own ProducerPerformance, consume",
+    "and latency rows from Kafka's Java clients. Figures are medians, and in brackets the smallest and the largest of the",
+    "rounds; a ratio is Ottla's figure to Apache Kafka's of the same round, unless it says otherwise.",
 )
 
 
