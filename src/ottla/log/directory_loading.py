@@ -63,6 +63,7 @@ async def open_directories(
                 if directory.is_online:
                     metas[directory.path] = _read_meta(world, directory.path)
                     _check_folders(world, directory.path, metadata_path)
+                    directory.found = read_clean_shutdown(world.disk, directory.path)
             except OSError as error:
                 directory.fail(error)
         check_same_node(metas, node_id, cluster_id)
@@ -165,7 +166,6 @@ async def load_directory(
 ) -> None:
     """Open the logs of a checked directory, `at_once` at a time. A device that fails leaves the directory failed."""
     try:
-        directory.found = read_clean_shutdown(world.disk, directory.path)
         await remove_clean_shutdown(world.disk, directory.path)
         checkpoints = directory.read_checkpoints()
         folders = [(name, parse_folder_name(name)) for name in partition_folders(world, directory.path)]

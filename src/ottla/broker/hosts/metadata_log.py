@@ -20,6 +20,7 @@ from ottla.config.topic import LogConfig
 from ottla.errors import BrokenInvariant, CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, TopicPartition
+from ottla.log.clean_shutdown import remove_clean_shutdown
 from ottla.log.loading import load_log
 from ottla.log.names import CLUSTER_METADATA_TOPIC, folder_name
 from ottla.log.origin import AppendOrigin
@@ -105,6 +106,7 @@ class MetadataLog:
             latest = snapshots.latest
             first_unsafe_offset = 0 if latest is None else latest.offset
             check_after_clean_stop(disk, directory, folder, first_unsafe_offset)
+            await remove_clean_shutdown(disk, directory)  # from the first append on, a torn end is that of a crash
             log, _ = await load_log(disk, clock, folder, config, LogOptions(), recovery_point=first_unsafe_offset)
             if latest is not None and (latest.offset > log.log_end_offset or latest.epoch > (log.latest_epoch or 0)):
                 # A replica that was killed between fetching a snapshot and letting go of the log before it.

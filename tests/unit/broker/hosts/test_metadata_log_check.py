@@ -76,3 +76,14 @@ def test_the_torn_end_that_a_crash_left_is_cut_off() -> None:
         assert (await opened(node)).end_offset == 2
 
     asyncio.run(run())
+
+
+def test_a_crash_in_the_first_moments_after_a_clean_stop_is_a_crash() -> None:
+    async def run() -> None:
+        node = await stopped(is_clean=True)
+        log = await opened(node)
+        log.append(log.prepare([setting("s", "fourth")], 30, 1))
+        shorten(node.disk.open(LOG, OpenMode.WRITE))
+        assert (await opened(node)).end_offset == 3
+
+    asyncio.run(run())
