@@ -193,6 +193,7 @@ class Moves:
             await asyncio.shield(switch)
         except asyncio.CancelledError:
             await asyncio.wait([switch])
+            switch.exception()  # seen: a directory that failed meanwhile is told by its own way
             raise
 
     async def _switch(self, move: Relocation) -> None:
