@@ -1,7 +1,8 @@
 """An idempotent producer and the broker agree on the next sequence, whatever happened between them.
 
 Only after a power loss has taken records may a broker have forgotten. Where every record is flushed first, too: it may have
-taken an unanswered batch and left a later one, in the next segment.
+taken an unanswered batch and left a later one, in the next segment. In a compacted topic a restart knows only the newest batch
+of a producer, since others may have been compacted away: a retry of one before it is out of step, as with Apache Kafka.
 """
 
 from ottla.errors.codes import error_name
@@ -23,7 +24,7 @@ class InStep(Checker):
 
     def out_of_step(self, batch: Batch, code: int) -> None:
         at = self._in_step_at.get((batch.producer, batch.place), 0)
-        if at == self._power_losses:
+        if at == self._power_losses and not batch.place.topic.is_compacted:
             raise Violation(
                 f"{batch.place}: {batch.producer} was told {error_name(code)} for its oldest unanswered batch {batch.number}, "
                 "with no loss that explains it"
