@@ -1,6 +1,7 @@
 """aiokafka's admin client: the older versions of the admin APIs, as it speaks no newer ones."""
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -72,10 +73,13 @@ def test_configs(cluster: KafkaServer, topic: str) -> None:
     async def steps(admin: Any) -> None:
         (altered,) = await admin.alter_configs([resource])
         assert [each[0] for each in altered.resources] == [0]
-        (described,) = await admin.describe_configs([resource], include_synonyms=True)
-        (answer,) = described.resources
-        entries = {entry[0]: entry for entry in answer[4]}
-        assert entries["retention.ms"][1] == "60000"
+        deadline = time.monotonic() + 20
+        value = None
+        while value != "60000":  # Apache's broker learns of it a moment later
+            assert time.monotonic() < deadline, f"retention.ms is {value}"
+            (described,) = await admin.describe_configs([resource], include_synonyms=True)
+            (answer,) = described.resources
+            value = {entry[0]: entry[1] for entry in answer[4]}["retention.ms"]
 
     with_admin(cluster, steps)
 

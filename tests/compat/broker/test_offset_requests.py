@@ -7,7 +7,7 @@ import pytest
 from tests.support.batches import make_batch
 from tests.support.kafka_server import KafkaServer
 from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.topics import describe_topic, make_topic
 
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -21,7 +21,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 NOW_MS = int(time.time() * 1000)
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
 UNKNOWN_SERVER_ERROR, OUT_OF_RANGE, UNKNOWN_PARTITION, UNSUPPORTED_VERSION, INVALID_REQUEST = -1, 1, 3, 35, 42
-POLICY_VIOLATION, FENCED_EPOCH, UNKNOWN_EPOCH = 44, 74, 75
+INVALID_TOPIC, POLICY_VIOLATION, FENCED_EPOCH, UNKNOWN_EPOCH = 17, 44, 74, 75
 NOTHING = (0, -1, -1, -1)
 
 
@@ -169,5 +169,9 @@ def test_delete_records_by_policy(cluster: KafkaServer, raw: RawClient, topic: s
         fill(raw, name, [NOW_MS], key=b"k")
         code, low_watermark = (POLICY_VIOLATION, -1) if policy == "compact" else (0, 2)
         assert delete(raw, (name, 0, 2)) == [(name, 0, code, low_watermark)]
-    for unknown in ("no-such-topic", "__consumer_offsets", "__cluster_metadata", "bad name"):
+    for unknown in ("no-such-topic", "__cluster_metadata", "bad name"):
         assert delete(raw, (unknown, 0, 1)) == [(unknown, 0, UNKNOWN_PARTITION, -1)]
+    internal = "__consumer_offsets"
+    if describe_topic(cluster.bootstrap, internal).error_code:
+        make_topic(cluster.bootstrap, internal)
+    assert delete(raw, (internal, 0, 1)) == [(internal, 0, INVALID_TOPIC, -1)]
