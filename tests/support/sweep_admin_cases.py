@@ -72,7 +72,7 @@ def admin_cases(topics: Topics) -> Iterator[Case]:
         for name, make in table("b").items():
             yield from every_version(name, api_key, make)
     for api_key, table in tables.items():
-        if api_key in ON_CONTROLLER and api_key != ApiKey.DESCRIBE_CONFIGS:
+        if api_key in ON_CONTROLLER:
             for name, make in table("c").items():
                 if name not in NOT_AT_THE_CONTROLLER:
                     yield from every_version(name, api_key, make, on_controller=True)
