@@ -18,7 +18,7 @@ from tests.support.raw_client import RawClient
 from ottla.ids import Uuid
 from ottla.metadata.features import METADATA_VERSION, record_version
 from ottla.metadata.image.delta import MetadataDelta
-from ottla.metadata.image.image import MetadataImage, Provenance
+from ottla.metadata.image.image import MetadataImage, Provenance, ResourceType
 from ottla.metadata.image.to_records import image_records
 from ottla.wire.base import Message
 from ottla.wire.log_records import encode_metadata_record
@@ -194,12 +194,22 @@ def test_the_image_is_what_the_broker_told(written: tuple[Path, Told]) -> None:
     assert list(image.cluster.controllers) == [1]
 
 
+def of_topics_that_are_there(image: MetadataImage) -> MetadataImage:
+    """Apache keeps the settings of a topic that was made and deleted before it next published: nobody can ask for them."""
+    kept = {
+        resource: settings
+        for resource, settings in image.configs.items()
+        if resource[0] != ResourceType.TOPIC or resource[1] in image.topics.by_name
+    }
+    return image._replace(configs=kept)
+
+
 def test_snapshots_are_the_log_up_to_there(written: tuple[Path, Told]) -> None:
     folder, _ = written
     snapshots, log = snapshots_of(folder), log_of(folder)
     assert snapshots, "Apache has written no snapshot: the test looks at nothing"
     for path in snapshots:
-        from_snapshot = image_of(record.message for _, record in records_of(path))
+        from_snapshot = of_topics_that_are_there(image_of(record.message for _, record in records_of(path)))
         end_offset = int(path.name[:20])
         assert from_snapshot == image_of(record.message for offset, record in log if offset < end_offset), path.name
         rest = [record.message for offset, record in log if offset >= end_offset]
