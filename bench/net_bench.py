@@ -87,7 +87,7 @@ class DoingNothing:
 
 def ask(port: int, load: Load) -> None:
     """The asking process."""
-    frame = b"".join(encode_request(load.request, load.version, 1, "bench"))  # type: ignore[arg-type]
+    frame = b"".join(encode_request(load.request, load.version, 1, "bench"))  # type: ignore[arg-type]  # requests here hold no file range
     buffer = memoryview(bytearray(4 << 20))
     with socket.create_connection(("127.0.0.1", port)) as connection:
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

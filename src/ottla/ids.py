@@ -6,6 +6,7 @@ comparable, free to decode. Only people see the text form.
 
 import base64
 import binascii
+from collections.abc import Callable
 from typing import NamedTuple, NewType
 
 from ottla.errors import OttlaError
@@ -25,6 +26,17 @@ DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST = (Uuid(bytes(15) + by
 
 class InvalidUuid(OttlaError):
     """A text that should name a UUID does not."""
+
+
+def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
+    """A random id (version 4), as Kafka's are: none of the reserved ones, and its text does not begin with a dash."""
+    while True:
+        raw = bytearray(random_bytes(16))
+        raw[6] = raw[6] & 0x0F | 0x40
+        raw[8] = raw[8] & 0x3F | 0x80
+        uuid = Uuid(bytes(raw))
+        if not uuid_text(uuid).startswith("-"):
+            return uuid
 
 
 def uuid_text(uuid: Uuid) -> str:

@@ -114,7 +114,7 @@ class VirtualLoop(base_events.BaseEventLoop):
             self._note_dead(task, process)
 
     def _note_dead(self, task: "asyncio.Task[Any]", process: Process) -> None:
-        task._log_destroy_pending = False  # type: ignore[attr-defined]
+        task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch
         self._dead_tasks.append((task, process))
 
     def create_task(  # type: ignore[override]  # whatever else a newer Python allows goes through
@@ -130,7 +130,7 @@ class VirtualLoop(base_events.BaseEventLoop):
 
     def call_soon(self, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None) -> asyncio.Handle:
         handle = super().call_soon(callback, *args, context=context)
-        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]
+        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]  # Handle's own
             handle.cancel()
         return handle
 
@@ -138,7 +138,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
         handle = super().call_at(when, callback, *args, context=context)
-        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]
+        if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]  # Handle's own
             handle.cancel()
         return handle
 
@@ -149,7 +149,8 @@ class VirtualLoop(base_events.BaseEventLoop):
         if timeout_s is None:
             raise Deadlock(f"nothing can happen any more at {self._now_s:.6f} s, but these still wait: {self._waiting()}")
         # The timer's own time, and not now + timeout, which may round to just before it.
-        self._now_s = max(self._now_s, self._scheduled[0]._when) if timeout_s > 0 else self._now_s  # type: ignore[attr-defined]
+        if timeout_s > 0:
+            self._now_s = max(self._now_s, self._scheduled[0]._when)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
         if self._now_s > self._time_limit_s:
             raise OutOfTime(
                 f"the run was given {self._time_limit_s} s of virtual time, and these still wait: {self._waiting()}"

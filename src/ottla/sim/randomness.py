@@ -2,7 +2,7 @@
 
 from random import Random
 
-from ottla.ids import Uuid, uuid_text
+from ottla.ids import Uuid, random_uuid
 
 
 class SeededRandomness:
@@ -12,13 +12,7 @@ class SeededRandomness:
         self._random = random
 
     def new_uuid(self) -> Uuid:
-        while True:
-            raw = bytearray(self._random.randbytes(16))
-            raw[6] = raw[6] & 0x0F | 0x40
-            raw[8] = raw[8] & 0x3F | 0x80
-            uuid = Uuid(bytes(raw))
-            if not uuid_text(uuid).startswith("-"):
-                return uuid
+        return random_uuid(self._random.randbytes)
 
     def below(self, limit: int) -> int:
         return self._random.randrange(limit)

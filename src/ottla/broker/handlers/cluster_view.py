@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.errors.codes import ErrorCode
-from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, topic_name_fault
+from ottla.ids import Uuid, topic_name_fault
 from ottla.metadata.image.cluster import Endpoint
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
@@ -51,13 +51,9 @@ def view_partition(image: MetadataImage, state: PartitionState, listener: str) -
     return PartitionView(ErrorCode.NONE, state.leader, offline)
 
 
-def _is_online(image: MetadataImage, replica: int, directory: bytes) -> bool:
+def _is_online(image: MetadataImage, replica: int, directory: Uuid) -> bool:
     broker = image.cluster.brokers.get(replica)
-    if broker is None or broker.fenced:
-        return False
-    if directory == DIRECTORY_LOST:
-        return False
-    return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not broker.directories or directory in broker.directories
+    return broker is not None and not broker.fenced and broker.has_online_directory(directory)
 
 
 def unknown_topic_code(name: str) -> int:

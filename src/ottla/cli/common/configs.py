@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from ottla.cli.common.cluster import Cluster, refusal, topic_refusal
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
@@ -16,16 +17,6 @@ from ottla.wire.messages.describe_configs import (
 )
 
 RESOURCES_PER_REQUEST = 200
-
-
-class ResourceType(IntEnum):
-    """What has settings, by the protocol's numbers."""
-
-    TOPIC = 2
-    BROKER = 4
-    BROKER_LOGGER = 8
-    CLIENT_METRICS = 16
-    GROUP = 32
 
 
 class ConfigSource(IntEnum):

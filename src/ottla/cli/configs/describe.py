@@ -8,12 +8,13 @@ from typing import Any
 import click
 
 from ottla.cli.common.cluster import Cluster, refusal
-from ottla.cli.common.configs import ConfigSource, Resource, ResourceType, describe_configs, source_name
+from ottla.cli.common.configs import ConfigSource, Resource, describe_configs, source_name
 from ottla.cli.common.options import cluster_options, json_option, plain_option
 from ottla.cli.common.output import is_for_people, print_json, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.configs.entities import Entity, entity_arguments, find_entity
+from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ottla.cli.common.configs import Resource, ResourceType
+from ottla.cli.common.configs import Resource
+from ottla.metadata.image.image import ResourceType
 
 F = TypeVar("F", bound=Callable[..., Any])
 

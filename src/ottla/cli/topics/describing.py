@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from ottla.cli.common.cluster import Cluster, topic_refusal
-from ottla.cli.common.configs import ConfigSource, Resource, ResourceType, describe_configs
+from ottla.cli.common.configs import ConfigSource, Resource, describe_configs
 from ottla.cli.topics.choosing import NoSuchTopic, choose
 from ottla.ids import Uuid, uuid_parse
+from ottla.metadata.image.image import ResourceType
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,

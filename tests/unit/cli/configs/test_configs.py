@@ -5,8 +5,9 @@ import pytest
 from tests.support.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.common.configs import Resource, ResourceType
+from ottla.cli.common.configs import Resource
 from ottla.cli.configs.alter import parse_grouped_pairs
+from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
