@@ -67,7 +67,9 @@ class TopicPartition(NamedTuple):
         return f"{self.topic}-{self.partition}"
 
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 """Topics that brokers keep for themselves: shown as internal, and not written by clients."""
 
 TOPIC_NAME_LENGTH_MAX = 249

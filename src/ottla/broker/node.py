@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.hosts.controller import ControllerHost
+from ottla.broker.hosts.coordinators.coordinators import Coordinators
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.hosts.quorum import QuorumHost
 from ottla.broker.membership import Membership
@@ -128,6 +129,8 @@ class Node:
         self._stopping.push_async_callback(self._membership.leave)
         services.partitions.start()
         self._stopping.push_async_callback(services.partitions.stop)
+        services.coordinators.follow()
+        self._stopping.push_async_callback(services.coordinators.stop)
         services.moves.start()
         self._stopping.push_async_callback(services.moves.stop)
         if config.ottla_metrics_port >= 0:
@@ -141,6 +144,7 @@ class Node:
         directories, partitions = storage.directories, self._partitions
         assert directories is not None, "the first image is published before the controller has started"
         assert partitions is not None, "the first image is published before the controller has started"
+        producer_ids = ProducerIds(self.node_id, controller, lambda: self._epoch)
         return Services(
             node_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -153,7 +157,8 @@ class Node:
             partitions=partitions,
             moves=Moves(partitions, self._metadata, controller),
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
-            producer_ids=ProducerIds(self.node_id, controller, lambda: self._epoch),
+            producer_ids=producer_ids,
+            coordinators=Coordinators(self._world, self._settings, partitions, self._metadata, producer_ids),
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
@@ -191,6 +196,7 @@ class Node:
         self._metadata.image = image
         if self.dispatcher.services is not None:
             self.dispatcher.services.moves.metadata_changed()
+            self.dispatcher.services.coordinators.metadata_changed(delta, image)
 
     async def _load(self, storage: Storage) -> Partitions:
         """Open the logs, now that the settings of their topics are known."""

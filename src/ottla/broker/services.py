@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.hosts.coordinators.coordinators import Coordinators
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.metadata_cache import MetadataCache
@@ -34,3 +35,4 @@ class Services:
     moves: Moves
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
+    coordinators: Coordinators

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-NODE_ID: Final = 1
+from ottla.broker.solo_settings import solo_settings
+
 HOST: Final = "127.0.0.1"
 _FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
@@ -16,12 +17,7 @@ def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[st
         if name in config:
             raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
     return {
-        "process.roles": "broker,controller",
-        "node.id": str(NODE_ID),
-        "listeners": f"PLAINTEXT://{HOST}:{port},CONTROLLER://{HOST}:0",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"{HOST}:0",  # this node's own port, whichever it gets
-        "log.dirs": data,
+        **solo_settings(HOST, port, data),
         **{name: setting_text(value) for name, value in config.items()},
     }
 

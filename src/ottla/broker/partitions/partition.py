@@ -23,11 +23,19 @@ from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
-    from ottla.broker.purgatory.acks import AckWait
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+    from ottla.log.verification import VerificationState
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
+
+
+class AckWaiter(Protocol):
+    """Whoever waits for the high watermark or the disk."""
+
+    def settle(self, partition: Partition) -> bool:
+        """Something has changed: True if the waiting is over, well or badly."""
+        ...
 
 
 class PartitionOwner(Protocol):
@@ -104,7 +112,7 @@ class Partition:
         """How far the other replicas have the log, by their word."""
         self.flushing: asyncio.Task[None] | None = None
         """The flush under way that acknowledgements wait for."""
-        self.ack_waits: dict[AckWait, None] = {}
+        self.ack_waits: dict[AckWaiter, None] = {}
         self.watches: dict[DelayedFetch, None] = {}
         """Fetches that wait for more records; a dict, for its order."""
         self.unread_bytes = 0
@@ -199,9 +207,12 @@ class Partition:
         acks: int,
         request_version: int = ZSTD_REQUEST_VERSION_MIN,
         origin: AppendOrigin = AppendOrigin.CLIENT,
+        verified_by: VerificationState | None = None,
+        transaction_version: int = 0,
     ) -> AppendInfo:
         """Append one batch as the leader. `KafkaError` for whoever sent it, if it is refused.
 
+        `verified_by` is the proof that a transaction's first batch needs, `transaction_version` that of an end marker.
         Acknowledge it once `is_acknowledged` says so; where it does not at once, `AckWait` waits for it.
         """
         if not self.is_leading:
@@ -214,7 +225,14 @@ class Partition:
             )
         log = self.log
         try:
-            info = log.append_as_leader(records, self.leader_epoch, origin, request_version=request_version)
+            info = log.append_as_leader(
+                records,
+                self.leader_epoch,
+                origin,
+                transaction_version=transaction_version,
+                verified_by=verified_by,
+                request_version=request_version,
+            )
         except OttlaError as failure:
             raise self.refused_by(failure) from None
         self.unread_bytes += info.size_bytes
@@ -264,7 +282,7 @@ class Partition:
         """Answer the producers that have waited for what is there now, or who wait in vain."""
         for wait in list(self.ack_waits):
             if wait.settle(self):
-                del self.ack_waits[wait]
+                self.ack_waits.pop(wait, None)
 
     # Flushing before an acknowledgement
 

@@ -19,8 +19,6 @@ Examples:
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
 """
 
-NODE_ID = 1
-
 
 @click.command(epilog=EPILOG)
 @click.option(
@@ -51,17 +49,13 @@ def up(
 ) -> None:
     """Run one Kafka node in this process, until Ctrl-C."""
     gc.disable()  # until the node runs: importing makes nothing that can be collected, and is looked over many times
+    from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
 
     directory = str(data.resolve())
     settings = {
-        "process.roles": "broker,controller",
-        "node.id": str(NODE_ID),
-        "listeners": f"PLAINTEXT://{host}:{port},CONTROLLER://{host}:0",
-        "controller.listener.names": "CONTROLLER",
-        "controller.quorum.bootstrap.servers": f"{host}:0",  # this node's own port, whichever it gets
-        "log.dirs": directory,
+        **solo_settings(host, port, directory),
         **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
         **parse_overrides(overrides),
     }

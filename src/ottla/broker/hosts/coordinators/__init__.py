@@ -1,0 +1,1 @@
+"""The coordinators of this node, joined to the logs that hold their records."""

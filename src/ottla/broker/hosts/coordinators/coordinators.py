@@ -1,0 +1,80 @@
+"""Both coordinators of this node, made when they are first needed: most nodes of tests never see a group.
+
+A coordinator is needed once its internal topic is there. Its code is imported then and not at a start.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.coordinators.groups import GroupHost
+    from ottla.broker.hosts.coordinators.transactions import TransactionHost
+    from ottla.broker.hosts.producer_ids import ProducerIds
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.settings import BrokerSettings
+    from ottla.env import World
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+
+class Coordinators:
+    """The group coordinator and the transaction coordinator of one node."""
+
+    def __init__(
+        self,
+        world: World,
+        settings: BrokerSettings,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        producer_ids: ProducerIds,
+    ) -> None:
+        self._world = world
+        self._settings = settings
+        self._partitions = partitions
+        self._metadata = metadata
+        self._producer_ids = producer_ids
+        self._groups: GroupHost | None = None
+        self._transactions: TransactionHost | None = None
+
+    @property
+    def groups(self) -> GroupHost:
+        if self._groups is None:
+            from ottla.broker.hosts.coordinators.groups import GroupHost
+
+            self._groups = GroupHost(self._world, self._settings, self._partitions, self._metadata)
+        return self._groups
+
+    @property
+    def transactions(self) -> TransactionHost:
+        if self._transactions is None:
+            from ottla.broker.hosts.coordinators.transactions import TransactionHost
+
+            self._transactions = TransactionHost(
+                self._world, self._settings, self._partitions, self._metadata, self._producer_ids
+            )
+        return self._transactions
+
+    def follow(self) -> None:
+        """The node has its first metadata: begin to load what is led here."""
+        if OFFSETS_TOPIC in self._partitions.by_name:
+            self.groups.follow()
+        if TRANSACTIONS_TOPIC in self._partitions.by_name:
+            self.transactions.follow()
+
+    def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """The cluster has changed, and its partitions and settings have followed."""
+        if self._groups is not None:
+            self._groups.metadata_changed(delta, image)
+        if self._transactions is not None:
+            self._transactions.metadata_changed(delta, image)
+        self.follow()
+
+    async def stop(self) -> None:
+        """Serve no more."""
+        for host in (self._transactions, self._groups):
+            if host is not None:
+                await host.stop()

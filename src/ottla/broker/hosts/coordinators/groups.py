@@ -1,0 +1,108 @@
+"""The group coordinator of this node: the shards of __consumer_offsets, handed the cluster's topics and settings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
+from ottla.coordinator.contract import Producer
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.coordinator.groups.shard import GroupShard
+from ottla.errors import KafkaError
+from ottla.ids import OFFSETS_TOPIC, Uuid
+from ottla.metadata.image.image import ResourceType
+from ottla.wire.log_records import InternalLog
+
+if TYPE_CHECKING:
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.settings import BrokerSettings
+    from ottla.env import World
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+SERVED_PROTOCOLS = ("classic", "consumer")
+MINUTE_MS = 60_000
+
+
+class ImageTopics:
+    """The topics of one image, as groups want to see them."""
+
+    def __init__(self, image: MetadataImage) -> None:
+        self._topics = image.topics
+        self._brokers = image.cluster.brokers
+
+    def names(self) -> Iterable[str]:
+        return sorted(self._topics.by_name)
+
+    def id_of(self, name: str) -> Uuid | None:
+        topic = self._topics.by_name.get(name)
+        return None if topic is None else topic.id
+
+    def name_of(self, topic_id: Uuid) -> str | None:
+        topic = self._topics.by_id.get(topic_id)
+        return None if topic is None else topic.name
+
+    def partition_count(self, name: str) -> int:
+        topic = self._topics.by_name.get(name)
+        return 0 if topic is None else len(topic.partitions)
+
+    def racks(self, name: str, partition: int) -> Sequence[str]:
+        replicas = self._topics.by_name[name].partitions[partition].replicas
+        known = (self._brokers[replica].rack for replica in replicas if replica in self._brokers)
+        return sorted({rack for rack in known if rack is not None})
+
+
+class GroupHost(CoordinatorRuntime[GroupShard]):
+    """The groups whose coordinator this node is."""
+
+    def __init__(self, world: World, settings: BrokerSettings, partitions: Partitions, metadata: MetadataCache) -> None:
+        super().__init__(
+            OFFSETS_TOPIC,
+            InternalLog.GROUPS,
+            partitions,
+            metadata,
+            world.clock,
+            settings.current.offsets_commit_timeout_ms,
+            self._new_shard,
+        )
+        self._broker_settings = settings
+        self._new_uuid = world.randomness.new_uuid
+        self._topics = ImageTopics(metadata.image)
+        self._settings = group_settings(settings, metadata.image)
+        self.follow()
+
+    def _new_shard(self, partition: Partition) -> GroupShard:
+        return GroupShard(self._settings, self._topics, self._new_uuid)
+
+    def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """The cluster has changed, and its partitions and settings have followed."""
+        self._topics = ImageTopics(image)
+        self._settings = group_settings(self._broker_settings, image)
+        deleted = [topic.name for topic in delta.deleted_topics.values() if topic.name not in image.topics.by_name]
+        for hosted in list(self):
+            try:
+                hosted.submit(hosted.shard.follow(self._settings, self._topics, deleted))
+            except KafkaError:
+                hosted.give_up()
+        self.follow()
+
+    def ended(self, index: int, producer: Producer, is_commit: bool) -> None:
+        """The marker that ends `producer`'s transaction is in the log of partition `index`."""
+        hosted = self.active.get(index)
+        if hosted is not None:
+            hosted.shard.replay_end(producer, is_commit)
+
+
+def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSettings:
+    """What groups obey, of the broker's settings and of those of single groups."""
+    config = settings.current
+    taken = {name: getattr(config, name) for name in GroupSettings._fields if hasattr(config, name)}
+    taken["offsets_retention_ms"] = config.offsets_retention_minutes * MINUTE_MS
+    taken["rebalance_protocols"] = tuple(
+        name for name in config.group_coordinator_rebalance_protocols if name in SERVED_PROTOCOLS
+    )
+    taken["of_groups"] = {name: stored for (kind, name), stored in image.configs.items() if kind == ResourceType.GROUP}
+    return GroupSettings(**taken)

@@ -1,0 +1,213 @@
+"""All shards of one kind on this node: loaded when their partition is led here, let go when it is not, asked by key.
+
+Follows the metadata: whoever leads partition N of the internal topic is the coordinator of every key that hashes to N. While a
+shard is loading its keys are refused with COORDINATOR_LOAD_IN_PROGRESS, which clients take as a reason to ask again.
+
+One event loop. Loading is a task per shard; everything else is plain calls.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
+from ottla.broker.hosts.coordinators.loading import load_shard
+from ottla.coordinator.contract import Effects, Instant, Reply, Shard
+from ottla.coordinator.placement import partition_for
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.log_records import InternalLog
+
+if TYPE_CHECKING:
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.env import Clock
+
+logger = logging.getLogger("ottla.coordinator")
+
+S = TypeVar("S", bound=Shard)
+R = TypeVar("R")
+
+RELOAD_DELAY_S = 1.0
+"""How long a shard that was given up waits before it is loaded again: what ended it may last."""
+
+
+class CoordinatorRuntime(ShardOwner, Generic[S]):
+    """The shards of one internal topic. `make(partition)` gives a new, empty one."""
+
+    def __init__(
+        self,
+        topic: str,
+        log_kind: InternalLog,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        clock: Clock,
+        commit_timeout_ms: int,
+        make: Callable[[Partition], S],
+    ) -> None:
+        self.topic = topic
+        self._log_kind = log_kind
+        self._partitions = partitions
+        self._metadata = metadata
+        self._clock = clock
+        self._commit_timeout_ms = commit_timeout_ms
+        self._make = make
+        self._loading: dict[int, asyncio.Task[None]] = {}
+        self._reloads: dict[int, asyncio.TimerHandle] = {}
+        self._is_stopped = False
+        self.active: dict[int, HostedShard[S]] = {}
+        """The shards that serve, by partition."""
+        self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
+        """Called with the orders of decisions, once their records are committed."""
+
+    # -- asking
+
+    def shard_for(self, key: str) -> HostedShard[S]:
+        """The shard that is responsible for `key`. `KafkaError` if it is not to be had from this node, or not yet."""
+        topic = self._metadata.topic(self.topic)
+        if topic is None:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic {self.topic} is not there yet: look for the coordinator first"
+            )
+        return self.shard_at(partition_for(key, len(topic.partitions)))
+
+    def shard_at(self, index: int) -> HostedShard[S]:
+        hosted = self.active.get(index)
+        if hosted is not None and hosted.partition.is_leading and not hosted.is_over:
+            return hosted
+        if index in self._loading or index in self._reloads:
+            raise KafkaError(
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
+            )
+        raise KafkaError(
+            ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: look for the coordinator, and ask there"
+        )
+
+    def ask(self, key: str, decide: Callable[[S, Reply, Instant], Effects]) -> PendingReply:
+        """Have a request about `key` decided; the reply is there when it is committed."""
+        return self.shard_for(key).ask(decide)
+
+    async def call(self, key: str, decide: Callable[[S, Reply, Instant], Effects]) -> Any:
+        """The same for who waits: the response, or the `KafkaError` raised."""
+        return await _response_of(self.ask(key, decide))
+
+    async def look(self, key: str, at: Callable[[S, Instant], R]) -> R:
+        """What `at` sees in the shard of `key`, told when everything it may have seen is committed."""
+        return await self.look_into(self.shard_for(key), at)
+
+    async def look_into(self, hosted: HostedShard[S], at: Callable[[S, Instant], R]) -> R:
+        result: R = await _response_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
+        return result
+
+    def __iter__(self) -> Iterator[HostedShard[S]]:
+        """The shards that serve, in the order of their partitions."""
+        return (self.active[index] for index in sorted(self.active))
+
+    @property
+    def is_loading(self) -> bool:
+        return bool(self._loading or self._reloads)
+
+    # -- following the metadata
+
+    def follow(self) -> None:
+        """The partitions have followed the cluster: load what is led here now, let go of what is not."""
+        if self._is_stopped:
+            return
+        led = {
+            index: partition
+            for index, partition in self._partitions.by_name.get(self.topic, {}).items()
+            if partition.is_leading
+        }
+        for index, hosted in list(self.active.items()):
+            if led.get(index) is not hosted.partition or hosted.partition.leader_epoch != hosted.epoch:
+                hosted.give_up()
+        for index in sorted(led):
+            if index not in self.active and index not in self._loading and index not in self._reloads:
+                self._load(led[index])
+
+    def _load(self, partition: Partition) -> None:
+        index = partition.index
+        if partition.log.log_start_offset == partition.log.log_end_offset:
+            self._begin(partition, self._make(partition))  # nothing to read: whoever made it asks for it next
+            return
+        self._loading[index] = asyncio.get_running_loop().create_task(self._read(partition))
+
+    async def _read(self, partition: Partition) -> None:
+        index, epoch = partition.index, partition.leader_epoch
+        started_s = self._clock.monotonic_s()
+        shard = self._make(partition)
+        try:
+            count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads)
+        except (KafkaError, OSError) as failure:
+            logger.error("%s could not be read, its coordinator cannot serve: %s", partition.name, failure)
+            self._reload_later(index)
+            return
+        except Exception:  # a bug of ours in one shard: the others go on
+            logger.exception("%s could not be replayed, its coordinator cannot serve", partition.name)
+            self._reload_later(index)
+            return
+        finally:
+            self._loading.pop(index, None)
+        if partition.leader_epoch != epoch or not partition.is_leading:
+            self.follow()
+            return
+        logger.info("%s: %d records read in %d ms", partition.name, count, (self._clock.monotonic_s() - started_s) * 1000)
+        self._begin(partition, shard)
+
+    def _begin(self, partition: Partition, shard: S) -> None:
+        hosted = self.active[partition.index] = HostedShard(self, shard, partition, self._clock, self._commit_timeout_ms)
+        hosted.begin()
+
+    # -- what shards tell
+
+    def carry_out(self, shard: HostedShard[Any], orders: list[Any]) -> None:
+        assert self.on_orders is not None, f"nobody carries out the orders of {self.topic}"
+        self.on_orders(shard, orders)
+
+    def given_up(self, shard: HostedShard[Any]) -> None:
+        index = shard.partition.index
+        if self.active.get(index) is shard:
+            del self.active[index]
+        if not self._is_stopped and shard.partition.is_leading:
+            self._reload_later(index)
+
+    def _reload_later(self, index: int) -> None:
+        if index not in self._reloads and not self._is_stopped:
+            self._reloads[index] = asyncio.get_running_loop().call_later(RELOAD_DELAY_S, self._reload, index)
+
+    def _reload(self, index: int) -> None:
+        self._reloads.pop(index, None)
+        self.follow()
+
+    # -- the end
+
+    async def stop(self) -> None:
+        """Serve no more: whoever waits is told so."""
+        self._is_stopped = True
+        for timer in self._reloads.values():
+            timer.cancel()
+        self._reloads.clear()
+        for task in list(self._loading.values()):
+            task.cancel()
+        await asyncio.gather(*self._loading.values(), return_exceptions=True)
+        for hosted in list(self.active.values()):
+            hosted.give_up()
+
+
+async def _response_of(reply: PendingReply) -> Any:
+    answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def deliver(response: Any, failure: BaseException | None) -> None:
+        if answered.done():
+            return
+        if failure is not None:
+            answered.set_exception(failure)
+        else:
+            answered.set_result(response)
+
+    reply.deliver_to(deliver)
+    return await answered

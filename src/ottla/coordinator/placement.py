@@ -1,0 +1,16 @@
+"""Which partition of an internal topic keeps a group or a transactional id: Java's hash of the text, without its sign."""
+
+
+def java_hash(text: str) -> int:
+    """`String.hashCode` of Java, which counts in UTF-16 units: a signed number of 32 bits."""
+    result = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for index in range(0, len(units), 2):
+        result = (31 * result + (units[index] << 8 | units[index + 1])) & 0xFFFFFFFF
+    return result - (1 << 32) if result >= 1 << 31 else result
+
+
+def partition_for(key: str, partition_count: int) -> int:
+    """The partition that keeps `key`. The smallest number has no positive twin, and counts as 0."""
+    number = java_hash(key)
+    return (0 if number == -(1 << 31) else abs(number)) % partition_count

@@ -1,0 +1,1 @@
+"""Transactional producers and their transactions: the records of __transaction_state."""
