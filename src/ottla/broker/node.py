@@ -130,7 +130,6 @@ class Node:
         services.partitions.start()
         self._stopping.push_async_callback(services.partitions.stop)
         services.coordinators.follow()
-        self._stopping.push_async_callback(services.coordinators.stop)
         services.moves.start()
         self._stopping.push_async_callback(services.moves.stop)
         if config.ottla_metrics_port >= 0:
@@ -138,6 +137,8 @@ class Node:
         self.dispatcher.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
+        # First of all: members that wait for a rebalance are told to look for another coordinator, and hold up nobody.
+        self._stopping.push_async_callback(services.coordinators.stop)
         logger.info("node %d of cluster %s is up at %s", self.node_id, self.cluster_id, self.bootstrap_servers)
 
     def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:

@@ -1,0 +1,272 @@
+"""Shards at work: decided, written, answered when committed; loaded again with the same state; given up when a write fails."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.held_partitions import HeldPartitions, virtual, waiting
+from tests.support.tally_shard import TallyShard, record_of, tally_runtime
+
+from ottla.broker.hosts.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime
+from ottla.coordinator.contract import Effects, Producer
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import OFFSETS_TOPIC
+from ottla.log.origin import AppendOrigin
+from ottla.log.read import Isolation
+from ottla.records.batch import iterate_batches
+from ottla.records.control import build_end_marker
+from ottla.sim.faults import Fault
+
+_LOG_END = Isolation.LOG_END
+PRODUCER = Producer(7, 0)
+
+
+async def opened(
+    partitions: int = 1, commit_timeout_ms: int = 5000, **configs: object
+) -> tuple[HeldPartitions, CoordinatorRuntime[TallyShard]]:
+    held = await HeldPartitions.open()
+    await held.make_topic(OFFSETS_TOPIC, partitions, {"cleanup.policy": "compact", **configs})
+    runtime = tally_runtime(held, commit_timeout_ms)
+    runtime.follow()
+    return held, runtime
+
+
+async def set_to(runtime: CoordinatorRuntime[TallyShard], name: str, number: int) -> Any:
+    return await runtime.call(name, lambda shard, reply, now: shard.set(name, number, reply, now))
+
+
+def numbers(runtime: CoordinatorRuntime[TallyShard], index: int = 0) -> dict[str, int]:
+    return runtime.shard_at(index).shard.numbers
+
+
+async def until_loaded(runtime: CoordinatorRuntime[TallyShard]) -> None:
+    runtime.follow()
+    while runtime.is_loading:
+        await asyncio.sleep(0.01)
+
+
+def test_a_decision_is_answered_when_its_records_are_committed() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        assert await set_to(runtime, "a", 1) == "a=1"
+        log = held.partition(OFFSETS_TOPIC).log
+        assert log.log_end_offset == log.high_watermark == 1
+        assert numbers(runtime) == {"a": 1}
+
+    virtual(scenario())
+
+
+def test_decisions_of_one_turn_share_a_batch_and_see_each_other() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        replies = [
+            waiting(runtime.ask(name, lambda shard, reply, now, name=name: shard.set(name, len(shard.numbers), reply, now)))  # type: ignore[misc]  # bound at once
+            for name in "abc"
+        ]
+        assert held.partition(OFFSETS_TOPIC).log.log_end_offset == 0
+        assert await asyncio.gather(*replies) == ["a=0", "b=1", "c=2"]
+        info = held.partition(OFFSETS_TOPIC).read(0, 1 << 20, _LOG_END)
+        assert info.records is not None
+        assert [batch.count for batch in iterate_batches(info.records.read())] == [3]
+        assert runtime.shard_at(0).shard.offsets == {"a": 0, "b": 1, "c": 2}
+
+    virtual(scenario())
+
+
+def test_a_refusal_goes_to_the_caller_and_writes_nothing() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        with pytest.raises(KafkaError, match="not negative"):
+            await set_to(runtime, "a", -1)
+        assert held.partition(OFFSETS_TOPIC).log.log_end_offset == 0
+
+    virtual(scenario())
+
+
+def test_answers_wait_for_the_replicas_also_those_without_records() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
+        runtime = tally_runtime(held)
+        runtime.follow()
+        written = asyncio.ensure_future(set_to(runtime, "a", 1))
+        await asyncio.sleep(0)
+        seen = asyncio.ensure_future(runtime.look("a", lambda shard, now: shard.numbers.get("a")))
+        await asyncio.sleep(1)
+        assert not written.done()
+        assert not seen.done()
+        held.partition(OFFSETS_TOPIC).follower_is_at(2, 1)
+        assert await asyncio.gather(written, seen) == ["a=1", 1]
+
+    virtual(scenario())
+
+
+def test_what_the_replicas_do_not_take_in_time_is_taken_back() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
+        runtime = tally_runtime(held, commit_timeout_ms=500)
+        runtime.follow()
+        with pytest.raises(KafkaError) as late:
+            await set_to(runtime, "a", 1)
+        assert late.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        with pytest.raises(KafkaError) as loading:
+            runtime.shard_for("a")
+        assert loading.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        await asyncio.sleep(RELOAD_DELAY_S + 0.1)
+        assert numbers(runtime) == {"a": 1}, "it is in the log all the same"
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize("crash", [False, True])
+def test_a_restart_loads_what_was_answered(crash: bool) -> None:
+    async def scenario() -> None:
+        held, runtime = await opened(partitions=3)
+        for number in range(50):
+            await set_to(runtime, f"name {number % 20}", number)
+        before = [dict(hosted.shard.numbers) for hosted in runtime]
+        await runtime.stop()
+        await held.restart(crash=crash)
+        again = tally_runtime(held)
+        await until_loaded(again)
+        assert [hosted.shard.numbers for hosted in again] == before
+        assert all(hosted.shard.is_loaded for hosted in again)
+        assert sum(map(len, before)) == 20
+
+    virtual(scenario())
+
+
+def test_records_of_a_transaction_count_when_it_is_committed_also_after_a_restart() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        await set_to(runtime, "a", 1)
+        for name, producer in (("b", PRODUCER), ("c", Producer(8, 0)), ("d", Producer(9, 0))):
+            await runtime.call(
+                name,
+                lambda shard, reply, now, name=name, producer=producer: shard.set_in_transaction(  # type: ignore[misc]  # bound at once
+                    name, 2, producer, reply, now
+                ),
+            )
+        partition = held.partition(OFFSETS_TOPIC)
+        for producer, is_commit in ((PRODUCER, True), (Producer(8, 0), False)):
+            marker = build_end_marker(
+                is_commit=is_commit, producer_id=producer.id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0
+            )
+            partition.append(marker, -1, origin=AppendOrigin.COORDINATOR)
+            runtime.shard_at(0).shard.replay_end(producer, is_commit)
+        assert numbers(runtime) == {"a": 1, "b": 2}
+        await runtime.stop()
+        await held.restart()
+        again = tally_runtime(held)
+        await until_loaded(again)
+        assert numbers(again) == {"a": 1, "b": 2}
+        assert again.shard_at(0).shard.pending == {9: {"d": 2}}
+
+    virtual(scenario())
+
+
+def test_a_failed_write_gives_up_the_shard_and_everybody_who_waits() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        await set_to(runtime, "a", 1)
+        parked = waiting(runtime.ask("a", TallyShard.park))
+        held.disk.faults.append(Fault("append", held.partition(OFFSETS_TOPIC).log.folder + "/*.log"))
+        with pytest.raises(KafkaError) as failed:
+            await set_to(runtime, "a", 2)
+        assert failed.value.code == ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError) as told:
+            await parked
+        assert told.value.code == ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError) as gone:
+            runtime.shard_for("a")
+        assert gone.value.code == ErrorCode.NOT_COORDINATOR
+
+    virtual(scenario())
+
+
+def test_a_decision_too_large_for_a_batch_is_refused_whole() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened(**{"max.message.bytes": 1000})
+        with pytest.raises(KafkaError) as refused:
+            await runtime.call(
+                "a", lambda shard, reply, now: Effects.answer(reply, None, [record_of("a", 1), record_of("b", 1, "x" * 1000)])
+            )
+        assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        assert numbers(runtime) == {}
+        assert await asyncio.gather(*(set_to(runtime, f"{number}", number) for number in range(40)))
+        assert held.partition(OFFSETS_TOPIC).log.log_end_offset == 40
+
+    virtual(scenario())
+
+
+def test_what_is_due_is_done_at_its_time_and_written() -> None:
+    async def scenario() -> None:
+        _, runtime = await opened()
+        hosted = runtime.shard_at(0)
+
+        def arm(shard: TallyShard, reply: Any, now: Any) -> Effects:
+            shard.timers.set("later", now.steady_ms + 700, lambda then: Effects([record_of("late", then.steady_ms)]))
+            return Effects.answer(reply, now.steady_ms)
+
+        armed_ms = await runtime.call("a", arm)
+        await asyncio.sleep(0.6)
+        assert hosted.shard.numbers == {}
+        await asyncio.sleep(0.2)
+        assert hosted.shard.numbers == {"late": armed_ms + 700}
+
+    virtual(scenario())
+
+
+def test_a_fault_in_what_is_due_loads_the_shard_again(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        _, runtime = await opened()
+        await set_to(runtime, "a", 1)
+
+        def fail(now: Any) -> Effects:
+            raise ValueError("a bug")
+
+        hosted = runtime.shard_at(0)
+        hosted.shard.timers.set("bug", 0, fail)
+        hosted.submit(Effects())
+        await asyncio.sleep(0.01)
+        assert hosted.is_over
+        await asyncio.sleep(RELOAD_DELAY_S + 0.1)
+        assert numbers(runtime) == {"a": 1}
+
+    virtual(scenario())
+    assert "a bug" in caplog.text
+
+
+def test_a_shard_goes_with_its_partitions_leadership() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        await set_to(runtime, "a", 1)
+        parked = waiting(runtime.ask("a", TallyShard.park))
+        await held.change(OFFSETS_TOPIC, 0, leader=-1)
+        runtime.follow()
+        with pytest.raises(KafkaError) as told:
+            await parked
+        assert told.value.code == ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError) as gone:
+            runtime.shard_for("a")
+        assert gone.value.code == ErrorCode.NOT_COORDINATOR
+        await held.change(OFFSETS_TOPIC, 0, leader=1)
+        await until_loaded(runtime)
+        assert numbers(runtime) == {"a": 1}
+        assert runtime.shard_at(0).epoch == held.partition(OFFSETS_TOPIC).leader_epoch > 0
+
+    virtual(scenario())
+
+
+def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        runtime = tally_runtime(held)
+        runtime.follow()
+        with pytest.raises(KafkaError) as refused:
+            runtime.shard_for("a")
+        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+    virtual(scenario())
