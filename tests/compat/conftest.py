@@ -1,10 +1,17 @@
-"""Fixtures of the tests beside Apache Kafka."""
+"""Fixtures of the tests beside Apache Kafka, and of those that run against Apache Kafka and against Ottla alike.
 
+A test that asks for `start_server` (or for a server made with it) is written once and run twice. Against Ottla it belongs to
+`make test`. Against Apache Kafka it proves that the test itself is right; that run is marked `slow`.
+"""
+
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.apache_logs import LogsFromApache, make_logs
+from tests.support.kafka_tools import KafkaTools
+from tests.support.ottla_server import StartServer, start_ottla
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +22,27 @@ def logs_from_apache(
     base: Path = tmp_path_factory.getbasetemp()
     shared = base.parent if hasattr(request.config, "workerinput") else base
     return make_logs(apache_kafka, shared / "logs-from-apache")
+
+
+@pytest.fixture(
+    scope="session", params=[pytest.param("ottla"), pytest.param("apache", marks=(pytest.mark.slow, pytest.mark.kafka))]
+)
+def server_kind(request: pytest.FixtureRequest) -> str:
+    """Whose server the test runs against: `ottla` or `apache`."""
+    return str(request.param)
+
+
+@pytest.fixture(scope="session")
+def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServer:
+    """Starts a server of the kind at hand: `start_server(properties, data_dir=...)`. For tests that need one of their own."""
+    if server_kind == "ottla":
+        return start_ottla
+    apache: ApacheKafka = request.getfixturevalue("apache_kafka")
+    return apache.start_server
+
+
+@pytest.fixture(scope="session")
+def kafka_tools(apache_kafka: ApacheKafka) -> Iterator[KafkaTools]:
+    """Kafka's command line tools in one Java process."""
+    with KafkaTools(apache_kafka) as tools:
+        yield tools

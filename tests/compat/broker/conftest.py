@@ -1,8 +1,4 @@
-"""Fixtures of the tests that run against Apache Kafka and against Ottla alike.
-
-A test that asks for `cluster` (or `start_server`) is written once and run twice. Against Ottla it belongs to `make test`.
-Against Apache Kafka it proves that the test itself is right; that run is marked `slow`.
-"""
+"""Fixtures of the tests of a broker: one node that they share, and topics of their own."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -10,10 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_server import KafkaServer
-from tests.support.kafka_tools import KafkaTools
-from tests.support.ottla_server import StartServer, start_ottla
+from tests.support.ottla_server import StartServer
 
 SETTINGS: dict[str, Any] = {
     "num.partitions": 3,
@@ -24,23 +18,6 @@ SETTINGS: dict[str, Any] = {
 """What the shared servers run with, beside the defaults of the harness."""
 
 _numbers = count(1)
-
-
-@pytest.fixture(
-    scope="session", params=[pytest.param("ottla"), pytest.param("apache", marks=(pytest.mark.slow, pytest.mark.kafka))]
-)
-def server_kind(request: pytest.FixtureRequest) -> str:
-    """Whose server the test runs against: `ottla` or `apache`."""
-    return str(request.param)
-
-
-@pytest.fixture(scope="session")
-def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServer:
-    """Starts a server of the kind at hand: `start_server(properties, data_dir=...)`. For tests that need one of their own."""
-    if server_kind == "ottla":
-        return start_ottla
-    apache: ApacheKafka = request.getfixturevalue("apache_kafka")
-    return apache.start_server
 
 
 @pytest.fixture(scope="session")
@@ -58,13 +35,6 @@ def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
     yield shared_server
     code = shared_server.ended_with
     assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
-
-
-@pytest.fixture(scope="session")
-def kafka_tools(apache_kafka: ApacheKafka) -> Iterator[KafkaTools]:
-    """Kafka's command line tools in one Java process."""
-    with KafkaTools(apache_kafka) as tools:
-        yield tools
 
 
 @pytest.fixture
