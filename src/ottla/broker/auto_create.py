@@ -1,4 +1,5 @@
-"""Topics made because somebody asked about them (auto.create.topics.enable), with the cluster's defaults.
+"""Topics made because somebody asked about them (auto.create.topics.enable), with the cluster's defaults; internal ones with
+the settings of their kind.
 
 Apache's broker answers "unknown" at once and makes the topic meanwhile; the client asks again. Here the answer waits until the
 topic is there, which saves the client a round and a log line.
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from ottla.broker.hosts.coordinators.internal_topics import creatable, internal_topic
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, topic_name_fault
 from ottla.metadata.controller.topics import create_topics
@@ -23,13 +25,16 @@ _DEFAULT = -1
 async def create_missing(services: Services, names: Sequence[str]) -> dict[str, int]:
     """Make the topics `names`; returns the error code of each that could not be made."""
     codes = {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if topic_name_fault(name) is not None}
-    # Internal topics have settings of their own; their coordinators make them.
-    wanted = [name for name in dict.fromkeys(names) if name not in codes and name not in INTERNAL_TOPICS]
+    wanted: list[CreatableTopic] = []
+    for name in dict.fromkeys(names):
+        internal = internal_topic(name, services.settings.current)
+        if internal is not None:
+            wanted.append(creatable(name, internal))
+        elif name not in codes and name not in INTERNAL_TOPICS:
+            wanted.append(CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT))
     if not wanted:
         return dict(codes)
-    request = CreateTopicsRequest(
-        topics=[CreatableTopic(name=name, num_partitions=_DEFAULT, replication_factor=_DEFAULT) for name in wanted]
-    )
+    request = CreateTopicsRequest(topics=wanted)
     response = await services.controller.write(lambda state, now_ms: create_topics(state, request, now_ms))
     failed: dict[str, int] = dict(codes)
     for result in response.topics:

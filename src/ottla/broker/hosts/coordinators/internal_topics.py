@@ -60,19 +60,23 @@ def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
     return None
 
 
+def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
+    """The topic as CreateTopics wants to have it."""
+    return CreatableTopic(
+        name=name,
+        num_partitions=wanted.partitions,
+        replication_factor=wanted.replication_factor,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.configs.items()],
+    )
+
+
 async def ensure_internal_topic(services: Services, name: str) -> None:
     """Have the topic there. `KafkaError` COORDINATOR_NOT_AVAILABLE if it cannot be made, with the reason."""
     if services.metadata.topic(name) is not None:
         return
     wanted = internal_topic(name, services.settings.current)
     assert wanted is not None, f"{name} is not an internal topic"
-    topic = CreatableTopic(
-        name=name,
-        num_partitions=wanted.partitions,
-        replication_factor=wanted.replication_factor,
-        configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.configs.items()],
-    )
-    request = CreateTopicsRequest(topics=[topic])
+    request = CreateTopicsRequest(topics=[creatable(name, wanted)])
     response = await services.controller.write(lambda state, now_ms: create_topics(state, request, now_ms))
     result = response.topics[0]
     if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
