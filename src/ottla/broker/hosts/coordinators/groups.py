@@ -89,6 +89,12 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
                 hosted.give_up()
         self.follow()
 
+    def write_out(self, index: int) -> None:
+        """Somebody else is about to append to partition `index`: what is decided already goes first."""
+        hosted = self.active.get(index)
+        if hosted is not None:
+            hosted.write_out()
+
     def ended(self, index: int, producer: Producer, is_commit: bool) -> None:
         """The marker that ends `producer`'s transaction is in the log of partition `index`."""
         hosted = self.active.get(index)

@@ -137,7 +137,7 @@ class HostedShard(Generic[S]):
             self._batch_bytes += size_bytes
             if not self._is_append_due:
                 self._is_append_due = True
-                self._loop.call_soon(self._append_batch)
+                self._loop.call_soon(self._turn)
         for record in records:
             self.shard.replay(record, offset, producer)
             offset += 1
@@ -159,9 +159,16 @@ class HostedShard(Generic[S]):
             )
         return encoded, size_bytes
 
+    def _turn(self) -> None:
+        self._is_append_due = False
+        self._append_batch()
+
+    def write_out(self) -> None:
+        """Append what is decided already: somebody else is about to append to the partition, and the order must be kept."""
+        self._append_batch()
+
     def _append_batch(self) -> None:
         """Append what was decided since the loop's last turn."""
-        self._is_append_due = False
         batch, self._batch, self._batch_bytes = self._batch, [], BATCH_OVERHEAD_BYTES
         if not batch or self.is_over:
             return

@@ -270,3 +270,17 @@ def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
         assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
     virtual(scenario())
+
+
+def test_what_is_decided_is_written_before_what_others_append() -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        written = waiting(runtime.ask("a", lambda shard, reply, now: shard.set("a", 1, reply, now)))
+        runtime.shard_at(0).write_out()
+        marker = build_end_marker(is_commit=True, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0)
+        held.partition(OFFSETS_TOPIC).append(marker, -1, origin=AppendOrigin.COORDINATOR)
+        assert written.done()
+        assert await set_to(runtime, "b", 2) == "b=2"
+        assert runtime.shard_at(0).shard.offsets == {"a": 0, "b": 2}
+
+    virtual(scenario())
