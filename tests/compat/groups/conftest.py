@@ -1,0 +1,58 @@
+"""Fixtures of the tests of consumer groups: one node whose groups come to rest soon, and members of every client library."""
+
+from collections.abc import Callable, Iterator
+from itertools import count
+
+import pytest
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.group_members import FAST_GROUPS, Members, Open
+from tests.support.group_members_java import JavaMembers
+from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import StartServer
+
+_numbers = count(1)
+
+
+@pytest.fixture(scope="session")
+def shared_server(start_server: StartServer) -> Iterator[KafkaServer]:
+    """One node for all tests of the session."""
+    with start_server(FAST_GROUPS | {"num.partitions": 6}) as server:
+        yield server
+
+
+@pytest.fixture
+def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
+    """The shared node: use topics and groups with names of your own (`name`). A test that ends it has failed."""
+    assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
+    yield shared_server
+    code = shared_server.ended_with
+    assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
+
+
+@pytest.fixture(scope="session")
+def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
+    """Opens Java members; Java is not looked for before the first of them."""
+    made: list[JavaMembers] = []
+
+    def get() -> Open:
+        if not made:
+            kafka: ApacheKafka = request.getfixturevalue("apache_kafka")
+            made.append(JavaMembers(kafka))
+        return made[0].open
+
+    yield get
+    for each in made:
+        each.stop()
+
+
+@pytest.fixture
+def members(open_java: Callable[[], Open]) -> Iterator[Members]:
+    """Opens members of groups, and closes what the test left open."""
+    with Members(open_java) as opened:
+        yield opened
+
+
+@pytest.fixture
+def name(request: pytest.FixtureRequest) -> str:
+    """A name for a topic or a group that no other test uses."""
+    return f"g{next(_numbers)}-{request.node.originalname.removeprefix('test_')[:40]}"
