@@ -84,7 +84,7 @@ class Answer(NamedTuple):
 class Effects:
     """What a decision wants done: records appended as one batch, then answers given and orders carried out."""
 
-    __slots__ = ("answers", "orders", "producer", "records")
+    __slots__ = ("answers", "may_split", "orders", "producer", "records")
 
     def __init__(
         self,
@@ -93,6 +93,7 @@ class Effects:
         *,
         orders: list[Any] | None = None,
         producer: Producer | None = None,
+        may_split: bool = False,
     ) -> None:
         self.records: list[CoordinatorRecord] = [] if records is None else records
         self.answers: list[Answer] = [] if answers is None else answers
@@ -100,6 +101,8 @@ class Effects:
         """What the host shall do when the records are committed, in words that shard and host agree on."""
         self.producer = producer
         """The records belong to this producer's transaction."""
+        self.may_split = may_split
+        """Each record stands on its own: where they do not fit into one batch, they may be put into several."""
 
     @classmethod
     def answer(cls, reply: Reply, response: Any, records: list[CoordinatorRecord] | None = None) -> Effects:
@@ -112,6 +115,7 @@ class Effects:
         self.records += other.records
         self.answers += other.answers
         self.orders += other.orders
+        self.may_split = self.may_split and other.may_split
 
 
 class Shard(Protocol):

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 from ottla.coordinator.contract import CoordinatorRecord, Instant
+from ottla.ids import Uuid
 
 if TYPE_CHECKING:
     from ottla.wire.messages.list_groups import ListedGroup
 
 CLASSIC, CONSUMER = "Classic", "Consumer"
 """A group's type, as ListGroups names it."""
+
+PartitionCheck = Callable[[str, Uuid, int], None]
+"""May offsets of this partition be committed: topic name, topic id, number? A `KafkaError` refuses the whole request."""
 
 
 class Group(Protocol):
@@ -30,10 +35,11 @@ class Group(Protocol):
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
-    ) -> None:
+    ) -> PartitionCheck | None:
         """May this member commit offsets now, with this generation id or member epoch, in this version of the request?
 
-        A classic member has been heard of thereby: its session starts anew.
+        A classic member has been heard of thereby: its session starts anew. A member of a consumer group in an older epoch
+        may still commit for partitions that it has had since then: the check that is returned says of each whether it may.
         """
         ...
 

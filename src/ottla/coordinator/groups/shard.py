@@ -16,7 +16,7 @@ from ottla.coordinator.groups.group import CONSUMER
 from ottla.coordinator.groups.offsets.offsets import Offsets
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.table import GroupTable
-from ottla.coordinator.groups.topics import Topics
+from ottla.coordinator.groups.topics import DeletedTopic, Topics
 from ottla.ids import Uuid
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class GroupShard:
         action = self.table.timers.pop_due(now)
         return Effects() if action is None else action(now)
 
-    def follow(self, settings: GroupSettings, topics: Topics, deleted_topics: Iterable[str]) -> Effects:
+    def follow(self, settings: GroupSettings, topics: Topics, deleted_topics: Iterable[DeletedTopic]) -> Effects:
         """The cluster has changed: work with these from now on."""
         self.table.settings, self.table.topics = settings, topics
         self.consumer.topics_changed()

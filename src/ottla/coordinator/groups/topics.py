@@ -3,9 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from ottla.ids import Uuid
+
+
+class DeletedTopic(NamedTuple):
+    """A topic that is gone; another may have its name by now."""
+
+    name: str
+    id: Uuid
 
 
 class Topics(Protocol):

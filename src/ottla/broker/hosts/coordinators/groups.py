@@ -9,6 +9,7 @@ from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
+from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.metadata.image.image import ResourceType
@@ -81,7 +82,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         """The cluster has changed, and its partitions and settings have followed."""
         self._topics = ImageTopics(image)
         self._settings = group_settings(self._broker_settings, image)
-        deleted = [topic.name for topic in delta.deleted_topics.values() if topic.name not in image.topics.by_name]
+        deleted = [DeletedTopic(topic.name, topic.id) for topic in delta.deleted_topics.values()]
         for hosted in list(self):
             try:
                 hosted.submit(hosted.shard.follow(self._settings, self._topics, deleted))
