@@ -104,6 +104,7 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
     for topic in topics:
         for data in topic.partition_data:
             data.records = None  # the frame is not needed while the request waits
+    delayed.all_added()
     return delayed
 
 

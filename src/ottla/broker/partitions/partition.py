@@ -298,13 +298,14 @@ class Partition:
                 await self.log.flush()
                 self.advance()
                 self.settle_acks()
+            self.flushing = None
+            self.advance()
         except BrokenInvariant as failure:
             self._owner.broken(failure)
         except OttlaError as failure:
-            self.refused_by(failure)
+            self.refused_by(failure)  # and the high watermark stays where it is: what was not flushed is not safe
         finally:
             self.flushing = None
-        self.advance()
         self.settle_acks()
 
     # Reading

@@ -49,13 +49,19 @@ class AckWait:
 
 
 class DelayedProduce(Pending):
-    """A produce request that waits, for no longer than `timeout_ms`."""
+    """A produce request that waits, for no longer than `timeout_ms`.
 
-    __slots__ = ("_response", "_timer", "_waits")
+    Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. A disk that fails
+    under a later one can end the wait for an earlier one before that: the request is not answered then, since partitions yet
+    to be added would count as safe.
+    """
+
+    __slots__ = ("_are_all_added", "_response", "_timer", "_waits")
 
     def __init__(self, response: ProduceResponse, timeout_ms: int) -> None:
         super().__init__()
         self._response = response
+        self._are_all_added = False
         self._waits: dict[AckWait, Partition] = {}
         self._timer = asyncio.get_running_loop().call_later(max(timeout_ms, 0) / 1000, self._time_is_over)
 
@@ -64,9 +70,17 @@ class DelayedProduce(Pending):
         self._waits[wait] = partition
         partition.ack_waits[wait] = None
 
+    def all_added(self) -> None:
+        """Nothing more is added: the request is answered when nothing is waited for."""
+        self._are_all_added = True
+        self._complete_if_settled()
+
     def settled(self, wait: AckWait) -> None:
         del self._waits[wait]
-        if not self._waits:
+        self._complete_if_settled()
+
+    def _complete_if_settled(self) -> None:
+        if self._are_all_added and not self._waits:
             self._timer.cancel()
             self.complete(self._response)
 

@@ -328,6 +328,39 @@ def test_a_flush_that_fails_takes_the_directory_offline() -> None:
     virtual(scenario())
 
 
+def test_a_disk_that_fails_amid_a_request_does_not_answer_for_what_is_appended_after_it() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 3, {"flush.messages": 1})
+        folders = [held.partition("t", index).log.folder for index in range(3)]
+        assert folders == ["/a/t-0", "/b/t-1", "/a/t-2"]
+        held.disk.faults.append(Fault("append", "/a/t-2/*"))
+        batches = [(index, memoryview(make_batch(b"v"))) for index in (0, 2, 1)]
+        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic_of("t", *batches)])
+        log = held.partition("t", 1).log
+        reply = waiting(produce.handle(held.context(0, 12), request))
+        assert not reply.done(), "the wait for t-0 is over, but t-1 is not flushed yet"
+        answers = {answer.index: answer.error_code for answer in (await reply).responses[0].partition_responses}
+        assert answers == {0: ErrorCode.KAFKA_STORAGE_ERROR, 1: 0, 2: ErrorCode.KAFKA_STORAGE_ERROR}
+        assert log.recovery_point == 1
+
+    virtual(scenario())
+
+
+def test_a_request_whose_partitions_have_all_failed_meanwhile_is_answered() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 3, {"flush.messages": 1})
+        held.disk.faults.append(Fault("append", "/a/t-2/*"))
+        batches = [(index, memoryview(make_batch(b"v"))) for index in (0, 2)]
+        request = ProduceRequest(acks=-1, timeout_ms=1000, topic_data=[topic_of("t", *batches)])
+        reply = waiting(produce.handle(held.context(0, 12), request))
+        assert reply.done()
+        assert [answer.error_code for answer in (await reply).responses[0].partition_responses] == [56, 56]
+
+    virtual(scenario())
+
+
 def test_where_to_go_instead_is_told() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
