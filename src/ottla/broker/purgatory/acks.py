@@ -51,9 +51,9 @@ class AckWait:
 class DelayedProduce(Pending):
     """A produce request that waits, for no longer than `timeout_ms`.
 
-    Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. A disk that fails
-    under a later one can end the wait for an earlier one before that: the request is not answered then, since partitions yet
-    to be added would count as safe.
+    Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. A disk that
+    fails under a later one can end the wait for an earlier one before that: the request is not answered then, since partitions
+    yet to be added would count as safe.
     """
 
     __slots__ = ("_are_all_added", "_response", "_timer", "_waits")
