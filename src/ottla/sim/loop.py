@@ -107,11 +107,11 @@ class VirtualLoop(base_events.BaseEventLoop):
     def kill(self, process: Process) -> None:
         """Nothing of `process` runs from now on. Killing the process that calls this does not end the call itself."""
         process.is_dead = self._any_dead = True
+        for task in process.tasks:  # first: what is about to be woken may be held by nothing but the handle that would do it
+            self._note_dead(task, process)
         for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # BaseEventLoop's own queues
             if _is_dead(handle._context):
                 handle.cancel()
-        for task in process.tasks:
-            self._note_dead(task, process)
 
     def _note_dead(self, task: "asyncio.Task[Any]", process: Process) -> None:
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch

@@ -198,6 +198,22 @@ def test_a_task_that_a_process_makes_in_the_step_that_kills_it_is_dead_too() -> 
     assert seen == []
 
 
+def test_a_task_that_is_killed_as_it_is_about_to_be_woken_is_taken_apart_without_a_word() -> None:
+    loop = VirtualLoop()
+    process = Process("node-1")
+
+    async def node() -> None:
+        news: asyncio.Future[None] = loop.create_future()
+        loop.call_later(1, lambda: (news.set_result(None), loop.kill(process)))
+        await news  # from `set_result` on, only the handle that would wake this task knows it
+
+    async def world() -> None:
+        loop.spawn(process, node())
+        await asyncio.sleep(2)
+
+    loop.run(world(), bury=True)  # raises what destructors complain of
+
+
 def test_a_killed_process_is_not_woken_by_a_future() -> None:
     loop = VirtualLoop()
     process = Process("node-1")
