@@ -1,0 +1,35 @@
+"""JoinGroup: become a member of a classic group, or rejoin it. Answered when all members have joined, or time is up."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.request import Handled, RequestContext
+from ottla.coordinator.groups.classic.answers import not_joined
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+
+REBALANCE_TIMEOUT_SINCE = 1
+
+
+def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+    config = context.services.settings.current
+    if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
+        raise KafkaError(
+            ErrorCode.INVALID_SESSION_TIMEOUT,
+            f"a member of group {request.group_id} wants a session timeout of {request.session_timeout_ms} ms: this broker "
+            f"takes {config.group_min_session_timeout_ms} to {config.group_max_session_timeout_ms} ms "
+            "(group.min.session.timeout.ms, group.max.session.timeout.ms)",
+        )
+    if context.version < REBALANCE_TIMEOUT_SINCE:
+        request.rebalance_timeout_ms = request.session_timeout_ms
+    caller = caller_of(context)
+    return context.services.coordinators.groups.ask(
+        request.group_id, lambda shard, reply, now: shard.join(request, caller, reply, now)
+    )
+
+
+def refuse(context: RequestContext, request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
+    return not_joined(error.code, request.member_id, context.version)

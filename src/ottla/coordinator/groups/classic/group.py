@@ -1,0 +1,354 @@
+"""One classic group: its members and the generation they are in.
+
+Owns the bookkeeping of members (who is static, who waits, which protocols all follow) and answers what the rest of the
+coordinator asks of any group. When the group moves from state to state is decided in `rebalance.py`, what records tell of it in
+`records.py`. Sets no timer, gives no answer.
+
+    Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance ──leader's assignment──▶ Stable
+      ▲                  │      ▲                                            │                                       │
+      └──── nobody left ─┘      └────── a member joins, changes, leaves or is gone ──────────────────────────────────┘
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import CoordinatorRecord, Instant, Reply, tombstone
+from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
+from ottla.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
+from ottla.coordinator.groups.group import CLASSIC
+from ottla.errors import DecodeError, KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.classic_group_records import GroupMetadataKey
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.list_groups import ListedGroup
+
+logger = logging.getLogger("ottla.coordinator")
+
+EMPTY = "Empty"
+PREPARING = "PreparingRebalance"
+COMPLETING = "CompletingRebalance"
+STABLE = "Stable"
+DEAD = "Dead"
+"""What a group that is not there is said to be."""
+
+NO_TIME_MS = -1
+
+
+class ClassicGroup:
+    """A group, empty at first. One with the protocol type "" and no members is only a place for offsets."""
+
+    __slots__ = (
+        "_protocol_counts",
+        "generation",
+        "group_id",
+        "has_grown",
+        "is_initial_rebalance",
+        "joined_count",
+        "leader_id",
+        "members",
+        "pending_joins",
+        "pending_syncs",
+        "protocol_name",
+        "protocol_type",
+        "state",
+        "state_since_ms",
+        "static_ids",
+        "subscribed",
+        "type",
+    )
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.type = CLASSIC
+        self.state = EMPTY
+        self.state_since_ms = NO_TIME_MS
+        """Since when (wall) the group is in its state; old records do not tell."""
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol_name: str | None = None
+        self.leader_id: str | None = None
+        self.members: dict[str, ClassicMember] = {}
+        self.static_ids: dict[str, str] = {}
+        """Member ids of the static members, by their instance ids."""
+        self.pending_joins: dict[str, None] = {}
+        """Member ids that were handed out, and whose owners have not joined with them yet; in order."""
+        self.pending_syncs: dict[str, None] = {}
+        """Members that have not sent SyncGroup in this generation; in order."""
+        self.subscribed: frozenset[str] | None = None
+        """The topics that members read; None if that is not known."""
+        self.is_initial_rebalance = False
+        """The rebalance under way began with an empty group, and gives others time to join."""
+        self.has_grown = False
+        """Somebody joined since the initial rebalance was last put off."""
+        self.joined_count = 0
+        """How many members have a JoinGroup parked."""
+        self._protocol_counts: dict[str, int] = {}
+
+    def __repr__(self) -> str:
+        return f"<classic group {self.group_id} generation {self.generation} {self.state} members {list(self.members)}>"
+
+    # -- members
+
+    @property
+    def uses_consumer_protocol(self) -> bool:
+        return self.protocol_type == CONSUMER_PROTOCOL
+
+    @property
+    def rebalance_timeout_ms(self) -> int:
+        """How long all members together are given to join: as long as the most patient one wants."""
+        return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
+
+    @property
+    def have_all_joined(self) -> bool:
+        return not self.pending_joins and self.joined_count == len(self.members)
+
+    def is_leader(self, member_id: str) -> bool:
+        return self.leader_id == member_id
+
+    def add(self, member: ClassicMember, protocol_type: str) -> None:
+        """Take a member in; the first one becomes the leader."""
+        assert member.member_id not in self.members, f"{member.member_id} is a member already"
+        if not self.members:
+            self.protocol_type = protocol_type
+        if member.instance_id is not None:
+            self.static_ids[member.instance_id] = member.member_id
+        if self.leader_id is None:
+            self.leader_id = member.member_id
+        self.members[member.member_id] = member
+        self._count(member.protocols, 1)
+        self.pending_joins.pop(member.member_id, None)
+
+    def remove(self, member_id: str) -> None:
+        """Forget a member, or an id that was handed out. The next member leads, if it was the leader."""
+        member = self.members.pop(member_id, None)
+        if member is not None:
+            assert member.join_reply is member.sync_reply is None, f"{member_id} still waits for an answer"
+            self._count(member.protocols, -1)
+            if member.instance_id is not None:
+                self.static_ids.pop(member.instance_id, None)
+        if self.leader_id == member_id:
+            self.leader_id = next(iter(self.members), None)
+        self.pending_joins.pop(member_id, None)
+        self.pending_syncs.pop(member_id, None)
+
+    def reset_members(self) -> None:
+        """Begin again with nobody."""
+        self.members, self.static_ids, self.leader_id = {}, {}, None
+        self._protocol_counts = {}
+
+    def rename(self, member: ClassicMember, member_id: str) -> None:
+        """Give a static member another member id: what it had before is fenced from now on."""
+        assert member.instance_id is not None, f"{member.member_id} is not static"
+        old_id, member.member_id = member.member_id, member_id
+        # Its place among the members stays: who leads next must not depend on who was restarted.
+        self.members = {member_id if each == old_id else each: known for each, known in self.members.items()}
+        self.static_ids[member.instance_id] = member_id
+        self.pending_syncs.pop(old_id, None)
+        if self.leader_id == old_id:
+            self.leader_id = member_id
+
+    def park_join(self, member: ClassicMember, reply: Reply) -> None:
+        """Keep a JoinGroup until the others have joined. One that is kept already must be taken first."""
+        assert member.join_reply is None, f"{member.member_id} waits already"
+        member.join_reply = reply
+        self.joined_count += 1
+
+    def take_join(self, member: ClassicMember) -> Reply | None:
+        """The member's JoinGroup that is kept, to be answered; None if there is none."""
+        reply, member.join_reply = member.join_reply, None
+        if reply is not None:
+            self.joined_count -= 1
+        return reply
+
+    def set_protocols(self, member: ClassicMember, protocols: Iterable[Protocol]) -> None:
+        self._count(member.protocols, -1)
+        member.set_protocols(protocols)
+        self._count(member.protocols, 1)
+
+    def choose_joined_leader(self) -> bool:
+        """Let somebody lead who has joined, if the leader has not. False if nobody has joined, or nobody is there."""
+        leader = None if self.leader_id is None else self.members[self.leader_id]
+        if leader is None:
+            return False
+        if leader.join_reply is None:
+            joined = (member.member_id for member in self.members.values() if member.join_reply is not None)
+            found = next(joined, None)
+            if found is None:
+                return False
+            logger.info(
+                "group %s: its leader %s did not rejoin in time (rebalance.timeout.ms of its members): %s leads now",
+                self.group_id,
+                leader,
+                found,
+            )
+            self.leader_id = found
+        return True
+
+    # -- protocols
+
+    def _count(self, protocols: Iterable[Protocol], change: int) -> None:
+        for name, _ in protocols:
+            self._protocol_counts[name] = self._protocol_counts.get(name, 0) + change
+
+    def can_follow(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
+        """Whether a member with these protocols fits in: it must share one with all others."""
+        if self.state == EMPTY:
+            return bool(protocol_type) and any(True for _ in protocols)
+        counts, size = self._protocol_counts, len(self.members)
+        return self.protocol_type == protocol_type and any(counts.get(name, 0) == size for name, _ in protocols)
+
+    def vote(self) -> str:
+        """The protocol that most members like best, among those that all follow; the first that was named, if equal."""
+        size = len(self.members)
+        candidates = {name for name, count in self._protocol_counts.items() if count == size}
+        votes: dict[str, int] = {}
+        for member in self.members.values():
+            choice = next(name for name, _ in member.protocols if name in candidates)
+            votes[choice] = votes.get(choice, 0) + 1
+        return max(votes, key=votes.__getitem__)
+
+    def learn_subscriptions(self) -> None:
+        """Find out what the members read, from what they say in the chosen protocol."""
+        self.subscribed = None
+        if not self.uses_consumer_protocol:
+            return
+        if not self.members:
+            self.subscribed = frozenset()
+            return
+        if self.protocol_name is None:
+            return
+        topics: set[str] = set()
+        for member in self.members.values():
+            try:
+                topics.update(subscribed_topics(member.metadata(self.protocol_name)))
+            except DecodeError as fault:
+                logger.warning(
+                    "group %s: the subscription of member %s cannot be read, so its topics are not known and no offsets of "
+                    "the group expire: %s",
+                    self.group_id,
+                    member,
+                    fault,
+                )
+                return
+        self.subscribed = frozenset(topics)
+
+    # -- states
+
+    def move_to(self, state: str, now: Instant) -> None:
+        self.state = state
+        self.state_since_ms = now.wall_ms
+
+    def begin_generation(self, now: Instant) -> None:
+        """All who will have joined: the next generation begins, with the members that are there."""
+        self.generation += 1
+        self.pending_syncs.clear()
+        self.is_initial_rebalance = self.has_grown = False
+        self.protocol_name = self.vote() if self.members else None
+        self.learn_subscriptions()
+        self.move_to(COMPLETING if self.members else EMPTY, now)
+
+    def member_in(self, member_id: str, instance_id: str | None) -> ClassicMember:
+        """The member that is meant. `KafkaError` if it is not there, or another has taken its instance id."""
+        if instance_id is not None:
+            known = self.static_ids.get(instance_id)
+            if known is None:
+                raise KafkaError(
+                    ErrorCode.UNKNOWN_MEMBER_ID,
+                    f"group {self.group_id} has no member with the instance id {instance_id}: join it",
+                )
+            if known != member_id:
+                logger.info(
+                    "group %s: a request of member %s is refused, because %s has its instance id (group.instance.id) %s now",
+                    self.group_id,
+                    member_id,
+                    known,
+                    instance_id,
+                )
+                raise KafkaError(
+                    ErrorCode.FENCED_INSTANCE_ID,
+                    f"another process has joined group {self.group_id} with the instance id {instance_id} as {known}: "
+                    "no two may use one group.instance.id at a time",
+                )
+        member = self.members.get(member_id)
+        if member is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"{member_id or 'a member without an id'} is not in group {self.group_id}: join it again",
+            )
+        return member
+
+    def check_generation(self, generation: int) -> None:
+        if generation != self.generation:
+            raise KafkaError(
+                ErrorCode.ILLEGAL_GENERATION,
+                f"group {self.group_id} is in generation {self.generation}, not {generation}: join it again",
+            )
+
+    # -- what is asked of every group
+
+    def listed(self) -> ListedGroup:
+        from ottla.wire.messages.list_groups import ListedGroup  # late: few ask
+
+        return ListedGroup(
+            group_id=self.group_id, protocol_type=self.protocol_type, group_state=self.state, group_type=self.type
+        )
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
+    ) -> None:
+        if generation < 0 and self.state == EMPTY:
+            return  # a consumer that assigns itself, or a person with a tool
+        if generation >= 0 or member_id or instance_id is not None:
+            member = self.member_in(member_id, instance_id)
+            self.check_generation(generation)
+            if is_transactional:
+                return
+            if self.state == COMPLETING:
+                raise KafkaError(
+                    ErrorCode.REBALANCE_IN_PROGRESS,
+                    f"group {self.group_id} is between two assignments: commit again when the member has its next",
+                )
+            member.heard(now)
+        elif not is_transactional and self.state != EMPTY:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"group {self.group_id} has members: only they may commit, or anybody when it is empty",
+            )
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        """Anybody may."""
+
+    def check_offset_delete(self) -> None:
+        if self.state != EMPTY and not self.uses_consumer_protocol:
+            raise self._not_empty("its offsets cannot be deleted")
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        if self.subscribed is None:
+            return self.uses_consumer_protocol
+        return topic in self.subscribed
+
+    def check_delete(self) -> None:
+        if self.state != EMPTY:
+            raise self._not_empty("it cannot be deleted")
+
+    def _not_empty(self, consequence: str) -> KafkaError:
+        return KafkaError(
+            ErrorCode.NON_EMPTY_GROUP,
+            f"group {self.group_id} has {len(self.members)} members ({self.state}), so {consequence}: stop them first",
+        )
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return [tombstone(GroupMetadataKey(group=self.group_id))]
+
+    def offsets_expire_from_ms(self, topic: str, commit_ms: int) -> int | None:
+        if not self.protocol_type:
+            return commit_ms
+        if self.state == EMPTY:
+            return commit_ms if self.state_since_ms == NO_TIME_MS else self.state_since_ms
+        if self.state == STABLE and self.subscribed is not None and topic not in self.subscribed:
+            return commit_ms
+        return None

@@ -1,0 +1,236 @@
+"""The classic groups of one shard: requests of their members, and what the log and the clock bring.
+
+The door of this room. JoinGroup is decided in `joining.py`, what follows for the group in `rebalance.py`; the rest is here.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Answer, Caller, CoordinatorRecord, Effects, Instant, Reply
+from ottla.coordinator.groups.classic import answers
+from ottla.coordinator.groups.classic.group import COMPLETING, DEAD, PREPARING, STABLE, ClassicGroup
+from ottla.coordinator.groups.classic.joining import Join, Joining
+from ottla.coordinator.groups.classic.member import ClassicMember
+from ottla.coordinator.groups.classic.rebalance import Rebalances
+from ottla.coordinator.groups.classic.records import record_of, take
+from ottla.coordinator.groups.table import GroupTable
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.classic_group_records import GroupMetadataKey
+from ottla.wire.messages.heartbeat import HeartbeatResponse
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.describe_groups import DescribedGroup
+    from ottla.wire.messages.heartbeat import HeartbeatRequest
+    from ottla.wire.messages.join_group import JoinGroupRequest
+    from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+    from ottla.wire.messages.sync_group import SyncGroupRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+class ClassicGroups:
+    """What a shard does for classic groups. A group of another kind in the table is treated as none."""
+
+    __slots__ = ("_joining", "_rebalances", "_table")
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self._rebalances = Rebalances(table)
+        self._joining = Joining(table, self._rebalances)
+
+    def _find(self, group_id: str) -> ClassicGroup | None:
+        group = self._table.by_id.get(group_id)
+        return group if isinstance(group, ClassicGroup) else None
+
+    def _all(self) -> Iterator[ClassicGroup]:
+        return (group for group in self._table.by_id.values() if isinstance(group, ClassicGroup))
+
+    # -- requests
+
+    def join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """Become a member, or rejoin for the next generation; answered when all have joined."""
+        return self._joining.join(self._find(request.group_id), Join(request, caller, reply, now))
+
+    def sync(self, request: SyncGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """Hand in the assignment, as the leader, or ask for one's own; answered when the leader has handed it in."""
+        group = self._existing(request.group_id, request.member_id)
+        member = group.member_in(request.member_id, request.group_instance_id)
+        group.check_generation(request.generation_id)
+        for asked, chosen in ((request.protocol_type, group.protocol_type), (request.protocol_name, group.protocol_name)):
+            if asked is not None and chosen and asked != chosen:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                    f"group {group.group_id} goes by {chosen!r}, not {asked!r}: join again",
+                )
+        if group.state == PREPARING:
+            raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances again: join again")
+        self._rebalances.synced(group, member)
+        if group.state == STABLE:
+            return Effects.answer(reply, answers.synced(group, member.assignment))
+        if not group.is_leader(member.member_id):
+            before, member.sync_reply = member.sync_reply, reply
+            return Effects(answers=[] if before is None else [answers.superseded(before, group)])
+        return self._assign(group, {each.member_id: each.assignment for each in request.assignments}, member, reply, now)
+
+    def _assign(
+        self, group: ClassicGroup, assignments: dict[str, bytes], leader: ClassicMember, reply: Reply, now: Instant
+    ) -> Effects:
+        """The leader has decided. The group is stable, and the parked requests are done with, when the record is replayed."""
+        assert group.state == COMPLETING, f"nothing is to be assigned in {group}"
+        told = []
+        for member in group.members.values():
+            waiting = reply if member is leader else member.sync_reply
+            if waiting is None:
+                continue
+            told.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))
+            self._rebalances.listen(group, member, now)
+        return Effects([record_of(group, assignments)], told)
+
+    def heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """The member lives; it learns whether it has to rejoin."""
+        group = self._existing(request.group_id, request.member_id)
+        member = group.member_in(request.member_id, request.group_instance_id)
+        group.check_generation(request.generation_id)
+        self._rebalances.listen(group, member, now)
+        error = ErrorCode.REBALANCE_IN_PROGRESS if group.state == PREPARING else ErrorCode.NONE
+        return Effects.answer(reply, HeartbeatResponse(error_code=error))
+
+    def leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """Members go: themselves, or static ones on somebody's order, by their instance ids."""
+        from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # late: only when somebody goes
+
+        group = self._existing(request.group_id, "whoever wants to leave")
+        effects, gone, results = Effects(), [], []
+        for leaver in request.members:
+            result = MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.group_instance_id)
+            results.append(result)
+            try:
+                effects.answers += self._let_go(group, leaver)
+                gone.append(leaver.member_id or leaver.group_instance_id or "")
+            except KafkaError as refused:
+                result.error_code = refused.code
+        if gone:
+            if group.state in (STABLE, COMPLETING):
+                effects.add(self._rebalances.prepare(group, f"{', '.join(gone)} left", now))
+            else:
+                effects.add(self._rebalances.try_complete(group, now))
+        effects.answers.append(Answer(reply, LeaveGroupResponse(members=results)))
+        return effects
+
+    def _let_go(self, group: ClassicGroup, leaver: MemberIdentity) -> list[Answer]:
+        member_id = leaver.member_id
+        if not member_id and leaver.group_instance_id is not None:
+            member_id = group.static_ids.get(leaver.group_instance_id, "")
+        if member_id in group.pending_joins:
+            self._rebalances.forget(group, member_id)
+            told: list[Answer] = []
+        else:
+            told = self._rebalances.drop(group, group.member_in(member_id, leaver.group_instance_id))
+        logger.info("group %s: member %s left (its reason: %s)", group.group_id, member_id, leaver.reason or "not given")
+        return told
+
+    def _existing(self, group_id: str, member_id: str) -> ClassicGroup:
+        group = self._find(group_id)
+        if group is None:
+            raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no group {group_id}, so {member_id} is not in it: join it")
+        return group
+
+    def describe(self, group_id: str) -> DescribedGroup:
+        """The group as DescribeGroups shows it. A group that is not there is Dead, with GROUP_ID_NOT_FOUND.
+
+        Before version 6 of the request that error must be left out.
+        """
+        from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember  # late: few ask
+
+        group = self._find(group_id)
+        if group is None:
+            return DescribedGroup(
+                group_id=group_id,
+                group_state=DEAD,
+                error_code=ErrorCode.GROUP_ID_NOT_FOUND,
+                error_message=f"there is no classic group {group_id}",
+            )
+        chosen = group.protocol_name if group.state == STABLE else None
+        members = [
+            DescribedGroupMember(
+                member_id=member.member_id,
+                group_instance_id=member.instance_id,
+                client_id=member.client_id,
+                client_host=member.client_host,
+                member_metadata=b"" if chosen is None else member.metadata(chosen),
+                member_assignment=member.assignment,
+            )
+            for member in group.members.values()
+        ]
+        return DescribedGroup(
+            group_id=group_id,
+            group_state=group.state,
+            protocol_type=group.protocol_type,
+            protocol_data=chosen or "",
+            members=members,
+        )
+
+    # -- the log
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """A GroupMetadata record: the group as it is now, or a tombstone."""
+        assert isinstance(record.key, GroupMetadataKey)
+        group = self._find(record.key.group)
+        if record.value is None:
+            if group is not None:
+                self._rebalances.end(group)
+                del self._table.by_id[group.group_id]
+            return
+        if group is None:
+            group = self._table.by_id[record.key.group] = ClassicGroup(record.key.group)
+        take(group, record.value.message)
+
+    def loaded(self, now: Instant) -> Effects:
+        """Every record there is has been replayed: members have a whole session to be heard of."""
+        effects = Effects()
+        for group in list(self._all()):
+            effects.add(self._watch(group, now))
+        return effects
+
+    def _watch(self, group: ClassicGroup, now: Instant) -> Effects:
+        for member in group.members.values():
+            self._rebalances.listen(group, member, now)
+        max_size = self._table.settings.group_max_size
+        if len(group.members) > max_size:
+            reason = f"it has {len(group.members)} members, and group.max.size is {max_size}"
+            return self._rebalances.prepare(group, reason, now)
+        return Effects()
+
+    def waiting_replies(self) -> Iterator[Reply]:
+        """Every JoinGroup and SyncGroup that is parked."""
+        for group in self._all():
+            for member in group.members.values():
+                if member.join_reply is not None:
+                    yield member.join_reply
+                if member.sync_reply is not None:
+                    yield member.sync_reply
+
+    # -- to and from the new protocol
+
+    def take_over(self, group: ClassicGroup, now: Instant, rebalance_reason: str | None = None) -> Effects:
+        """A group of the new protocol has become this one: put it in its place, start its sessions.
+
+        With a reason, its members have to rejoin. The record is the caller's to write: `record_of(group)` of before this call.
+        """
+        self._table.by_id[group.group_id] = group
+        for member in group.members.values():
+            self._rebalances.listen(group, member, now)
+        return Effects() if rebalance_reason is None else self._rebalances.prepare(group, rebalance_reason, now)
+
+    def hand_over(self, group: ClassicGroup) -> Effects:
+        """The group becomes one of the new protocol: whoever is parked has to rejoin, no timer of it fires any more."""
+        told = []
+        for member in group.members.values():
+            replies = (group.take_join(member), member.take_sync())
+            told += [answers.rejoin(reply, group) for reply in replies if reply is not None]
+        self._rebalances.end(group)
+        return Effects(answers=told)

@@ -1,0 +1,107 @@
+"""What the log tells of a classic group: one record with everything, written anew when a generation has its assignment.
+
+    key    group id
+    value  protocol type, generation, protocol, leader, since when, members (with subscription and assignment)
+
+Written in version 3, as Apache does; version 4 is only read. What happens between two records (who is joining, who waits) is
+not told: a coordinator that is loaded goes on with the last generation that was complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ottla.coordinator.contract import CoordinatorRecord, put
+from ottla.coordinator.groups.classic.group import EMPTY, PREPARING, STABLE, ClassicGroup
+from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
+from ottla.wire.messages.classic_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+VALUE_VERSION = 3
+_NO_TIMEOUT = -1
+
+
+def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> CoordinatorRecord:
+    """The group as it is; with `assignments` by member id, or with those that the members have."""
+    members = [
+        MemberMetadata(
+            member_id=member.member_id,
+            group_instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            rebalance_timeout=member.rebalance_timeout_ms,
+            session_timeout=member.session_timeout_ms,
+            subscription=member.metadata(group.protocol_name),
+            assignment=member.assignment if assignments is None else assignments.get(member.member_id, b""),
+        )
+        for member in group.members.values()
+    ]
+    value = GroupMetadataValue(
+        protocol_type=group.protocol_type,
+        generation=group.generation,
+        protocol=group.protocol_name,
+        leader=group.leader_id,
+        current_state_timestamp=group.state_since_ms,
+        members=members,
+    )
+    return put(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
+
+
+def beginning_of(group: ClassicGroup) -> CoordinatorRecord:
+    """The record of a group that has just come to be: nobody has a part in it yet, whoever may be joining."""
+    value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=group.state_since_ms)
+    return put(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
+
+
+def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
+    """Let the group be what its record says. Members that are known keep what records do not tell.
+
+    A group that prepares a rebalance is ahead of the record: it began the rebalance in the decision that wrote it.
+    """
+    if group.state == PREPARING:
+        return
+    known, pending_syncs = dict(group.members), group.pending_syncs
+    group.reset_members()
+    for each in value.members:
+        member = known.get(each.member_id)
+        if member is None:
+            group.add(_member(each, value.protocol), value.protocol_type)
+        else:
+            group.add(_updated(member, each, value.protocol), value.protocol_type)
+    group.pending_syncs = {member_id: None for member_id in pending_syncs if member_id in group.members}
+    group.protocol_type = value.protocol_type
+    group.protocol_name = value.protocol
+    group.generation = value.generation
+    group.leader_id = value.leader if value.leader in group.members else next(iter(group.members), None)
+    group.state = STABLE if group.members else EMPTY
+    group.state_since_ms = value.current_state_timestamp
+    group.learn_subscriptions()
+
+
+def _member(told: MemberMetadata, protocol: str | None) -> ClassicMember:
+    return ClassicMember(
+        told.member_id,
+        told.group_instance_id,
+        told.client_id,
+        told.client_host,
+        _rebalance_timeout_ms(told),
+        told.session_timeout,
+        [Protocol(protocol or "", told.subscription)],
+        told.assignment,
+    )
+
+
+def _updated(member: ClassicMember, told: MemberMetadata, protocol: str | None) -> ClassicMember:
+    chosen = Protocol(protocol or "", told.subscription)
+    if chosen not in member.protocols:
+        member.set_protocols([chosen])
+    member.instance_id = told.group_instance_id
+    member.client_id, member.client_host = told.client_id, told.client_host
+    member.rebalance_timeout_ms, member.session_timeout_ms = _rebalance_timeout_ms(told), told.session_timeout
+    member.assignment = told.assignment
+    member.sync_reply = None  # answered by the decision that wrote the record
+    return member
+
+
+def _rebalance_timeout_ms(told: MemberMetadata) -> int:
+    """Records of the first clients have none: the session timeout was used for both."""
+    return told.session_timeout if told.rebalance_timeout == _NO_TIMEOUT else told.rebalance_timeout
