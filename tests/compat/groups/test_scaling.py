@@ -1,8 +1,8 @@
 """Members come and go, 1 → 5 → 2, with every library and every protocol: one owner per partition, nothing missed."""
 
 import pytest
-from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
 from tests.support.group_members import MemberOptions, Members, all_of, await_shared, await_values
+from tests.support.group_records import send_numbers
 from tests.support.kafka_server import KafkaServer
 from tests.support.topics import make_topic
 
@@ -20,33 +20,25 @@ KINDS = [
 ]
 
 
-def send(bootstrap: str, topic: str, first: int, count: int) -> list[str]:
-    """Records `first` … spread over all partitions; their values."""
-    values = [str(number) for number in range(first, first + count)]
-    records = [Outgoing(value.encode(), partition=int(value) % PARTITIONS) for value in values]
-    CLIENTS["confluent"]().produce(bootstrap, topic, records, ProducerOptions())
-    return values
-
-
 @pytest.mark.parametrize(("library", "protocol"), KINDS)
 def test_scaling(cluster: KafkaServer, members: Members, name: str, library: str, protocol: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
     options = MemberOptions(name, topics=(name,), protocol=protocol)
     everything = all_of(name, PARTITIONS)
     all_members = [members.open(library, cluster.bootstrap, options)]
-    sent = send(cluster.bootstrap, name, 0, 60)
+    sent = send_numbers(cluster.bootstrap, name, PARTITIONS, 0, 60)
     await_shared(all_members, everything)
     await_values(all_members, sent)
     all_members += [members.open(library, cluster.bootstrap, options) for _ in range(4)]
     await_shared(all_members, everything)
-    sent += send(cluster.bootstrap, name, 60, 60)
+    sent += send_numbers(cluster.bootstrap, name, PARTITIONS, 60, 60)
     await_values(all_members, sent)
     for member in all_members[:3]:
         member.close()
     left = all_members[3:]
     await_shared(left, everything)
     assert [len(member.assignment) for member in left] == [3, 3]
-    sent += send(cluster.bootstrap, name, 120, 60)
+    sent += send_numbers(cluster.bootstrap, name, PARTITIONS, 120, 60)
     await_values(all_members, sent)
     assert {value for member in all_members for value in member.values} == set(sent)
 
