@@ -54,7 +54,7 @@ class Coordinators:
             from ottla.broker.hosts.coordinators.transactions import TransactionHost
 
             self._transactions = TransactionHost(
-                self._world, self._settings, self._partitions, self._metadata, self._producer_ids
+                self._world, self._settings, self._partitions, self._metadata, self._producer_ids, lambda: self.groups
             )
         return self._transactions
 

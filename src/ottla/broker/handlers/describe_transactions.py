@@ -1,0 +1,40 @@
+"""DescribeTransactions: the producer and the open or last transaction of transactional ids."""
+
+from __future__ import annotations
+
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.coordinator.transactions.queries import describe
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.describe_transactions import (
+    DescribeTransactionsRequest,
+    DescribeTransactionsResponse,
+    TransactionState,
+)
+
+
+def handle(context: RequestContext, request: DescribeTransactionsRequest) -> Handled:
+    return PendingTask(_describe_all(context, request))
+
+
+def refuse(context: RequestContext, request: DescribeTransactionsRequest, error: KafkaError) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(transaction_states=[_failed(name, error) for name in request.transactional_ids])
+
+
+async def _describe_all(context: RequestContext, request: DescribeTransactionsRequest) -> DescribeTransactionsResponse:
+    return DescribeTransactionsResponse(
+        transaction_states=[await _describe(context, name) for name in request.transactional_ids]
+    )
+
+
+async def _describe(context: RequestContext, name: str) -> TransactionState:
+    try:
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
+        return await context.services.coordinators.transactions.look(name, lambda shard, now: describe(shard.table, name))
+    except KafkaError as error:
+        return _failed(name, error)
+
+
+def _failed(name: str, error: KafkaError) -> TransactionState:
+    return TransactionState(transactional_id=name, error_code=error.code)

@@ -1,0 +1,158 @@
+"""Transactions that have been decided, on their way to their end: markers to every partition, then the coordinator is told.
+
+Markers go to whoever leads the partition: to this node directly, to others through `send_to`. What fails for now is tried again
+until it works, for as long as the coordinator's shard serves. Partitions that were deleted meanwhile need no marker.
+
+One event loop; plain calls and timers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from ottla.broker.hosts.coordinators.transaction_markers import Marker, MarkerWriter, Outcome
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import TopicPartition
+from ottla.metadata.image.topics import NO_LEADER
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.coordinator.transactions.markers import SendMarkers
+    from ottla.coordinator.transactions.shard import TransactionShard
+
+logger = logging.getLogger("ottla.coordinator")
+
+RETRY_BACKOFF_S = 0.1
+
+SendToNode = Callable[[int, Marker, list[TopicPartition], Callable[[Outcome], None]], None]
+"""Has another node write a marker to partitions that it leads, and tells what became of each."""
+
+
+class Ending:
+    """One transaction on its way to its end."""
+
+    __slots__ = ("hosted", "is_told", "marker", "order", "pending")
+
+    def __init__(self, hosted: HostedShard[TransactionShard], order: SendMarkers) -> None:
+        self.hosted = hosted
+        self.order = order
+        self.marker = Marker(order.producer, order.is_commit, hosted.epoch, order.transaction_version)
+        self.pending: dict[TopicPartition, None] = dict.fromkeys(order.partitions)
+        """The partitions without a marker."""
+        self.is_told = False
+        """Whether people have been told that it does not go smoothly."""
+
+
+class Endings:
+    """The transactions of this node's coordinator that are being ended. `send_to` is for partitions of other nodes."""
+
+    def __init__(self, node_id: int, metadata: MetadataCache, writer: MarkerWriter, send_to: SendToNode | None = None) -> None:
+        self._node_id = node_id
+        self._metadata = metadata
+        self._writer = writer
+        self._send_to = send_to
+        self._retries: dict[Ending, asyncio.TimerHandle] = {}
+
+    def begin(self, hosted: HostedShard[TransactionShard], order: SendMarkers) -> None:
+        """Carry out a shard's order."""
+        ending = Ending(hosted, order)
+        if ending.pending:
+            self._send(ending, order.partitions)
+        else:
+            self._finish(ending)
+
+    def retry_now(self) -> None:
+        """The cluster has changed: what could not be sent may work now."""
+        for ending, timer in list(self._retries.items()):
+            timer.cancel()
+            self._retry(ending)
+
+    def stop(self) -> None:
+        for timer in self._retries.values():
+            timer.cancel()
+        self._retries.clear()
+
+    def _send(self, ending: Ending, names: Iterable[TopicPartition]) -> None:
+        outcome: Outcome = {}
+        by_node: dict[int, list[TopicPartition]] = {}
+        for name in names:
+            state = self._metadata.partition(*name)
+            if state is None:
+                logger.info("%s is gone: it needs no marker for the transaction of %r", name, ending.order.transactional_id)
+                del ending.pending[name]
+            elif state.leader == NO_LEADER or (state.leader != self._node_id and self._send_to is None):
+                outcome[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
+            else:
+                by_node.setdefault(state.leader, []).append(name)
+        done = partial(self._sent, ending)
+        for node_id, led in by_node.items():
+            if node_id == self._node_id:
+                self._writer.write(ending.marker, led, done)
+            else:
+                assert self._send_to is not None
+                self._send_to(node_id, ending.marker, led, done)
+        if outcome or not by_node:
+            self._sent(ending, outcome)
+
+    def _sent(self, ending: Ending, outcome: Outcome) -> None:
+        is_retry_due = False
+        for name, code in outcome.items():
+            if code == ErrorCode.NONE:
+                ending.pending.pop(name, None)
+            elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
+                logger.warning("%s knows a newer coordinator of %r: this one stops", name, ending.order.transactional_id)
+                ending.hosted.give_up()
+                return
+            elif code == ErrorCode.INVALID_PRODUCER_EPOCH:
+                # Whatever is open there is a later producer's, and not this one's to end.
+                logger.warning(
+                    "%s has seen a later epoch of producer %d than %d: the transaction of %r ends without a marker there",
+                    name,
+                    ending.marker.producer.id,
+                    ending.marker.producer.epoch,
+                    ending.order.transactional_id,
+                )
+                ending.pending.pop(name, None)
+            else:
+                is_retry_due = True
+                self._tell(ending, name, code)
+        if ending.hosted.is_over:
+            return  # whoever loads the shard next begins again
+        if not ending.pending:
+            self._finish(ending)
+        elif is_retry_due and ending not in self._retries:
+            self._retries[ending] = asyncio.get_running_loop().call_later(RETRY_BACKOFF_S, self._retry, ending)
+
+    def _tell(self, ending: Ending, name: TopicPartition, code: int) -> None:
+        level = logging.DEBUG if ending.is_told else logging.INFO
+        ending.is_told = True
+        what = "commit" if ending.order.is_commit else "abort"
+        logger.log(
+            level,
+            "the %s of the transaction of %r is not in %s yet (%s): it is tried again",
+            what,
+            ending.order.transactional_id,
+            name,
+            error_name(code),
+        )
+
+    def _retry(self, ending: Ending) -> None:
+        self._retries.pop(ending, None)
+        if not ending.hosted.is_over:
+            self._send(ending, list(ending.pending))
+
+    def _finish(self, ending: Ending) -> None:
+        hosted, order = ending.hosted, ending.order
+        if hosted.is_over:
+            return
+        try:
+            hosted.submit(hosted.shard.complete(order.transactional_id, order.producer, hosted.now()))
+        except KafkaError as refused:
+            logger.error("the end of the transaction of %r could not be noted: %s", order.transactional_id, refused)
+            hosted.give_up()

@@ -1,0 +1,133 @@
+"""Writing end markers to partitions that this node leads: for WriteTxnMarkers, and for this node's own coordinator.
+
+A marker in a partition of __consumer_offsets also ends the transaction in the group coordinator's shard. One event loop; plain
+calls. What is not safe on the replicas at once is waited for, for no longer than request.timeout.ms.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.broker.partitions.partition import ALL_IN_SYNC
+from ottla.coordinator.contract import Producer
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import OFFSETS_TOPIC, TopicPartition
+from ottla.log.origin import AppendOrigin
+from ottla.records.control import build_end_marker
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.coordinators.groups import GroupHost
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.settings import BrokerSettings
+    from ottla.env import Clock
+
+Outcome = dict[TopicPartition, int]
+"""Partition → error code; NONE where the marker is written, and safe."""
+
+
+class Marker(NamedTuple):
+    """The end of a producer's transaction, as it is written to partitions."""
+
+    producer: Producer
+    is_commit: bool
+    coordinator_epoch: int
+    transaction_version: int
+
+
+class MarkerWriter:
+    """Writes markers to the partitions of this node. `groups` gives its group coordinator."""
+
+    def __init__(self, partitions: Partitions, settings: BrokerSettings, clock: Clock, groups: Callable[[], GroupHost]) -> None:
+        self._partitions = partitions
+        self._settings = settings
+        self._clock = clock
+        self._groups = groups
+
+    def write(self, marker: Marker, names: Iterable[TopicPartition], done: Callable[[Outcome], None]) -> None:
+        """Write `marker` to the partitions; `done` is told, now or later, what became of each."""
+        outcome: Outcome = {}
+        unsafe: dict[Partition, int] = {}
+        for name in names:
+            try:
+                partition, end_offset = self._append(marker, name)
+            except KafkaError as refused:
+                outcome[name] = refused.code
+                continue
+            outcome[name] = ErrorCode.NONE
+            if partition.log.high_watermark < end_offset:
+                unsafe[partition] = end_offset
+        if unsafe:
+            MarkerWait(outcome, unsafe, self._settings.current.request_timeout_ms, done)
+        else:
+            done(outcome)
+
+    def _append(self, marker: Marker, name: TopicPartition) -> tuple[Partition, int]:
+        """The partition, and what its high watermark must reach."""
+        partition = self._partitions.find(*name)
+        if partition is None:
+            # Also for partitions that are elsewhere: whoever asks looks for the leader again.
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not on this node")
+        is_offsets = name.topic == OFFSETS_TOPIC
+        if is_offsets:
+            self._make_way(name.partition)
+        batch = build_end_marker(
+            is_commit=marker.is_commit,
+            producer_id=marker.producer.id,
+            producer_epoch=marker.producer.epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp_ms=self._clock.now_ms(),
+        )
+        info = partition.append(
+            batch, ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR, transaction_version=marker.transaction_version
+        )
+        if is_offsets:
+            self._groups().ended(name.partition, marker.producer, marker.is_commit)
+        return partition, info.last_offset + 1
+
+    def _make_way(self, index: int) -> None:
+        """Have the group coordinator append what it has decided; it must be ready to take note of the marker."""
+        try:
+            self._groups().shard_at(index).write_out()
+            self._groups().shard_at(index)  # it may have been given up over that
+        except KafkaError as refused:
+            raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(refused)) from refused
+
+
+class MarkerWait:
+    """Markers that are appended, and not yet safe on the replicas."""
+
+    def __init__(
+        self, outcome: Outcome, unsafe: dict[Partition, int], timeout_ms: int, done: Callable[[Outcome], None]
+    ) -> None:
+        self._outcome = outcome
+        self._unsafe = unsafe
+        self._done = done
+        self._timer = asyncio.get_running_loop().call_later(timeout_ms / 1000, self._time_is_over)
+        for partition in unsafe:
+            partition.ack_waits[self] = None
+
+    def settle(self, partition: Partition) -> bool:
+        """Called by the partition: True if the waiting is over there, well or badly."""
+        end_offset = self._unsafe.get(partition)
+        if end_offset is None:
+            return True
+        if not partition.is_leading:
+            self._outcome[partition.name] = partition.refusal().code
+        elif partition.log.high_watermark < end_offset:
+            return False
+        del self._unsafe[partition]
+        if not self._unsafe:
+            self._timer.cancel()
+            self._done(self._outcome)
+        return True
+
+    def _time_is_over(self) -> None:
+        for partition in self._unsafe:
+            partition.ack_waits.pop(self, None)
+            self._outcome[partition.name] = ErrorCode.REQUEST_TIMED_OUT
+        self._unsafe.clear()
+        self._done(self._outcome)

@@ -1,0 +1,180 @@
+"""The transaction coordinator of this node: the shards of __transaction_state, handed settings and producer ids.
+
+Also answers whether a partition belongs to a transaction (`verify`), before the first batch of a transaction is appended to it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply
+from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
+from ottla.broker.hosts.coordinators.transaction_endings import Endings
+from ottla.broker.hosts.coordinators.transaction_markers import MarkerWriter
+from ottla.broker.hosts.coordinators.verification import Verification
+from ottla.coordinator.contract import Effects, Instant, Producer, Reply
+from ottla.coordinator.transactions.settings import TransactionSettings
+from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TRANSACTIONS_TOPIC, TopicPartition
+from ottla.wire.log_records import InternalLog
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.coordinators.groups import GroupHost
+    from ottla.broker.hosts.producer_ids import ProducerIds
+    from ottla.broker.metadata_cache import MetadataCache
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.partitions.partitions import Partitions
+    from ottla.broker.settings import BrokerSettings
+    from ottla.env import World
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+logger = logging.getLogger("ottla.coordinator")
+
+IMPLICIT_ADD_VERSION = 2
+"""The transaction version of producers whose first batch adds its partition."""
+_FEATURE = "transaction.version"
+
+
+class NoProducerId(KafkaError):
+    """Producer ids must be asked for first: try again, or wait with `TransactionHost.wait_for_producer_id`."""
+
+    def __init__(self) -> None:
+        super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "producer ids are being fetched: ask again")
+
+
+class TransactionHost(CoordinatorRuntime[TransactionShard]):
+    """The transactional ids whose coordinator this node is. `groups` gives this node's group coordinator."""
+
+    def __init__(
+        self,
+        world: World,
+        settings: BrokerSettings,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        producer_ids: ProducerIds,
+        groups: Callable[[], GroupHost],
+    ) -> None:
+        super().__init__(
+            TRANSACTIONS_TOPIC,
+            InternalLog.TRANSACTIONS,
+            partitions,
+            metadata,
+            world.clock,
+            settings.current.request_timeout_ms,
+            self._new_shard,
+        )
+        self._broker_settings = settings
+        self._producer_ids = producer_ids
+        self._spare_ids: list[int] = []
+        self._fetching_id: asyncio.Task[None] | None = None
+        self._settings = transaction_settings(settings, metadata.image)
+        self.markers = MarkerWriter(partitions, settings, world.clock, groups)
+        """For whoever wants markers written to this node's partitions."""
+        self._endings = Endings(partitions.node_id, metadata, self.markers)
+        self.on_orders = self._carry_out
+        self.follow()
+
+    def _new_shard(self, partition: Partition) -> TransactionShard:
+        return TransactionShard(self._settings, self._new_producer_id)
+
+    def _carry_out(self, hosted: HostedShard[TransactionShard], orders: list[Any]) -> None:
+        for order in orders:
+            self._endings.begin(hosted, order)
+
+    def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """The cluster has changed, and its partitions and settings have followed."""
+        self._settings = transaction_settings(self._broker_settings, image)
+        for hosted in self.active.values():
+            hosted.shard.follow(self._settings)
+        self.follow()
+        self._endings.retry_now()
+
+    async def stop(self) -> None:
+        self._endings.stop()
+        if self._fetching_id is not None:
+            self._fetching_id.cancel()
+        await super().stop()
+
+    # -- producer ids
+
+    def _new_producer_id(self) -> int:
+        producer_id = self._spare_ids.pop() if self._spare_ids else self._producer_ids.take()
+        if producer_id is None:
+            if self._fetching_id is None or self._fetching_id.done():
+                self._fetching_id = asyncio.get_running_loop().create_task(self._fetch_quietly())
+            raise NoProducerId
+        return producer_id
+
+    async def _fetch_quietly(self) -> None:
+        try:
+            await self.wait_for_producer_id()
+        except KafkaError as refused:
+            logger.info("no producer ids are to be had: %s", refused)
+
+    async def wait_for_producer_id(self) -> None:
+        """Have a producer id ready. `KafkaError` if the controller gives none now."""
+        self._spare_ids.append(await self._producer_ids.wait_and_take())
+
+    # -- verification
+
+    async def verify(
+        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], is_add: bool
+    ) -> dict[TopicPartition, int]:
+        """Does the producer's open transaction have these partitions? With `is_add` they are added to it.
+
+        Partition → error code. Of the coordinator's codes PRODUCER_FENCED is INVALID_PRODUCER_EPOCH here, which producers know
+        from appends. TRANSACTION_ABORTABLE (not `is_add`) says that the partition was not added: clients of older versions
+        want INVALID_TXN_STATE instead. CONCURRENT_TRANSACTIONS and the codes that say that no coordinator is to be had now are
+        to be told so that the client tries again.
+        """
+        answered: asyncio.Future[dict[TopicPartition, int]] = asyncio.get_running_loop().create_future()
+
+        def deliver(codes: dict[TopicPartition, int]) -> None:
+            if not answered.done():
+                answered.set_result(codes)
+
+        self.begin_verification(transactional_id, producer, partitions, is_add, deliver)
+        return await answered
+
+    def begin_verification(
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Sequence[TopicPartition],
+        is_add: bool,
+        deliver: Callable[[dict[TopicPartition, int]], None],
+    ) -> None:
+        """The same for who does not await: `deliver` is called with the codes, now or later."""
+
+        def ask() -> PendingReply:
+            return self.ask(transactional_id, decide)
+
+        def decide(shard: TransactionShard, reply: Reply, now: Instant) -> Effects:
+            if is_add:
+                codes = dict.fromkeys(partitions, int(ErrorCode.NONE))
+                return shard.add_partitions(transactional_id, producer, partitions, IMPLICIT_ADD_VERSION, reply, codes, now)
+            return Effects.answer(reply, shard.verify(transactional_id, producer, partitions))
+
+        config = self._broker_settings.current
+        Verification(
+            ask,
+            partitions,
+            deliver,
+            config.add_partitions_to_txn_retry_backoff_ms if is_add else 0,
+            min(config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms) if is_add else 0,
+        ).begin()
+
+
+def transaction_settings(settings: BrokerSettings, image: MetadataImage) -> TransactionSettings:
+    """What transactions obey, of the broker's settings and the cluster's features."""
+    config = settings.current
+    taken = {name: getattr(config, name) for name in TransactionSettings._fields if hasattr(config, name)}
+    taken["transaction_max_timeout_ms"] = config.log.transaction_max_timeout_ms
+    taken["transaction_version"] = image.features.get(_FEATURE, 0)
+    return TransactionSettings(**taken)

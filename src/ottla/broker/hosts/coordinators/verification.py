@@ -1,0 +1,65 @@
+"""One question to a transaction's coordinator, on behalf of a batch that waits to be appended.
+
+Where the transaction before is still being ended, it is asked again for a short while: to send the batch once more would cost
+more than to wait here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.coordinators.hosted_shard import PendingReply
+
+
+class Verification:
+    """`ask` puts the question; `deliver` gets the code of every partition, once."""
+
+    __slots__ = ("_ask", "_backoff_ms", "_deliver", "_partitions", "_waitable_ms")
+
+    def __init__(
+        self,
+        ask: Callable[[], PendingReply],
+        partitions: Sequence[TopicPartition],
+        deliver: Callable[[dict[TopicPartition, int]], None],
+        backoff_ms: int,
+        waitable_ms: int,
+    ) -> None:
+        self._ask = ask
+        self._partitions = partitions
+        self._deliver = deliver
+        self._backoff_ms = backoff_ms
+        self._waitable_ms = waitable_ms
+        """How long it may still be asked again."""
+
+    def begin(self) -> None:
+        try:
+            reply = self._ask()
+        except KafkaError as refused:
+            self._refused(refused)
+            return
+        reply.deliver_to(self._answered)
+
+    def _answered(self, codes: Any, failure: BaseException | None) -> None:
+        if failure is None:
+            self._deliver(codes)
+        elif isinstance(failure, KafkaError):
+            self._refused(failure)
+        else:
+            raise failure
+
+    def _refused(self, refused: KafkaError) -> None:
+        code = refused.code
+        if code == ErrorCode.CONCURRENT_TRANSACTIONS and self._waitable_ms > 0:
+            self._waitable_ms -= self._backoff_ms
+            asyncio.get_running_loop().call_later(self._backoff_ms / 1000, self.begin)
+            return
+        if code == ErrorCode.PRODUCER_FENCED:
+            code = ErrorCode.INVALID_PRODUCER_EPOCH  # which producers know from appends
+        self._deliver(dict.fromkeys(self._partitions, code))

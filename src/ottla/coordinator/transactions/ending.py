@@ -1,0 +1,125 @@
+"""The end of transactions: asked for by their producers, or forced.
+
+An end is two records. The first decides it (PrepareCommit, PrepareAbort) and is answered for; then the host writes markers to
+the partitions, and the second says that all have theirs (CompleteCommit, CompleteAbort). Whatever is killed in between, the
+markers are sent again when the shard is loaded.
+
+From transaction version 2 on every end takes the producer to its next epoch, so that a late request of a transaction that has
+ended cannot be taken for one of the next. Epoch and request tell then whether an end is asked for again:
+
+    state           | abort, again | abort      | commit, again | commit
+    Empty           | fenced       | next epoch | fenced        | invalid
+    CompleteAbort   | told again   | next epoch | invalid       | invalid
+    CompleteCommit  | invalid      | next epoch | told again    | invalid
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
+from ottla.coordinator.transactions.markers import markers_of
+from ottla.coordinator.transactions.refusals import check_id, concurrent, fenced, impossible
+from ottla.coordinator.transactions.states import ENDING, TransactionState
+from ottla.coordinator.transactions.table import TransactionTable
+from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction
+from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
+
+logger = logging.getLogger("ottla.coordinator")
+
+_ONGOING, _EMPTY = TransactionState.ONGOING, TransactionState.EMPTY
+_COMMITTED, _ABORTED = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT
+
+
+def end(table: TransactionTable, request: EndTxnRequest, client_version: int, reply: Reply, now: Instant) -> Effects:
+    """Commit or abort what a producer has done; `client_version` is the transaction version that its request speaks."""
+    known = table.find(request.transactional_id)
+    producer = Producer(request.producer_id, request.producer_epoch)
+    if client_version >= EPOCH_BUMP_SINCE:
+        return _end_with_bump(table, known, producer, request.committed, reply, now)
+    check_id(known, producer)
+    if producer.epoch != known.epoch:
+        raise fenced(known, producer)
+    if known.state in ENDING:
+        raise concurrent(known)
+    if known.state == _ONGOING:
+        return _prepare(table, known, request.committed, 0, now, Answer(reply, EndTxnResponse()))
+    if known.state == (_COMMITTED if request.committed else _ABORTED):
+        return Effects.answer(reply, EndTxnResponse())
+    raise impossible(known, request.committed)
+
+
+def _end_with_bump(
+    table: TransactionTable, known: Transaction, producer: Producer, is_commit: bool, reply: Reply, now: Instant
+) -> Effects:
+    if known.state in ENDING:
+        # First of all: when epochs are used up, the producer may have been given an id that is not in force yet.
+        raise concurrent(known)
+    had_last_epoch = known.previous_producer_id == producer.id and producer.epoch == EPOCH_MAX - 1 and known.epoch == 0
+    is_again = had_last_epoch or known.epoch == producer.epoch + 1
+    if not had_last_epoch:
+        check_id(known, producer)
+    if known.epoch != producer.epoch and not (is_again and known.state in (_COMMITTED, _ABORTED)):
+        raise fenced(known, producer)
+    if is_again:
+        if known.state != (_COMMITTED if is_commit else _ABORTED):
+            raise impossible(known, is_commit)
+        return Effects.answer(reply, EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.epoch))
+    if is_commit and known.state != _ONGOING:
+        raise impossible(known, is_commit)
+    return _prepare(table, known, is_commit, EPOCH_BUMP_SINCE, now, Answer(reply, None))
+
+
+def _prepare(
+    table: TransactionTable, known: Transaction, is_commit: bool, version: int, now: Instant, answer: Answer | None
+) -> Effects:
+    """Decide the end. An `answer` without a response is told the producer's next epoch."""
+    epoch, next_producer_id, last_epoch = known.epoch, NO_ID, table.last_epoch(known.transactional_id)
+    if version >= EPOCH_BUMP_SINCE:
+        if known.is_epoch_exhausted:
+            next_producer_id = table.new_producer_id()
+        epoch, last_epoch = min(known.epoch + 1, EPOCH_MAX), known.epoch
+    prepared = known.step(
+        TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
+        epoch=epoch,
+        next_producer_id=next_producer_id,
+        # Nothing may have been added before an abort; a time is wanted all the same.
+        start_ms=known.start_ms if known.state == _ONGOING else now.wall_ms,
+        update_ms=now.wall_ms,
+        client_version=version,
+    )
+    table.last_epochs[known.transactional_id] = last_epoch
+    effects = Effects([table.record(prepared)], orders=[markers_of(prepared)])
+    if answer is not None:
+        if answer.response is None:
+            after = prepared.completed(now.wall_ms)
+            answer = Answer(answer.reply, EndTxnResponse(producer_id=after.producer_id, producer_epoch=after.epoch))
+        effects.answers.append(answer)
+    return effects
+
+
+def fence(table: TransactionTable, known: Transaction, now: Instant, why: str) -> Effects:
+    """Abort an open transaction in the next epoch, which its producer is not told."""
+    logger.info(
+        "the transaction of %r (producer %d, epoch %d, %d partitions, open for %d ms) is aborted and its producer fenced: %s",
+        known.transactional_id,
+        known.producer_id,
+        known.epoch,
+        len(known.partitions),
+        now.wall_ms - known.start_ms,
+        why,
+    )
+    version = table.settings.transaction_version
+    if version >= EPOCH_BUMP_SINCE:
+        return _prepare(table, known, False, version, now, None)
+    effects = _prepare(table, known._replace(epoch=min(known.epoch + 1, EPOCH_MAX)), False, 0, now, None)
+    table.last_epochs[known.transactional_id] = NO_EPOCH
+    return effects
+
+
+def complete(table: TransactionTable, transactional_id: str, producer: Producer, now: Instant) -> Effects:
+    """Every partition of the transaction that `producer` ended has its marker."""
+    known = table.by_id.get(transactional_id)
+    if known is None or known.state not in ENDING or known.producer != producer:
+        return Effects()  # it was told before
+    return Effects([table.record(known.completed(now.wall_ms))])

@@ -1,0 +1,129 @@
+"""InitProducerId with a transactional id: a producer takes the id, and whoever had it before is fenced.
+
+- A new id gets a new producer id, in epoch 0. A known one gets the next epoch, or, when the epochs of its producer id are used
+  up, another producer id.
+- A producer that names the id and epoch it has (after an error it can recover from) must be the latest one. If it asks again
+  for what it was given already, it gets the same.
+- A transaction that is still open is aborted first, in an epoch that nobody is told: the old producer is fenced from there on,
+  and the new one asks again until that is done.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.coordinator.contract import Effects, Instant, Producer, Reply
+from ottla.coordinator.transactions.ending import fence
+from ottla.coordinator.transactions.refusals import concurrent, fenced
+from ottla.coordinator.transactions.states import ENDING, TransactionState
+from ottla.coordinator.transactions.table import TransactionTable
+from ottla.coordinator.transactions.transaction import NO_EPOCH, NO_ID, NO_TIME, Transaction, is_exhausted
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+logger = logging.getLogger("ottla.coordinator")
+
+TIMEOUT_NEVER_MS = 2**31 - 1
+"""The timeout of transactions in two phases, which only their client may end."""
+
+
+def initialise(table: TransactionTable, request: InitProducerIdRequest, reply: Reply, now: Instant) -> Effects:
+    """Give a producer its id and epoch."""
+    transactional_id = request.transactional_id or ""
+    timeout_ms = _checked_timeout_ms(table, request)
+    expected = None if request.producer_id == NO_ID else Producer(request.producer_id, request.producer_epoch)
+    known = table.by_id.get(transactional_id)
+    if known is None:
+        made = Transaction(transactional_id, table.new_producer_id(), NO_EPOCH, TransactionState.EMPTY, timeout_ms)
+        return _granted(table, made, made.producer_id, 0, NO_EPOCH, timeout_ms, reply, now)
+    if known.state in ENDING:
+        raise concurrent(known)
+    if expected is not None and not _is_owner(known, expected):
+        raise fenced(known, expected)
+    if known.state == TransactionState.ONGOING:
+        who = "a new instance of its producer was initialised" if expected is None else "its producer initialised itself anew"
+        effects = fence(table, known, now, who)
+        effects.answers = Effects.answer(reply, concurrent(known)).answers
+        return effects
+    if known.is_epoch_exhausted and (expected is None or expected.epoch == known.epoch):
+        last_epoch = NO_EPOCH if expected is None else known.epoch
+        return _granted(table, known, table.new_producer_id(), 0, last_epoch, timeout_ms, reply, now)
+    epoch, last_epoch = _next_epoch(table, known, expected)
+    return _granted(table, known, known.producer_id, epoch, last_epoch, timeout_ms, reply, now)
+
+
+def _checked_timeout_ms(table: TransactionTable, request: InitProducerIdRequest) -> int:
+    settings, transactional_id = table.settings, request.transactional_id
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty: name one, or leave it out")
+    if request.enable2_pc and not settings.transaction_two_phase_commit_enable:
+        raise KafkaError(
+            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+            f"the producer {transactional_id!r} asks for transactions in two phases, which "
+            "transaction.two.phase.commit.enable does not allow here",
+        )
+    if request.keep_prepared_txn:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transactions that were prepared cannot be kept, only aborted")
+    if request.enable2_pc:
+        return TIMEOUT_NEVER_MS
+    timeout_ms = request.transaction_timeout_ms
+    if not 0 < timeout_ms <= settings.transaction_max_timeout_ms:
+        raise KafkaError(
+            ErrorCode.INVALID_TRANSACTION_TIMEOUT,
+            f"the producer {transactional_id!r} wants transactions of up to {timeout_ms} ms: transaction.timeout.ms must be "
+            f"above 0 and not above the broker's transaction.max.timeout.ms, {settings.transaction_max_timeout_ms}",
+        )
+    return timeout_ms
+
+
+def _is_owner(known: Transaction, expected: Producer) -> bool:
+    """Whether the producer that asks may be the one that has the transactional id. Its epoch is compared later."""
+    if expected.id == known.producer_id:
+        return True
+    # It may have been given the next producer id, and not have heard of it.
+    return expected.id == known.previous_producer_id and is_exhausted(expected.epoch)
+
+
+def _next_epoch(table: TransactionTable, known: Transaction, expected: Producer | None) -> tuple[int, int]:
+    """(epoch, the one before it that may ask again)."""
+    last_epoch = table.last_epoch(known.transactional_id)
+    if expected is not None and expected.epoch != known.epoch:
+        if expected.epoch == last_epoch:
+            return known.epoch, last_epoch  # it was given this epoch, and has not heard of it
+        raise fenced(known, expected)
+    return known.epoch + 1, NO_EPOCH if expected is None else known.epoch
+
+
+def _granted(
+    table: TransactionTable,
+    known: Transaction,
+    producer_id: int,
+    epoch: int,
+    last_epoch: int,
+    timeout_ms: int,
+    reply: Reply,
+    now: Instant,
+) -> Effects:
+    transactional_id = known.transactional_id
+    if known.epoch != NO_EPOCH and epoch != known.epoch:
+        logger.info(
+            "the transactional id %r goes to producer %d in epoch %d: producer %d in epoch %d is fenced from now on, since "
+            "the id was initialised again",
+            transactional_id,
+            producer_id,
+            epoch,
+            known.producer_id,
+            known.epoch,
+        )
+    granted = known.step(
+        TransactionState.EMPTY,
+        producer_id=producer_id,
+        epoch=epoch,
+        timeout_ms=timeout_ms,
+        partitions=frozenset(),
+        start_ms=NO_TIME,
+        update_ms=now.wall_ms,
+    )
+    table.last_epochs[transactional_id] = last_epoch
+    return Effects.answer(reply, InitProducerIdResponse(producer_id=producer_id, producer_epoch=epoch), [table.record(granted)])

@@ -1,0 +1,138 @@
+"""One transactional id: its producer, and the transaction that this producer has open or had last.
+
+Plain data with the record that tells it (`TransactionLogValue`). What may become of it is decided in `initialising.py`,
+`partitions.py`, `ending.py` and `clockwork.py`.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+from ottla.coordinator.contract import CoordinatorRecord, Producer, put, tombstone
+from ottla.coordinator.transactions.states import TransactionState
+from ottla.errors import BrokenInvariant
+from ottla.ids import TopicPartition
+from ottla.wire.messages.transaction_records import PartitionsSchema, TransactionLogKey, TransactionLogValue
+
+NO_ID = -1
+NO_EPOCH = -1
+NO_TIME = -1
+EPOCH_MAX = 2**15 - 1
+EPOCH_BUMP_SINCE = 2
+"""The transaction version from which on every transaction has an epoch of its own."""
+TAGGED_SINCE = 1
+"""The transaction version from which on records have tagged fields."""
+
+
+class Transaction(NamedTuple):
+    """All that a record says of a transactional id."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    state: TransactionState
+    timeout_ms: int
+    partitions: frozenset[TopicPartition] = frozenset()
+    """Where the transaction has written, or may have."""
+    start_ms: int = NO_TIME
+    update_ms: int = NO_TIME
+    previous_producer_id: int = NO_ID
+    """The producer's id before the last change: another one only after the epochs of an id were used up."""
+    next_producer_id: int = NO_ID
+    """The id that takes over when the transaction has ended, because the epochs of this one are used up."""
+    client_version: int = 0
+    """The transaction version of whoever made the last step."""
+
+    @property
+    def producer(self) -> Producer:
+        return Producer(self.producer_id, self.epoch)
+
+    @property
+    def is_epoch_exhausted(self) -> bool:
+        """The last epoch is kept for fencing: no producer is ever given it."""
+        return is_exhausted(self.epoch)
+
+    def step(self, state: TransactionState, **changes: Any) -> Transaction:
+        """What the transaction is after its next step."""
+        return self._replace(state=state, previous_producer_id=self.producer_id, **changes)
+
+    def completed(self, now_ms: int) -> Transaction:
+        """What the transaction is when every partition has its marker."""
+        if self.state == TransactionState.PREPARE_COMMIT:
+            state = TransactionState.COMPLETE_COMMIT
+        elif self.state == TransactionState.PREPARE_ABORT:
+            state = TransactionState.COMPLETE_ABORT
+        else:
+            raise BrokenInvariant(f"the transaction of {self.transactional_id!r} cannot be complete: it is {self.state.name}")
+        producer = self.producer
+        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID:
+            producer = Producer(self.next_producer_id, 0)
+        return self.step(
+            state,
+            producer_id=producer.id,
+            epoch=producer.epoch,
+            next_producer_id=NO_ID,
+            partitions=frozenset(),
+            update_ms=now_ms,
+        )
+
+
+def is_exhausted(epoch: int) -> bool:
+    """Whether no later epoch may be given to a producer."""
+    return epoch >= EPOCH_MAX - 1
+
+
+def record_of(transaction: Transaction, transaction_version: int) -> CoordinatorRecord:
+    """The record that sets a transactional id to this; `transaction_version` is the cluster's."""
+    value = TransactionLogValue(
+        producer_id=transaction.producer_id,
+        producer_epoch=transaction.epoch,
+        transaction_timeout_ms=transaction.timeout_ms,
+        transaction_status=transaction.state,
+        transaction_partitions=None if transaction.state == TransactionState.EMPTY else _grouped(transaction.partitions),
+        transaction_last_update_timestamp_ms=transaction.update_ms,
+        transaction_start_timestamp_ms=transaction.start_ms,
+    )
+    key = TransactionLogKey(transactional_id=transaction.transactional_id)
+    if transaction_version < TAGGED_SINCE:
+        return put(key, value, 0)
+    value.previous_producer_id = transaction.previous_producer_id
+    value.next_producer_id = transaction.next_producer_id
+    value.client_transaction_version = transaction.client_version
+    return put(key, value, 1)
+
+
+def tombstone_of(transactional_id: str) -> CoordinatorRecord:
+    """The record that takes a transactional id away."""
+    return tombstone(TransactionLogKey(transactional_id=transactional_id))
+
+
+def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
+    """What a record says."""
+    return Transaction(
+        transactional_id=transactional_id,
+        producer_id=value.producer_id,
+        epoch=value.producer_epoch,
+        state=TransactionState(value.transaction_status),
+        timeout_ms=value.transaction_timeout_ms,
+        partitions=frozenset(
+            TopicPartition(topic.topic, index) for topic in value.transaction_partitions or () for index in topic.partition_ids
+        ),
+        start_ms=value.transaction_start_timestamp_ms,
+        update_ms=value.transaction_last_update_timestamp_ms,
+        previous_producer_id=value.previous_producer_id,
+        next_producer_id=value.next_producer_id,
+        client_version=value.client_transaction_version,
+    )
+
+
+def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
+    """Topic → indexes, both sorted: sets have no order that two runs would share."""
+    found: dict[str, list[int]] = {}
+    for topic, index in sorted(partitions):
+        found.setdefault(topic, []).append(index)
+    return found
+
+
+def _grouped(partitions: frozenset[TopicPartition]) -> list[PartitionsSchema]:
+    return [PartitionsSchema(topic=topic, partition_ids=indexes) for topic, indexes in by_topic(partitions).items()]
