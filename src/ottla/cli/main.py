@@ -23,6 +23,8 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
     "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they come."),
+    "groups": ("ottla.cli.groups.command", "groups", "List, describe, delete and rewind consumer groups."),
+    "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show what brokers keep in which directory, and how large it is."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions up to an offset."),
@@ -31,7 +33,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
 }
 
 # What Kafka's own tools are called, for hands that know them; --help does not list these.
-ALIASES = {"console-producer": "produce", "console-consumer": "consume"}
+ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consumer-groups": "groups"}
 
 
 class LazyVerbs(click.Group):

@@ -22,6 +22,7 @@ from ottla.wire.base import Message
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse, MetadataResponseTopic
 
 T = TypeVar("T")
+K = TypeVar("K", str, TopicPartition)
 
 _FINAL_FOR_PEOPLE = frozenset({ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.CORRUPT_MESSAGE})
 """Codes that clients repeat in the hope of newer metadata, but that a command had better report."""
@@ -225,14 +226,23 @@ class Cluster:
         ask: Callable[[int, list[TopicPartition]], Awaitable[dict[TopicPartition, T | KafkaError]]],
     ) -> dict[TopicPartition, T | KafkaError]:
         """Ask the leader of each of `partitions`; what can be retried is, so that the errors left are final."""
+        return await self.by_place(partitions, self._leaders, ask)
+
+    async def by_place(
+        self,
+        things: Iterable[K],
+        locate: Callable[[Sequence[K]], Awaitable[tuple[dict[int, list[K]], dict[K, KafkaError]]]],
+        ask: Callable[[int, list[K]], Awaitable[dict[K, T | KafkaError]]],
+    ) -> dict[K, T | KafkaError]:
+        """Ask the broker that is responsible for each of `things`, as `locate` tells, about all of its own at once."""
         deadline_s = self.deadline_s()
-        wanted = sorted(set(partitions))
-        done: dict[TopicPartition, T | KafkaError] = {}
+        wanted = sorted(set(things))
+        done: dict[K, T | KafkaError] = {}
         failures = 0
         while True:
-            leaders, errors = await self._leaders(wanted)
+            places, errors = await locate(wanted)
             done.update(errors)
-            for outcome in await asyncio.gather(*(self._ask_leader(ask, *each) for each in sorted(leaders.items()))):
+            for outcome in await asyncio.gather(*(self._ask_place(ask, *each) for each in sorted(places.items()))):
                 done.update(outcome)
             wanted = [each for each in wanted if isinstance(error := done[each], KafkaError) and is_retriable(error)]
             failures += 1
@@ -260,16 +270,13 @@ class Cluster:
                 leaders.setdefault(partition.leader_id, []).append(each)
         return leaders, errors
 
-    async def _ask_leader(
-        self,
-        ask: Callable[[int, list[TopicPartition]], Awaitable[dict[TopicPartition, T | KafkaError]]],
-        broker_id: int,
-        partitions: list[TopicPartition],
-    ) -> dict[TopicPartition, T | KafkaError]:
+    async def _ask_place(
+        self, ask: Callable[[int, list[K]], Awaitable[dict[K, T | KafkaError]]], broker_id: int, things: list[K]
+    ) -> dict[K, T | KafkaError]:
         try:
-            return await ask(broker_id, partitions)
+            return await ask(broker_id, things)
         except LinkError as error:
             if not error.is_retriable:
                 raise
             code = ErrorCode.NETWORK_EXCEPTION
-            return {each: KafkaError(code, f"partition {each}: {error}") for each in partitions}
+            return {each: KafkaError(code, f"{each}: {error}") for each in things}

@@ -59,3 +59,21 @@ def print_table(title: str | None, headings: Sequence[str], rows: Sequence[Seque
         console.print(title, style="bold", soft_wrap=True)
     console.print(table)
     console.print()
+
+
+def print_padded(headings: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[int]) -> None:
+    """Lines for pipes: cells filled up to their column's width, or to its longest cell; columns of width 0 are as they come."""
+    lines = [list(headings), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
+    filled = [
+        max(width, *map(len, column)) if width else 0 for width, column in zip(widths, zip(*lines, strict=True), strict=True)
+    ]
+    for line in lines:
+        click.echo(" ".join(cell.ljust(width) for cell, width in zip(line, filled, strict=True)).rstrip())
+
+
+def print_tabbed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
+    """Lines for pipes with a tab after each cell, as the newer ones of Kafka's tools print them."""
+    lines = [list(headings), *([str(cell) for cell in row] for row in rows)]
+    widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
+    for line in lines:
+        click.echo("".join(f"{cell.ljust(width)}\t" for cell, width in zip(line, widths, strict=True)))

@@ -17,11 +17,21 @@ _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--com
 
 
 class Actions(click.Group):
-    """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used."""
+    """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used.
 
-    def __init__(self, *args: object, actions: dict[str, tuple[str, str, str]], **kwargs: object) -> None:
+    `aliases`: what Kafka calls an action, where that is not its name here; help does not list these.
+    """
+
+    def __init__(
+        self,
+        *args: object,
+        actions: dict[str, tuple[str, str, str]],
+        aliases: dict[str, str] | None = None,
+        **kwargs: object,
+    ) -> None:
         super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through
         self.actions = actions
+        self.aliases = aliases or {}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.actions)
@@ -43,6 +53,7 @@ class Actions(click.Group):
 
     def in_our_spelling(self, args: Sequence[str]) -> list[str]:
         """`args` with the action in front; as they are where none can be found."""
+        args = [self.aliases.get(arg, arg) for arg in args]
         flags = [arg for arg in args if arg.startswith("--") and arg[2:] in self.actions]
         if args and args[0] in self.actions:
             return list(args)

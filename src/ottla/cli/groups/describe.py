@@ -1,0 +1,117 @@
+"""`ottla groups describe`: asks and prints. What is asked is in `views.py` and `offsets.py`, how it looks in `showing.py`."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.cluster import Cluster
+from ottla.cli.common.offsets import LATEST
+from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.output import is_for_people, print_json, warn
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.groups import showing
+from ottla.cli.groups.choosing import find_groups, group_arguments, timeout_option, with_timeout
+from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offsets
+from ottla.cli.groups.views import GroupView, describe_groups
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+
+EXAMPLES = """\b
+Examples:
+  ottla groups describe billing                   offsets and lag of each partition
+  ottla groups describe billing --members --verbose
+  ottla groups describe billing --state
+  ottla groups describe --all-groups --json | jq '.[].offsets[].lag'
+"""
+
+_QUIET_STATES = ("Stable",)
+
+
+@click.command("describe", epilog=EXAMPLES)
+@group_arguments
+@click.option("--offsets", is_flag=True, help="Offsets and lag; the default.")
+@click.option("--members", is_flag=True, help="The members instead, and how many partitions each has.")
+@click.option("--state", is_flag=True, help="The state instead, with coordinator and assignor.")
+@click.option("--verbose", is_flag=True, help="More columns: leader epochs, assignments, epochs of the group.")
+@timeout_option
+@json_option
+@plain_option
+@cluster_options()
+def describe(
+    settings: ClientSettings,
+    named: tuple[str, ...],
+    flagged: tuple[str, ...],
+    all_groups: bool,
+    offsets: bool,
+    members: bool,
+    state: bool,
+    verbose: bool,
+    timeout_ms: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """Show offsets and lag, members or state of groups.
+
+    GROUPS are ids; without any, all consumer groups are shown. Lag is how many records of a partition, up to its end, the group
+    has not committed yet.
+    """
+    if offsets + members + state > 1:
+        raise click.UsageError("--offsets, --members and --state are three views: choose one of them")
+    if all_groups and (named or flagged):
+        raise click.UsageError("name groups or give --all-groups, not both")
+    ids = list(dict.fromkeys((*named, *flagged))) or None
+    part = showing.Part.MEMBERS if members else showing.Part.STATE if state else showing.Part.OFFSETS
+    shown_parts = [part] if offsets or members or state or not as_json else list(showing.Part)
+    described = with_cluster(
+        with_timeout(settings, timeout_ms), lambda cluster: _describe(cluster, ids, showing.Part.OFFSETS in shown_parts)
+    )
+    for group in described:
+        _tell_state(group.view)
+    if as_json:
+        print_json([showing.as_json(group, shown_parts) for group in described])
+        return
+    for group in described:
+        if is_for_people(as_json, plain):
+            showing.print_tables(group, part, verbose)
+        else:
+            showing.print_lines(group, part, verbose)
+
+
+def _tell_state(group: GroupView) -> None:
+    if group.state == "Empty":
+        warn(f"group {group.id} has no active members")
+    elif group.state not in _QUIET_STATES:
+        warn(f"group {group.id} is rebalancing ({group.state}): what is shown may change at once")
+
+
+async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool) -> list[showing.DescribedGroup]:
+    wanted = await find_groups(cluster, ids)
+    views = await describe_groups(cluster, wanted)
+    found = [view for view in views.values() if isinstance(view, GroupView)]
+    for view in views.values():
+        is_gone = isinstance(view, KafkaError) and view.code == ErrorCode.GROUP_ID_NOT_FOUND and ids is None
+        if isinstance(view, KafkaError) and not is_gone:  # of all groups one may go while we ask
+            raise view
+    if not with_offsets:
+        return [showing.DescribedGroup(view, []) for view in found]
+    committed = await committed_offsets(cluster, [view.id for view in found])
+    offsets: dict[str, GroupOffsets] = {}
+    for group_id, result in committed.items():
+        if isinstance(result, KafkaError):
+            raise result
+        offsets[group_id] = result
+    ends = await find_offsets(cluster, _partitions(found, offsets), LATEST)
+    return [showing.DescribedGroup(view, showing.offset_rows(view, offsets[view.id], ends)) for view in found]
+
+
+def _partitions(views: list[GroupView], offsets: dict[str, GroupOffsets]) -> set[TopicPartition]:
+    assigned = {
+        TopicPartition(topic, number)
+        for view in views
+        for member in view.members
+        for topic, numbers in member.assignment.items()
+        for number in numbers
+    }
+    return assigned.union(*(committed for committed in offsets.values()))

@@ -1,0 +1,104 @@
+"""Where a reset goes, from the flags that say it: exactly one of Kafka's scenarios."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from enum import Enum
+from typing import Any, NamedTuple, TypeVar
+
+import click
+
+from ottla.cli.common.times import parse_time_ms
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class Scenario(Enum):
+    """Kafka's names, which are also those of the flags."""
+
+    EARLIEST = "to_earliest"
+    LATEST = "to_latest"
+    CURRENT = "to_current"
+    OFFSET = "to_offset"
+    SHIFT = "shift_by"
+    DATETIME = "to_datetime"
+    DURATION = "by_duration"
+    FILE = "from_file"
+
+
+class Target(NamedTuple):
+    """A scenario and its number: an offset, how far to shift, or milliseconds since 1970."""
+
+    scenario: Scenario
+    number: int = 0
+    path: str = ""
+
+
+_OPTIONS = (
+    click.option("--to-earliest", is_flag=True, help="To the first record there is."),
+    click.option("--to-latest", is_flag=True, help="To the end: only what comes from now on is read."),
+    click.option("--to-current", is_flag=True, help="To what is committed; to the end where nothing is."),
+    click.option("--to-offset", type=int, metavar="N", help="To this offset, or the nearest there is."),
+    click.option("--shift-by", type=int, metavar="N", help="Forward by N records, or back if N is negative."),
+    click.option(
+        "--to-datetime",
+        metavar="TIME",
+        help="To the first record since TIME: 2026-01-31T12:00:00.000, UTC unless it has a zone.",
+    ),
+    click.option("--by-duration", metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m."),
+    click.option("--from-file", metavar="CSV", help="To offsets from a file as --export writes it; - reads standard input."),
+)
+
+
+def target_options(function: F) -> F:
+    """The flags of all scenarios; the function gets them as `**said`, for `find_target`."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def find_target(said: dict[str, Any]) -> Target:
+    """The one scenario that the user chose."""
+    given = [each for each in Scenario if said[each.value] is not None and said[each.value] is not False]
+    if len(given) != 1:
+        flags = [f"--{each.value.replace('_', '-')}" for each in given or Scenario]
+        if given:
+            raise click.UsageError(f"{' and '.join(flags)} cannot go together: choose one of them")
+        raise click.UsageError(f"say where to: choose one of {', '.join(flags)}")
+    scenario = given[0]
+    value = said[scenario.value]
+    if scenario is Scenario.DATETIME:
+        return Target(scenario, _parse_datetime_ms(value))
+    if scenario is Scenario.DURATION:
+        return Target(scenario, _parse_duration_start_ms(value))
+    if scenario is Scenario.FILE:
+        return Target(scenario, path=value)
+    return Target(scenario, value if scenario in (Scenario.OFFSET, Scenario.SHIFT) else 0)
+
+
+def _parse_datetime_ms(text: str) -> int:
+    """Kafka takes a time without a zone as UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return parse_time_ms(text, "--to-datetime")
+    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
+
+
+_JAVA_DURATION = re.compile(
+    r"([-+]?)P(?:([-+]?\d+)D)?(T(?:([-+]?\d+)H)?(?:([-+]?\d+)M)?(?:([-+]?\d+(?:[.,]\d{0,9})?)S)?)?", re.ASCII | re.IGNORECASE
+)
+_UNITS_S = (86_400, 3_600, 60, 1)
+
+
+def _parse_duration_start_ms(text: str) -> int:
+    """The moment so long before now: Kafka's PnDTnHnMnS, or 1h30m."""
+    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+    match = _JAVA_DURATION.fullmatch(text)
+    if match is None or not any(match.group(2, 4, 5, 6)) or match[3] in ("T", "t"):
+        return parse_time_ms(text, "--by-duration", now_ms)
+    numbers = [float((part or "0").replace(",", ".")) for part in match.group(2, 4, 5, 6)]
+    seconds = sum(number * unit for number, unit in zip(numbers, _UNITS_S, strict=True))
+    return now_ms - round(seconds * 1000) * (-1 if match[1] == "-" else 1)

@@ -1,0 +1,211 @@
+"""How groups look: Kafka's lines, tables, JSON. Asks nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple
+
+import click
+
+from ottla.cli.common.offsets import FoundOffset
+from ottla.cli.common.output import print_padded, print_table
+from ottla.cli.groups.offsets import GroupOffsets
+from ottla.cli.groups.views import Assignment, GroupView, MemberView
+from ottla.ids import TopicPartition
+
+Column = tuple[str, int, Sequence[object]]
+"""Heading, least width (0: as it comes), cells."""
+
+
+class Part(Enum):
+    """What of a group is shown."""
+
+    STATE = "state"
+    OFFSETS = "offsets"
+    MEMBERS = "members"
+
+
+class OffsetRow(NamedTuple):
+    """One partition: how far the group has come, and who reads it. None is what nobody knows."""
+
+    topic: str
+    partition: int
+    leader_epoch: int | None
+    offset: int | None
+    end_offset: int | None
+    member: MemberView | None
+
+    @property
+    def lag(self) -> int | None:
+        return None if self.offset is None or self.end_offset is None else self.end_offset - self.offset
+
+
+@dataclass(slots=True)
+class DescribedGroup:
+    """A group with its partitions."""
+
+    view: GroupView
+    offsets: list[OffsetRow]
+
+
+def offset_rows(view: GroupView, committed: GroupOffsets, ends: Mapping[TopicPartition, FoundOffset | None]) -> list[OffsetRow]:
+    """Partitions with a member first, those of members with many before those of members with few, then the others."""
+
+    def row(partition: TopicPartition, member: MemberView | None) -> OffsetRow:
+        known, end = committed.get(partition), ends.get(partition)
+        epoch = None if known is None or known.leader_epoch < 0 else known.leader_epoch
+        offset = None if known is None else known.offset
+        return OffsetRow(*partition, epoch, offset, None if end is None else end.offset, member)
+
+    rows = [
+        row(TopicPartition(topic, number), member)
+        for member in sorted(view.members, key=lambda member: -member.partition_count)
+        for topic, numbers in member.assignment.items()
+        for number in numbers
+    ]
+    assigned = {(each.topic, each.partition) for each in rows}
+    return rows + [row(partition, None) for partition in sorted(committed) if partition not in assigned]
+
+
+def assignment_text(assignment: Assignment | None) -> str | None:
+    """`orders:0,1;prices:2`."""
+    return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in (assignment or {}).items()) or None
+
+
+def _offset_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
+    rows = group.offsets
+    epochs: list[Column] = [("LEADER-EPOCH", 15, [each.leader_epoch for each in rows])] if verbose else []
+    members = [each.member for each in rows]
+    return [
+        ("GROUP", 15, [group.view.id] * len(rows)),
+        ("TOPIC", 15, [each.topic for each in rows]),
+        ("PARTITION", 10, [each.partition for each in rows]),
+        *epochs,
+        ("CURRENT-OFFSET", 15, [each.offset for each in rows]),
+        ("LOG-END-OFFSET", 15, [each.end_offset for each in rows]),
+        ("LAG", 15, [each.lag for each in rows]),
+        ("CONSUMER-ID", 15, [each and each.id for each in members]),
+        ("HOST", 15, [each and each.host for each in members]),
+        ("CLIENT-ID", 0, [each and each.client_id for each in members]),
+    ]
+
+
+def _member_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
+    members = group.view.members
+    columns: list[Column] = [
+        ("GROUP", 15, [group.view.id] * len(members)),
+        ("CONSUMER-ID", 15, [each.id for each in members]),
+    ]
+    if any(each.instance_id for each in members):
+        columns.append(("GROUP-INSTANCE-ID", 17, [each.instance_id or "" for each in members]))
+    columns += [
+        ("HOST", 15, [each.host for each in members]),
+        ("CLIENT-ID", 15, [each.client_id for each in members]),
+        ("#PARTITIONS", 15, [each.partition_count for each in members]),
+    ]
+    if verbose:
+        columns += [
+            ("CURRENT-EPOCH", 15, [each.epoch for each in members]),
+            ("CURRENT-ASSIGNMENT", 20, [assignment_text(each.assignment) for each in members]),
+            ("TARGET-EPOCH", 15, [group.view.target_epoch] * len(members)),
+            ("TARGET-ASSIGNMENT", 20, [assignment_text(each.target) for each in members]),
+        ]
+        if {True, False} <= {each.is_upgraded for each in members}:
+            columns.append(("UPGRADED", 0, ["true" if each.is_upgraded else "false" for each in members]))
+    return columns
+
+
+def _state_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
+    view = group.view
+    epochs: list[Column] = []
+    if verbose:
+        epochs = [("GROUP-EPOCH", 15, [view.epoch]), ("TARGET-ASSIGNMENT-EPOCH", 25, [view.target_epoch])]
+    where = view.coordinator
+    return [
+        ("GROUP", 15, [view.id]),
+        ("COORDINATOR (ID)", 25, [f"{where.host}:{where.port}  ({where.id})"]),
+        ("ASSIGNMENT-STRATEGY", 20, [view.assignor or None]),
+        ("STATE", 20, [view.state]),
+        *epochs,
+        ("#MEMBERS", 0, [len(view.members)]),
+    ]
+
+
+_COLUMNS = {Part.OFFSETS: _offset_columns, Part.MEMBERS: _member_columns, Part.STATE: _state_columns}
+
+
+def print_lines(group: DescribedGroup, part: Part, verbose: bool) -> None:
+    """Kafka's own lines, an empty one in front; a group without offsets has none."""
+    if part is Part.OFFSETS and not group.offsets:
+        return
+    headings, widths, cells = zip(*_COLUMNS[part](group, verbose), strict=True)
+    click.echo()
+    print_padded(headings, list(zip(*cells, strict=True)), widths)
+
+
+_NUMBERS = frozenset(
+    {"PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "#PARTITIONS", "CURRENT-EPOCH", "TARGET-EPOCH"}
+)
+
+
+def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
+    """The state as a title, below it what was asked for."""
+    view = group.view
+    where = view.coordinator
+    plural = "" if len(view.members) == 1 else "s"
+    words = [view.type.lower(), view.state, *([view.assignor] if view.assignor else []), f"{len(view.members)} member{plural}"]
+    if verbose and view.epoch is not None:
+        words.append(f"epoch {view.epoch}, target assignment of epoch {view.target_epoch}")
+    title = f"{view.id}  ({', '.join(words)}; coordinator {where.id} at {where.host}:{where.port})"
+    if part is Part.STATE:
+        click.echo(title)
+        return
+    columns = [column for column in _COLUMNS[part](group, verbose) if column[0] != "GROUP"]
+    headings = [f"#{heading.removeprefix('#')}" if heading in _NUMBERS else heading for heading, _, _ in columns]
+    rows = [["-" if cell is None else cell for cell in row] for row in zip(*(cells for _, _, cells in columns), strict=True)]
+    print_table(title, headings, rows)
+
+
+def as_json(group: DescribedGroup, parts: Sequence[Part]) -> dict[str, object]:
+    """The state always, the other parts as asked for."""
+    view = group.view
+    shown: dict[str, object] = {
+        "group": view.id,
+        "type": view.type,
+        "state": view.state,
+        "assignor": view.assignor or None,
+        "groupEpoch": view.epoch,
+        "targetAssignmentEpoch": view.target_epoch,
+        "coordinator": {"id": view.coordinator.id, "host": view.coordinator.host, "port": view.coordinator.port},
+        "memberCount": len(view.members),
+    }
+    if Part.MEMBERS in parts:
+        shown["members"] = [
+            {
+                "memberId": each.id,
+                "groupInstanceId": each.instance_id,
+                "clientId": each.client_id,
+                "host": each.host,
+                "epoch": each.epoch,
+                "assignment": each.assignment,
+                "targetAssignment": each.target,
+                "upgraded": each.is_upgraded,
+            }
+            for each in view.members
+        ]
+    if Part.OFFSETS in parts:
+        shown["offsets"] = [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "leaderEpoch": each.leader_epoch,
+                "currentOffset": each.offset,
+                "logEndOffset": each.end_offset,
+                "lag": each.lag,
+                "memberId": each.member and each.member.id,
+            }
+            for each in group.offsets
+        ]
+    return shown

@@ -1,0 +1,28 @@
+"""`ottla groups validate-regex`: whether a broker would take a regular expression as a subscription."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.errors import OttlaError
+
+
+@click.command("validate-regex")
+@click.argument("regex")
+@click.option("-b", "--bootstrap-server", hidden=True, expose_value=False)
+def validate_regex(regex: str) -> int:
+    """Check REGEX as brokers do when consumers of the new protocol subscribe with it: its syntax is RE2's. Asks no broker."""
+    try:
+        import re2  # type: ignore[import-untyped]  # it has no types of its own
+    except ImportError:
+        raise OttlaError("regular expressions of subscriptions need the package google-re2: pip install google-re2") from None
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        re2.compile(regex, options=options)
+    except re2.error as error:
+        said = error.args[0]
+        click.echo(f"The regular expression `{regex}` is invalid: {said.decode() if isinstance(said, bytes) else said}.")
+        return 1
+    click.echo(f"The regular expression `{regex}` is valid.")
+    return 0

@@ -1,0 +1,111 @@
+"""`ottla transactions describe`."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.times import show_time
+from ottla.cli.transactions.asking import TransactionView, describe_transactions, now_ms
+from ottla.cli.transactions.choosing import complete_transactional_ids
+from ottla.errors import KafkaError
+
+EXAMPLES = """\b
+Examples:
+  ottla transactions describe payments
+  ottla transactions describe --transactional-id payments    Kafka's spelling
+"""
+
+HEADINGS = (
+    "CoordinatorId",
+    "TransactionalId",
+    "ProducerId",
+    "ProducerEpoch",
+    "TransactionState",
+    "TransactionTimeoutMs",
+    "CurrentTransactionStartTimeMs",
+    "TransactionDurationMs",
+    "TopicPartitions",
+)
+
+
+@click.command("describe", epilog=EXAMPLES)
+@click.argument("names", nargs=-1, metavar="[IDS]...", shell_complete=complete_transactional_ids)
+@click.option(
+    "--transactional-id",
+    "flagged",
+    multiple=True,
+    metavar="ID",
+    shell_complete=complete_transactional_ids,
+    help="Kafka's spelling of IDS.",
+)
+@json_option
+@plain_option
+@cluster_options()
+def describe(settings: ClientSettings, names: tuple[str, ...], flagged: tuple[str, ...], as_json: bool, plain: bool) -> None:
+    """Show the producer, the state and the partitions of transactional ids."""
+    ids = list(dict.fromkeys((*names, *flagged)))
+    if not ids:
+        raise click.UsageError("name the transactional id, for example: ottla transactions describe payments")
+    described = with_cluster(settings, lambda cluster: describe_transactions(cluster, ids))
+    views: list[TransactionView] = []
+    for view in described.values():
+        if isinstance(view, KafkaError):
+            raise view
+        views.append(view)
+    if as_json:
+        print_json([_as_json(view) for view in views])
+    elif is_for_people(as_json, plain):
+        for view in views:
+            _print_table(view)
+    else:
+        print_tabbed(HEADINGS, [_row(view) for view in views])
+
+
+def _duration_ms(view: TransactionView) -> int | None:
+    return None if view.start_ms < 0 else now_ms() - view.start_ms
+
+
+def _row(view: TransactionView) -> tuple[object, ...]:
+    return (
+        view.coordinator_id,
+        view.id,
+        view.producer_id,
+        view.producer_epoch,
+        view.state,
+        view.timeout_ms,
+        "None" if view.start_ms < 0 else view.start_ms,
+        _duration_ms(view),
+        ",".join(map(str, view.partitions)),
+    )
+
+
+def _print_table(view: TransactionView) -> None:
+    rows = [
+        ("Coordinator", view.coordinator_id),
+        ("Producer id", view.producer_id),
+        ("Producer epoch", view.producer_epoch),
+        ("State", view.state),
+        ("Timeout", f"{view.timeout_ms} ms"),
+        ("Begun (UTC)", show_time(view.start_ms)),
+        ("Open for", "-" if view.start_ms < 0 else f"{_duration_ms(view)} ms"),
+        ("Partitions", ", ".join(map(str, view.partitions)) or "-"),
+    ]
+    print_table(view.id, ("", ""), rows)
+
+
+def _as_json(view: TransactionView) -> dict[str, object]:
+    return {
+        "transactionalId": view.id,
+        "coordinator": view.coordinator_id,
+        "producerId": view.producer_id,
+        "producerEpoch": view.producer_epoch,
+        "transactionState": view.state,
+        "transactionTimeoutMs": view.timeout_ms,
+        "transactionStartTimeMs": None if view.start_ms < 0 else view.start_ms,
+        "transactionDurationMs": _duration_ms(view),
+        "topicPartitions": [{"topic": each.topic, "partition": each.partition} for each in view.partitions],
+    }

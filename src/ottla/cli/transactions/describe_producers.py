@@ -1,0 +1,70 @@
+"""`ottla transactions describe-producers`."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
+from ottla.cli.common.running import with_cluster
+from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.times import show_time
+from ottla.cli.transactions.asking import find_producers
+from ottla.cli.transactions.choosing import find_partition, partition_arguments
+from ottla.errors import KafkaError
+
+EXAMPLES = """\b
+Examples:
+  ottla transactions describe-producers orders:0
+  ottla transactions describe-producers --topic orders --partition 0    Kafka's spelling
+"""
+
+HEADINGS = (
+    "ProducerId",
+    "ProducerEpoch",
+    "LatestCoordinatorEpoch",
+    "LastSequence",
+    "LastTimestamp",
+    "CurrentTransactionStartOffset",
+)
+
+
+@click.command("describe-producers", epilog=EXAMPLES)
+@partition_arguments
+@click.option("--broker-id", type=click.IntRange(0), metavar="ID", help="Ask this replica.  [default: the leader]")
+@json_option
+@plain_option
+@cluster_options()
+def describe_producers(
+    settings: ClientSettings,
+    place: str | None,
+    topic: str | None,
+    partition: int | None,
+    broker_id: int | None,
+    as_json: bool,
+    plain: bool,
+) -> None:
+    """Show the producers that have written to a partition lately, and where their open transactions begin."""
+    wanted = find_partition(place, topic, partition, "describe-producers")
+    found = with_cluster(settings, lambda cluster: find_producers(cluster, [wanted], broker_id))[wanted]
+    if isinstance(found, KafkaError):
+        raise found
+    rows = [
+        (
+            each.producer_id,
+            each.producer_epoch,
+            each.coordinator_epoch,
+            each.last_sequence,
+            each.last_timestamp,
+            None if each.current_txn_start_offset < 0 else each.current_txn_start_offset,
+        )
+        for each in found
+    ]
+    if as_json:
+        names = [heading[0].lower() + heading[1:] for heading in HEADINGS]
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif is_for_people(as_json, plain):
+        shown = [(*row[:4], show_time(row[4]), "-" if row[5] is None else row[5]) for row in rows]
+        print_table(str(wanted), [f"#{heading}" for heading in HEADINGS], shown)
+    else:
+        print_tabbed(HEADINGS, rows)
