@@ -1,11 +1,31 @@
-"""What the handlers of groups share: who asks, and checks that come before any coordinator is asked."""
+"""What the handlers of groups share: who asks, and how the log's refusals are told to clients of a coordinator."""
 
 from __future__ import annotations
 
+from typing import Final
+
 from ottla.broker.request import RequestContext
 from ottla.coordinator.contract import Caller
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+
+_AS_COORDINATOR: Final[dict[int, int]] = {
+    ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
+    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
+}
+"""What an error of the coordinator's own partition means to its clients, who know nothing of that partition."""
 
 
 def caller_of(context: RequestContext) -> Caller:
     """Who asks, as groups remember it."""
     return Caller(context.client_id or "", f"/{context.connection.peer[0]}", context.version)
+
+
+def code_of(error: KafkaError) -> int:
+    """The code by which a client is told why its coordinator could not do what it was asked."""
+    return _AS_COORDINATOR.get(error.code, error.code)

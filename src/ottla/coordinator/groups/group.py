@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CLASSIC, CONSUMER = "Classic", "Consumer"
 """A group's type, as ListGroups names it."""
 
+EMPTY = "Empty"
+"""The state of a group without members."""
+
 PartitionCheck = Callable[[str, Uuid, int], None]
 """May offsets of this partition be committed: topic name, topic id, number? A `KafkaError` refuses the whole request."""
 

@@ -96,10 +96,10 @@ class HostedShard(Generic[S]):
 
     # -- deciding
 
-    def ask(self, decide: Callable[[S, Reply, Instant], Effects]) -> PendingReply:
+    def ask(self, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None) -> PendingReply:
         """Have a request decided. A `KafkaError` that `decide` raises goes to the caller, and nothing has happened."""
         reply = PendingReply()
-        self.submit(decide(self.shard, reply, self.now()))
+        self.submit(decide(self.shard, reply, self.now()), verified_by)
         return reply
 
     def submit(self, effects: Effects, verified_by: VerificationState | None = None) -> None:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
     from ottla.env import Clock
+    from ottla.log.verification import VerificationState
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -87,13 +88,17 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
             ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: look for the coordinator, and ask there"
         )
 
-    def ask(self, key: str, decide: Callable[[S, Reply, Instant], Effects]) -> PendingReply:
+    def ask(
+        self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
+    ) -> PendingReply:
         """Have a request about `key` decided; the reply is there when it is committed."""
-        return self.shard_for(key).ask(decide)
+        return self.shard_for(key).ask(decide, verified_by)
 
-    async def call(self, key: str, decide: Callable[[S, Reply, Instant], Effects]) -> Any:
+    async def call(
+        self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
+    ) -> Any:
         """The same for who waits: the response, or the `KafkaError` raised."""
-        return await _response_of(self.ask(key, decide))
+        return await _response_of(self.ask(key, decide, verified_by))
 
     async def look(self, key: str, at: Callable[[S, Instant], R]) -> R:
         """What `at` sees in the shard of `key`, told when everything it may have seen is committed."""

@@ -1,0 +1,31 @@
+"""OffsetCommit: where a group's members, or a consumer without a group, have got to."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.group_calls import caller_of, code_of
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+
+
+def handle(context: RequestContext, request: OffsetCommitRequest) -> Handled:
+    caller = caller_of(context)
+    return context.services.coordinators.groups.ask(
+        request.group_id, lambda shard, reply, now: shard.offsets.commit(request, caller, reply, now)
+    )
+
+
+def refuse(context: RequestContext, request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:
+    code = code_of(error)
+    response = OffsetCommitResponse()
+    for topic in request.topics:
+        results = [
+            OffsetCommitResponsePartition(partition_index=each.partition_index, error_code=code) for each in topic.partitions
+        ]
+        response.topics.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=results))
+    return response

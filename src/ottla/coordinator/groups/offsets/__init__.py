@@ -1,0 +1,1 @@
+"""Committed offsets of one shard: committing, reading, deleting, expiring."""

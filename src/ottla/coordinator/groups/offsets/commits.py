@@ -1,0 +1,192 @@
+"""OffsetCommit and TxnOffsetCommit: which offsets may be committed, and the records of those that may.
+
+Partitions are judged one by one where the fault is theirs (no such topic, a metadata text that is too long); where it is the
+member's or the group's, all that were not refused before get the same code. Pure: changes nothing but a member's session.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
+from ottla.coordinator.groups.group import PartitionCheck
+from ottla.coordinator.groups.offsets.records import record_of
+from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS
+from ottla.coordinator.groups.table import GroupTable
+from ottla.coordinator.groups.topics import Topics
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, Uuid
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from ottla.wire.messages.offset_records import OffsetCommitValue
+from ottla.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
+
+TOPIC_IDS_SINCE = 10
+GROUP_NOT_FOUND_SINCE = 9
+DEFAULT_RETENTION_MS = -1
+
+Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
+Result = OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition
+
+
+class Candidate(NamedTuple):
+    """An offset for a partition that exists, with the place of its answer."""
+
+    topic: str
+    topic_id: Uuid
+    committed: Committed
+    result: Result
+
+
+def commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+    response = OffsetCommitResponse()
+    candidates: list[Candidate] = []
+    for topic in request.topics:
+        name, topic_id, code = _find(table.topics, topic.name, topic.topic_id, caller.version)
+        known = 0 if code else table.topics.partition_count(name)
+        results = []
+        for partition in topic.partitions:
+            result = OffsetCommitResponsePartition(partition_index=partition.partition_index, error_code=code)
+            results.append(result)
+            if 0 <= partition.partition_index < known:
+                candidates.append(Candidate(name, topic_id, partition, result))
+            elif not code:
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if results or code:
+            response.topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results))
+    if not candidates:
+        return Effects.answer(reply, response)
+    expire_ms = NO_EXPIRY_MS if request.retention_time_ms == DEFAULT_RETENTION_MS else now.wall_ms + request.retention_time_ms
+    try:
+        check = _check_member(table, request, caller, now)
+        records = _records(table, request.group_id, candidates, check, now.wall_ms, expire_ms)
+    except KafkaError as refusal:
+        return _refused(reply, response, candidates, refusal.code)
+    return Effects.answer(reply, response, records)
+
+
+def commit_in_transaction(
+    table: GroupTable, request: TxnOffsetCommitRequest, caller: Caller, reply: Reply, now: Instant
+) -> Effects:
+    """The same for a transaction: what it commits counts when the transaction does."""
+    response = TxnOffsetCommitResponse()
+    candidates: list[Candidate] = []
+    for topic in request.topics:
+        known = table.topics.partition_count(topic.name)
+        results = []
+        for partition in topic.partitions:
+            result = TxnOffsetCommitResponsePartition(partition_index=partition.partition_index)
+            results.append(result)
+            if 0 <= partition.partition_index < known:
+                topic_id = table.topics.id_of(topic.name) or ZERO_UUID
+                candidates.append(Candidate(topic.name, topic_id, partition, result))
+            else:
+                result.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        if results or not known:
+            response.topics.append(TxnOffsetCommitResponseTopic(name=topic.name, partitions=results))
+    if not candidates:
+        return Effects.answer(reply, response)
+    try:
+        check = _check_transaction(table, request, caller, now)
+        # Apache does not write down whose topic ids these are, and neither do we.
+        records = _records(table, request.group_id, candidates, check, now.wall_ms, NO_EXPIRY_MS, with_ids=False)
+    except KafkaError as refusal:
+        code = ErrorCode.ILLEGAL_GENERATION if refusal.code == ErrorCode.STALE_MEMBER_EPOCH else refusal.code
+        return _refused(reply, response, candidates, code)
+    effects = Effects.answer(reply, response, records)
+    if records:
+        effects.producer = Producer(request.producer_id, request.producer_epoch)
+    return effects
+
+
+def _find(topics: Topics, name: str, topic_id: Uuid, version: int) -> tuple[str, Uuid, int]:
+    """The topic that is meant: by its id, or by its name in older versions; with an error code if there is none."""
+    if version >= TOPIC_IDS_SINCE:
+        known = topics.name_of(topic_id)
+        return (name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID) if known is None else (known, topic_id, ErrorCode.NONE)
+    known_id = topics.id_of(name)
+    if known_id is None:
+        return name, ZERO_UUID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return name, known_id, ErrorCode.NONE
+
+
+def _check_member(table: GroupTable, request: OffsetCommitRequest, caller: Caller, now: Instant) -> PartitionCheck | None:
+    generation = request.generation_id_or_member_epoch
+    group = table.by_id.get(request.group_id)
+    if group is None:
+        if generation < 0:
+            return None  # a consumer that assigns itself, or a tool: replaying its offsets makes the group
+        code = ErrorCode.GROUP_ID_NOT_FOUND if caller.version >= GROUP_NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
+        raise KafkaError(code, f"there is no group {request.group_id!r}: join it before committing as one of its members")
+    return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, False, now)
+
+
+def _check_transaction(
+    table: GroupTable, request: TxnOffsetCommitRequest, caller: Caller, now: Instant
+) -> PartitionCheck | None:
+    group = table.by_id.get(request.group_id)
+    if group is None:
+        if request.generation_id < 0:
+            return None
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"there is no group {request.group_id!r}: join it before committing as one of its members",
+        )
+    return group.check_commit(request.member_id, request.group_instance_id, request.generation_id, caller.version, True, now)
+
+
+def _records(
+    table: GroupTable,
+    group_id: str,
+    candidates: list[Candidate],
+    check: PartitionCheck | None,
+    now_ms: int,
+    expire_ms: int,
+    with_ids: bool = True,
+) -> list[CoordinatorRecord]:
+    limit = table.settings.offset_metadata_max_bytes
+    records = []
+    for topic, topic_id, committed, result in candidates:
+        metadata = committed.committed_metadata or ""
+        if _is_longer(metadata, limit):
+            result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
+            continue
+        if check is not None:
+            check(topic, topic_id, committed.partition_index)
+        value = OffsetCommitValue(
+            offset=committed.committed_offset,
+            leader_epoch=committed.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
+            topic_id=topic_id if with_ids else ZERO_UUID,
+        )
+        records.append(record_of(group_id, topic, committed.partition_index, value))
+    return records
+
+
+def _is_longer(text: str, limit: int) -> bool:
+    """Whether a text has more than `limit` UTF-16 units, by which Apache counts what the setting calls bytes."""
+    if len(text) > limit:
+        return True
+    return 2 * len(text) > limit and not text.isascii() and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit
+
+
+def _refused(
+    reply: Reply, response: OffsetCommitResponse | TxnOffsetCommitResponse, candidates: list[Candidate], code: int
+) -> Effects:
+    for candidate in candidates:
+        candidate.result.error_code = code
+    return Effects.answer(reply, response)

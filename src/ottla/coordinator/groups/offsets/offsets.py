@@ -1,0 +1,114 @@
+"""The committed offsets of one shard: what they are, how records change them, and who decides about them.
+
+Owns the two containers (what counts, what waits for the end of its transaction) and is alone in changing them, by replaying
+records and markers. Decisions are made in `commits`, `fetches`, `deletions` and `expiry`, which only read.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.offsets.commits import commit, commit_in_transaction
+from ottla.coordinator.groups.offsets.deletions import delete_offsets, group_tombstones, known_group, topic_tombstones
+from ottla.coordinator.groups.offsets.expiry import Expiry
+from ottla.coordinator.groups.offsets.fetches import Reader
+from ottla.coordinator.groups.offsets.pending import PendingOffsets
+from ottla.coordinator.groups.offsets.records import offset_of
+from ottla.coordinator.groups.offsets.store import OffsetStore
+from ottla.coordinator.groups.table import GroupTable
+from ottla.coordinator.groups.topics import DeletedTopic
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.offset_commit import OffsetCommitRequest
+    from ottla.wire.messages.offset_delete import OffsetDeleteRequest
+    from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchResponseGroup
+    from ottla.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+class Offsets:
+    """Offsets of the groups in `table`."""
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self.committed = OffsetStore()
+        self.pending = PendingOffsets()
+        self._expiry = Expiry(table, self.committed, self.pending)
+
+    # -- requests
+
+    def commit(self, request: OffsetCommitRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        return commit(self._table, request, caller, reply, now)
+
+    def commit_in_transaction(self, request: TxnOffsetCommitRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """The same within a transaction; the effects name its producer, if there is anything to write."""
+        return commit_in_transaction(self._table, request, caller, reply, now)
+
+    def fetch(self, group: OffsetFetchRequestGroup, require_stable: bool, version: int) -> OffsetFetchResponseGroup:
+        """What the group has committed. `KafkaError` if the member that asks may not."""
+        return Reader(self._table, self.committed, self.pending, group, version).read(group.topics, require_stable)
+
+    def delete(self, request: OffsetDeleteRequest, reply: Reply, now: Instant) -> Effects:
+        return delete_offsets(self._table, self.committed, self.pending, request, reply)
+
+    def delete_group(self, group_id: str, reply: Reply) -> Effects:
+        """Take a group away with all its offsets; the answer is None."""
+        group = known_group(self._table, group_id)
+        group.check_delete()
+        records = self.tombstones(group_id)
+        logger.info("group %s is deleted on request, with %d offsets", group_id, len(records))
+        effects = Effects.answer(reply, None, records + group.tombstones())
+        effects.may_split = True
+        return effects
+
+    # -- for the rest of the coordinator
+
+    def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
+        """The records that take all offsets of the group away."""
+        return group_tombstones(self.committed, self.pending, group_id)
+
+    def has_offsets(self, group_id: str) -> bool:
+        """Whether the group has offsets, or will have if a transaction commits."""
+        return group_id in self.committed.by_group or self.pending.has_group(group_id)
+
+    def loaded(self, now: Instant) -> Effects:
+        self._expiry.begin(now)
+        return Effects()
+
+    def forget_topics(self, deleted: Iterable[DeletedTopic]) -> Effects:
+        """These topics are gone, and with them what was committed for them."""
+        return Effects(topic_tombstones(self.committed, self.pending, deleted), may_split=True)
+
+    # -- replaying
+
+    def replay(self, record: CoordinatorRecord, log_offset: int, producer: Producer | None) -> None:
+        key, value = record
+        place = (key.group, key.topic, key.partition)  # type: ignore[attr-defined]  # both kinds of keys have these
+        if value is None:
+            # Deleted is deleted, also for a transaction that commits later: Apache writes such tombstones outside of any.
+            self.committed.remove(place)
+            self.pending.drop(place)
+            return
+        if place[0] not in self._table.by_id:
+            # A group whose consumers assign themselves has no other record than its offsets.
+            self._table.by_id[place[0]] = ClassicGroup(place[0])
+        committed = offset_of(value, log_offset)
+        if producer is None:
+            self.committed.put(place, committed)
+        else:
+            self.pending.put(producer.id, place, committed)
+
+    def replay_end(self, producer: Producer, is_commit: bool) -> None:
+        ended = self.pending.end(producer.id)
+        if ended is None or not is_commit:
+            return
+        for place, committed in ended:
+            known = self.committed.get(place)
+            # What was written later counts, as it would for who reads the log compacted.
+            if known is None or known.log_offset < committed.log_offset:
+                self.committed.put(place, committed)

@@ -1,0 +1,70 @@
+"""Offsets that were committed within transactions which are still open.
+
+They count for nothing until their transaction's marker is in the same partition: a commit makes them the group's offsets, an
+abort drops them. Meanwhile readers who want only stable offsets are told to wait.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place
+
+
+class PendingOffsets:
+    """By producer id: a producer has one transaction at a time."""
+
+    __slots__ = ("_by_producer", "_producers")
+
+    def __init__(self) -> None:
+        self._by_producer: dict[int, OffsetStore] = {}
+        self._producers: dict[str, dict[Place, dict[int, None]]] = {}
+        """Who has a transaction open for a place, by group; producer ids in order."""
+
+    def put(self, producer_id: int, place: Place, committed: CommittedOffset) -> None:
+        self._by_producer.setdefault(producer_id, OffsetStore()).put(place, committed)
+        self._producers.setdefault(place[0], {}).setdefault(place, {})[producer_id] = None
+
+    def drop(self, place: Place) -> None:
+        """Whatever is pending for a place was deleted with it."""
+        of_group = self._producers.get(place[0])
+        if of_group is None:
+            return
+        for producer_id in of_group.pop(place, ()):
+            self._by_producer[producer_id].remove(place)
+        if not of_group:
+            del self._producers[place[0]]
+
+    def end(self, producer_id: int) -> OffsetStore | None:
+        """Take the offsets of the producer's transaction out; None if there are none."""
+        ended = self._by_producer.pop(producer_id, None)
+        if ended is None:
+            return None
+        for place, _ in ended:
+            of_group = self._producers[place[0]]
+            producers = of_group[place]
+            del producers[producer_id]
+            if not producers:
+                del of_group[place]
+            if not of_group:
+                del self._producers[place[0]]
+        return ended
+
+    def has_group(self, group_id: str) -> bool:
+        return group_id in self._producers
+
+    def has(self, place: Place) -> bool:
+        of_group = self._producers.get(place[0])
+        return of_group is not None and place in of_group
+
+    def places_of_group(self, group_id: str) -> Iterator[Place]:
+        return iter(self._producers.get(group_id, ()))
+
+    def of_topic(self, topic: str) -> Iterator[tuple[Place, CommittedOffset]]:
+        for store in self._by_producer.values():
+            yield from store.of_topic(topic)
+
+    def __iter__(self) -> Iterator[tuple[int, Place, CommittedOffset]]:
+        for producer_id, store in self._by_producer.items():
+            for place, committed in store:
+                yield producer_id, place, committed

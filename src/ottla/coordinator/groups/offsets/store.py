@@ -1,0 +1,72 @@
+"""Offsets by group, topic and partition. Plain containers: who may change them, and when, is decided elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from ottla.ids import Uuid
+
+NO_EXPIRY_MS = -1
+Place = tuple[str, str, int]
+"""Where an offset belongs: group, topic, partition."""
+
+
+class CommittedOffset(NamedTuple):
+    """What a group has committed for a partition."""
+
+    log_offset: int
+    """Where the record of it is: of two commits, the one that was written later counts."""
+    offset: int
+    leader_epoch: int
+    metadata: str
+    commit_ms: int
+    expire_ms: int
+    """When it expires, if the client said so; `NO_EXPIRY_MS` if offsets.retention.minutes decides."""
+    topic_id: Uuid
+    """The topic it was committed for; zero if that is not known."""
+
+
+class OffsetStore:
+    """Offsets of many groups. Nothing that is empty is kept."""
+
+    __slots__ = ("by_group",)
+
+    def __init__(self) -> None:
+        self.by_group: dict[str, dict[str, dict[int, CommittedOffset]]] = {}
+
+    def get(self, place: Place) -> CommittedOffset | None:
+        group_id, topic, partition = place
+        topics = self.by_group.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        return None if partitions is None else partitions.get(partition)
+
+    def put(self, place: Place, committed: CommittedOffset) -> None:
+        group_id, topic, partition = place
+        self.by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+
+    def remove(self, place: Place) -> None:
+        group_id, topic, partition = place
+        topics = self.by_group.get(group_id)
+        partitions = None if topics is None else topics.get(topic)
+        if topics is None or partitions is None:
+            return
+        partitions.pop(partition, None)
+        if not partitions:
+            del topics[topic]
+        if not topics:
+            del self.by_group[group_id]
+
+    def of_group(self, group_id: str) -> Iterator[tuple[Place, CommittedOffset]]:
+        for topic, partitions in self.by_group.get(group_id, {}).items():
+            for partition, committed in partitions.items():
+                yield (group_id, topic, partition), committed
+
+    def of_topic(self, topic: str) -> Iterator[tuple[Place, CommittedOffset]]:
+        for group_id, topics in self.by_group.items():
+            for partition, committed in topics.get(topic, {}).items():
+                yield (group_id, topic, partition), committed
+
+    def __iter__(self) -> Iterator[tuple[Place, CommittedOffset]]:
+        for group_id in self.by_group:
+            yield from self.of_group(group_id)
