@@ -15,10 +15,9 @@ def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
     """Milliseconds since 1970. A time without a zone is this machine's; a duration counts back from now."""
     if text.isascii() and text.isdigit():
         return int(text)
-    parts = _DURATION.findall(text)
-    if parts and "".join(number + unit for number, unit in parts) == text:
-        now_ms = int(datetime.now(UTC).timestamp() * 1000) if now_ms is None else now_ms
-        return now_ms - sum(int(number) * _UNIT_MS[unit] for number, unit in parts)
+    duration_ms = parse_duration_ms(text)
+    if duration_ms is not None:
+        return (current_ms() if now_ms is None else now_ms) - duration_ms
     try:
         return round(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):
@@ -26,6 +25,19 @@ def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
             f"{flag} does not understand {text!r}: give milliseconds since 1970, a time such as 2026-01-31T12:00 or "
             "2026-01-31T12:00Z, or a duration before now such as 90s, 30m, 1h30m or 7d"
         ) from None
+
+
+def parse_duration_ms(text: str) -> int | None:
+    """`90s`, `1h30m`; None for what is no duration."""
+    parts = _DURATION.findall(text)
+    if not parts or "".join(number + unit for number, unit in parts) != text:
+        return None
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in parts)
+
+
+def current_ms() -> int:
+    """Milliseconds since 1970, by this machine's clock."""
+    return int(datetime.now(UTC).timestamp() * 1000)
 
 
 def show_time(timestamp_ms: int) -> str:

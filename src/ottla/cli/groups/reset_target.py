@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.common.times import parse_time_ms
+from ottla.cli.common.times import current_ms, parse_duration_ms
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -83,7 +83,9 @@ def _parse_datetime_ms(text: str) -> int:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        return parse_time_ms(text, "--to-datetime")
+        raise click.UsageError(
+            f"--to-datetime does not understand {text!r}: write 2026-01-31T12:00:00.000 (UTC), or add a zone: +01:00"
+        ) from None
     return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
@@ -93,12 +95,21 @@ _JAVA_DURATION = re.compile(
 _UNITS_S = (86_400, 3_600, 60, 1)
 
 
-def _parse_duration_start_ms(text: str) -> int:
-    """The moment so long before now: Kafka's PnDTnHnMnS, or 1h30m."""
-    now_ms = int(datetime.now(UTC).timestamp() * 1000)
+def parse_java_duration_ms(text: str) -> int | None:
+    """Kafka's `PnDTnHnMnS`, as Java reads it; None for what is none."""
     match = _JAVA_DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 4, 5, 6)) or match[3] in ("T", "t"):
-        return parse_time_ms(text, "--by-duration", now_ms)
+        return None
     numbers = [float((part or "0").replace(",", ".")) for part in match.group(2, 4, 5, 6)]
     seconds = sum(number * unit for number, unit in zip(numbers, _UNITS_S, strict=True))
-    return now_ms - round(seconds * 1000) * (-1 if match[1] == "-" else 1)
+    return round(seconds * 1000) * (-1 if match[1] == "-" else 1)
+
+
+def _parse_duration_start_ms(text: str) -> int:
+    """The moment so long before now."""
+    duration_ms = parse_java_duration_ms(text)
+    if duration_ms is None:
+        duration_ms = parse_duration_ms(text)
+    if duration_ms is None:
+        raise click.UsageError(f"--by-duration does not understand {text!r}: write PT1H30M or P7D, or 1h30m or 7d")
+    return current_ms() - duration_ms

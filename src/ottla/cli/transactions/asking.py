@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from typing import NamedTuple
 
 from ottla.cli.common.cluster import Cluster, refusal
@@ -46,10 +45,6 @@ class TransactionView(NamedTuple):
     timeout_ms: int
     start_ms: int
     partitions: tuple[TopicPartition, ...]
-
-
-def now_ms() -> int:
-    return int(datetime.now(UTC).timestamp() * 1000)
 
 
 async def list_transactions(

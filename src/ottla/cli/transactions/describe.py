@@ -8,8 +8,8 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.common.times import show_time
-from ottla.cli.transactions.asking import TransactionView, describe_transactions, now_ms
+from ottla.cli.common.times import current_ms, show_time
+from ottla.cli.transactions.asking import TransactionView, describe_transactions
 from ottla.cli.transactions.choosing import complete_transactional_ids
 from ottla.errors import KafkaError
 
@@ -66,7 +66,7 @@ def describe(settings: ClientSettings, names: tuple[str, ...], flagged: tuple[st
 
 
 def _duration_ms(view: TransactionView) -> int | None:
-    return None if view.start_ms < 0 else now_ms() - view.start_ms
+    return None if view.start_ms < 0 else current_ms() - view.start_ms
 
 
 def _row(view: TransactionView) -> tuple[object, ...]:

@@ -13,8 +13,8 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.common.times import show_time
-from ottla.cli.transactions.asking import describe_transactions, find_producers, list_transactions, now_ms
+from ottla.cli.common.times import current_ms, show_time
+from ottla.cli.transactions.asking import describe_transactions, find_producers, list_transactions
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
@@ -95,7 +95,7 @@ def find_hanging(
             each.producer.coordinator_epoch,
             each.producer.current_txn_start_offset,
             each.producer.last_timestamp,
-            (now_ms() - each.producer.last_timestamp) // MINUTE_MS,
+            (current_ms() - each.producer.last_timestamp) // MINUTE_MS,
         )
         for each in found
     ]
@@ -135,7 +135,7 @@ async def _overdue(
         overdue += [
             OpenTransaction(each, producer)
             for producer in producers
-            if producer.current_txn_start_offset >= 0 and now_ms() - producer.last_timestamp > timeout_ms
+            if producer.current_txn_start_offset >= 0 and current_ms() - producer.last_timestamp > timeout_ms
         ]
     return overdue
 
