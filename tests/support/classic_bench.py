@@ -1,0 +1,240 @@
+"""Classic groups without a host: decisions are replayed at once, answers kept, time moved by hand. For tests.
+
+What is written goes through the codec, so that another bench can be loaded from any prefix of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Reply
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.classic.groups import ClassicGroups
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.coordinator.groups.table import GroupTable
+from ottla.errors import KafkaError
+from ottla.wire.log_records import (
+    InternalLog,
+    decode_coordinator_key,
+    decode_coordinator_value,
+    encode_coordinator_key,
+    encode_coordinator_value,
+)
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+WALL_AHEAD_MS = 1_700_000_000_000
+RANGE = (("range", b"r"),)
+LoggedRecord = tuple[bytes, bytes | None]
+
+
+class Asked(Reply):
+    """A request that was made, and its answer."""
+
+    __slots__ = ("answer", "is_answered", "what")
+
+    def __init__(self, what: str) -> None:
+        self.what = what
+        self.is_answered = False
+        self.answer: Any = None
+
+    @property
+    def code(self) -> int:
+        """The error code of the answer; it must be there."""
+        assert self.is_answered, f"{self.what} is not answered yet"
+        code: int = self.answer.code if isinstance(self.answer, KafkaError) else self.answer.error_code
+        return code
+
+    def __repr__(self) -> str:
+        return f"<{self.what}: {self.answer if self.is_answered else 'waits'}>"
+
+
+class NoTopics:
+    """A cluster without topics: classic groups do not ask."""
+
+    def names(self) -> Iterable[str]:
+        return ()
+
+    def id_of(self, name: str) -> bytes | None:
+        return None
+
+    def name_of(self, topic_id: bytes) -> str | None:
+        return None
+
+    def partition_count(self, name: str) -> int:
+        return 0
+
+    def racks(self, name: str, partition: int) -> Sequence[str]:
+        return ()
+
+
+class ClassicBench:
+    """The classic groups of one shard. Requests are about the group "g" unless another is named."""
+
+    def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:
+        self._uuids = 0
+        self.table = GroupTable(settings or GroupSettings(), NoTopics(), self._new_uuid)
+        self.classic = ClassicGroups(self.table)
+        self.now_ms = 0
+        self.log: list[LoggedRecord] = []
+        self.asked: list[Asked] = []
+        for key, value in log:
+            self.classic.replay(decoded(key, value))
+            self.log.append((key, value))
+        self.submit(self.classic.loaded(self.now))
+
+    def _new_uuid(self) -> bytes:
+        self._uuids += 1
+        return self._uuids.to_bytes(16, "big")
+
+    @property
+    def now(self) -> Instant:
+        return Instant(WALL_AHEAD_MS + self.now_ms, self.now_ms)
+
+    def group(self, group_id: str = "g") -> ClassicGroup:
+        group = self.table.by_id[group_id]
+        assert isinstance(group, ClassicGroup)
+        return group
+
+    def submit(self, effects: Effects) -> None:
+        for record in effects.records:
+            value = None if record.value is None else encode_coordinator_value(*record.value)
+            self.log.append((encode_coordinator_key(record.key), value))
+            self.classic.replay(record)
+        for reply, response in effects.answers:
+            assert isinstance(reply, Asked)
+            assert not reply.is_answered, f"{reply} is answered again, with {response}"
+            reply.is_answered, reply.answer = True, response
+
+    def advance(self, time_ms: int) -> None:
+        """Let time pass; whatever is due on the way is done in its time."""
+        until_ms = self.now_ms + time_ms
+        while (deadline_ms := self.table.timers.next_deadline_ms) is not None and deadline_ms <= until_ms:
+            self.now_ms = max(self.now_ms, deadline_ms)
+            action = self.table.timers.pop_due(self.now)
+            assert action is not None
+            self.submit(action(self.now))
+        self.now_ms = until_ms
+
+    def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicBench:
+        """Another bench that has read the first `count` records of this one's log, or all of them."""
+        return ClassicBench(settings or self.table.settings, self.log[:count])
+
+    def values(self, group_id: str = "g") -> list[Any]:
+        """What was written of the group: messages, None for a tombstone."""
+        records = [decoded(key, value) for key, value in self.log]
+        return [each.value and each.value.message for each in records if each.key.group == group_id]  # type: ignore[attr-defined]
+
+    # -- requests
+
+    def ask(self, what: str, decide: Callable[[Asked], Effects]) -> Asked:
+        asked = Asked(what)
+        try:
+            self.submit(decide(asked))
+        except KafkaError as refused:
+            assert not asked.is_answered
+            asked.is_answered, asked.answer = True, refused
+        self.asked.append(asked)
+        return asked
+
+    def join(
+        self,
+        member_id: str = "",
+        protocols: Iterable[tuple[str, bytes]] = RANGE,
+        *,
+        group_id: str = "g",
+        instance_id: str | None = None,
+        version: int = 9,
+        session_ms: int = 10_000,
+        rebalance_ms: int = 60_000,
+        protocol_type: str = "consumer",
+        client_id: str = "c",
+    ) -> Asked:
+        request = JoinGroupRequest(
+            group_id=group_id,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            session_timeout_ms=session_ms,
+            rebalance_timeout_ms=rebalance_ms,
+            protocol_type=protocol_type,
+            protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
+        )
+        caller = Caller(client_id, "/127.0.0.1", version)
+        return self.ask(f"join of {member_id!r}", lambda reply: self.classic.join(request, caller, reply, self.now))
+
+    def sync(
+        self,
+        member_id: str,
+        generation: int,
+        assignments: dict[str, bytes] | None = None,
+        *,
+        group_id: str = "g",
+        instance_id: str | None = None,
+        protocol: tuple[str | None, str | None] = (None, None),
+    ) -> Asked:
+        request = SyncGroupRequest(
+            group_id=group_id,
+            member_id=member_id,
+            generation_id=generation,
+            group_instance_id=instance_id,
+            protocol_type=protocol[0],
+            protocol_name=protocol[1],
+            assignments=[
+                SyncGroupRequestAssignment(member_id=each, assignment=data) for each, data in (assignments or {}).items()
+            ],
+        )
+        caller = Caller("c", "/127.0.0.1", 5)
+        return self.ask(f"sync of {member_id!r}", lambda reply: self.classic.sync(request, caller, reply, self.now))
+
+    def heartbeat(self, member_id: str, generation: int, group_id: str = "g", instance_id: str | None = None) -> int:
+        request = HeartbeatRequest(
+            group_id=group_id, member_id=member_id, generation_id=generation, group_instance_id=instance_id
+        )
+        caller = Caller("c", "/127.0.0.1", 4)
+        return self.ask("heartbeat", lambda reply: self.classic.heartbeat(request, caller, reply, self.now)).code
+
+    def leave(self, *members: str | tuple[str, str | None], group_id: str = "g") -> Asked:
+        """Members by id, or by id and instance id."""
+        named = [(each, None) if isinstance(each, str) else each for each in members]
+        identities = [MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in named]
+        request = LeaveGroupRequest(group_id=group_id, members=identities)
+        caller = Caller("c", "/127.0.0.1", 5)
+        return self.ask("leave", lambda reply: self.classic.leave(request, caller, reply, self.now))
+
+    # -- stories that many tests begin with
+
+    def new_id(self, **join: Any) -> str:
+        """A member id that was handed out."""
+        asked = self.join(**join)
+        member_id: str = asked.answer.member_id
+        return member_id
+
+    def stable(self, count: int = 1, protocols: Iterable[tuple[str, bytes]] = RANGE, **join: Any) -> list[str]:
+        """A stable group of `count` dynamic members, the leader first. Each is assigned its own id, as bytes."""
+        protocols = tuple(protocols)
+        ids = [self.new_id(protocols=protocols, **join) for _ in range(count)]
+        for member_id in ids:
+            self.join(member_id, protocols, **join)
+        self.advance(self.table.settings.group_initial_rebalance_delay_ms * 2)
+        self.settle()
+        assert self.group().state == "Stable"
+        return ids
+
+    def settle(self) -> None:
+        """Every member of "g" syncs; the leader last, and assigns to each its own id."""
+        group = self.group()
+        assert group.state == "CompletingRebalance", group
+        assert group.leader_id is not None
+        for member_id in [*(each for each in group.members if each != group.leader_id), group.leader_id]:
+            instance_id = group.members[member_id].instance_id
+            self.sync(member_id, group.generation, {each: each.encode() for each in group.members}, instance_id=instance_id)
+
+
+def decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
+    """A record as a load reads it."""
+    decoded_key = decode_coordinator_key(InternalLog.GROUPS, key)
+    decoded_value = None if value is None else decode_coordinator_value(InternalLog.GROUPS, decoded_key, value)
+    return CoordinatorRecord(decoded_key, decoded_value)

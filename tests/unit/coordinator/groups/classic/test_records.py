@@ -1,0 +1,94 @@
+"""The record of a classic group: what it tells, and what of a live group outlives its replay."""
+
+from tests.support.classic_bench import ClassicBench, decoded
+
+from ottla.coordinator.contract import Effects, put
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.classic.member import Protocol
+from ottla.coordinator.groups.classic.records import VALUE_VERSION, record_of, take
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.wire.messages.classic_group_records import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+
+QUICK = GroupSettings(group_initial_rebalance_delay_ms=0)
+
+
+def test_a_record_tells_everything_that_lasts() -> None:
+    bench = ClassicBench(QUICK)
+    bench.stable(2, protocols=[("range", b"r"), ("sticky", b"s")], session_ms=7000, rebalance_ms=8000)
+    again = bench.reloaded().group()
+    live = bench.group()
+    assert (again.state, again.generation, again.leader_id) == ("Stable", 1, live.leader_id)
+    assert (again.protocol_type, again.protocol_name) == ("consumer", "range")
+    for member in again.members.values():
+        assert member.protocols == (Protocol("range", b"r"),)
+        assert (member.session_timeout_ms, member.rebalance_timeout_ms) == (7000, 8000)
+        assert (member.client_id, member.client_host) == ("c", "/127.0.0.1")
+        assert member.assignment == member.member_id.encode()
+
+
+def test_a_live_member_keeps_the_protocols_that_were_not_chosen() -> None:
+    bench = ClassicBench(QUICK)
+    bench.stable(protocols=[("range", b"r"), ("sticky", b"s")])
+    (member,) = bench.group().members.values()
+    assert [each.name for each in member.protocols] == ["range", "sticky"]
+
+
+def test_version_3_is_written_and_every_version_is_read() -> None:
+    bench = ClassicBench(QUICK)
+    bench.stable()
+    assert {decoded(*each).value.version for each in bench.log} == {VALUE_VERSION}  # type: ignore[union-attr]
+    member = MemberMetadata(member_id="m", session_timeout=7000, subscription=b"s", assignment=b"a")
+    value = GroupMetadataValue(protocol_type="consumer", generation=5, protocol="range", leader="m", members=[member])
+    for version in range(5):
+        other = ClassicBench()
+        other.submit(_written(value, version))
+        group = other.reloaded().group()
+        assert (group.generation, group.members["m"].session_timeout_ms) == (5, 7000)
+        assert group.members["m"].rebalance_timeout_ms == 7000  # the record has none
+        assert group.state_since_ms == -1
+
+
+def _written(value: GroupMetadataValue, version: int) -> Effects:
+    return Effects([put(GroupMetadataKey(group="g"), value, version)])
+
+
+def test_a_later_record_replaces_an_earlier_one_whole() -> None:
+    group = ClassicGroup("g")
+    for generation, name, ids in [(1, "range", "ab"), (2, "sticky", "bc"), (3, "sticky", "")]:
+        members = [MemberMetadata(member_id=each, group_instance_id=f"i-{each}", subscription=b"") for each in ids]
+        take(
+            group,
+            GroupMetadataValue(
+                protocol_type="connect",
+                generation=generation,
+                protocol=name if ids else None,
+                leader=ids[:1] or None,
+                members=members,
+            ),
+        )
+        assert list(group.members) == list(ids)
+        assert group.static_ids == {f"i-{each}": each for each in ids}
+        assert (group.generation, group.leader_id) == (generation, ids[:1] or None)
+        assert all(each.protocols == (Protocol(name, b""),) for each in group.members.values())
+    assert group.state == "Empty"
+
+
+def test_a_leader_that_is_no_member_is_replaced() -> None:
+    group = ClassicGroup("g")
+    take(
+        group,
+        GroupMetadataValue(protocol_type="x", protocol="p", leader="gone", members=[MemberMetadata(member_id="m")]),
+    )
+    assert group.leader_id == "m"
+
+
+def test_a_group_that_prepares_a_rebalance_is_ahead_of_its_record() -> None:
+    bench = ClassicBench(QUICK)
+    (leader,) = bench.stable()
+    value = record_of(bench.group()).value
+    assert value is not None
+    bench.new_id()
+    bench.join(leader)
+    take(bench.group(), value.message)
+    assert bench.group().state == "PreparingRebalance"
+    assert bench.group().joined_count == 1

@@ -1,0 +1,181 @@
+"""Static members of classic groups: a restart keeps the assignment, and fences whoever still uses the old member id."""
+
+from typing import Any
+
+from tests.support.classic_bench import Asked, ClassicBench
+
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.errors.codes import ErrorCode
+
+QUICK = GroupSettings(group_initial_rebalance_delay_ms=0)
+
+
+def stable(bench: ClassicBench, *instances: str, **join: Any) -> list[str]:
+    """A stable group of static members, the leader first; their member ids."""
+    asked = [bench.join(instance_id=each, **join) for each in instances]
+    bench.advance(0)
+    bench.settle()
+    return [each.answer.member_id for each in asked]
+
+
+def restart(bench: ClassicBench, instance_id: str, **join: Any) -> Asked:
+    return bench.join(instance_id=instance_id, **join)
+
+
+def test_they_are_let_in_at_once_under_an_id_made_of_their_own() -> None:
+    bench = ClassicBench(QUICK)
+    asked = bench.join(instance_id="rack-1")
+    bench.advance(0)
+    assert asked.code == ErrorCode.NONE
+    assert asked.answer.member_id == "rack-1-00000000-0000-0000-0000-000000000001"
+    assert asked.answer.members[0].group_instance_id == "rack-1"
+
+
+def test_a_restart_keeps_generation_and_assignment() -> None:
+    bench = ClassicBench(QUICK)
+    leader, follower = stable(bench, "a", "b")
+    asked = restart(bench, "b")
+    assert (asked.code, asked.answer.generation_id, asked.answer.leader) == (ErrorCode.NONE, 1, leader)
+    assert (asked.answer.skip_assignment, asked.answer.members) == (False, [])
+    assert asked.answer.member_id not in (leader, follower)
+    assert bench.group().state == "Stable"
+    synced = bench.sync(asked.answer.member_id, 1, instance_id="b")
+    assert synced.answer.assignment == follower.encode()
+    assert bench.heartbeat(leader, 1, instance_id="a") == ErrorCode.NONE
+
+
+def test_a_restarted_leader_is_told_not_to_assign() -> None:
+    bench = ClassicBench(QUICK)
+    leader, _ = stable(bench, "a", "b")
+    asked = restart(bench, "a")
+    assert asked.answer.leader == asked.answer.member_id != leader
+    assert asked.answer.skip_assignment
+    assert [each.group_instance_id for each in asked.answer.members] == ["a", "b"]
+
+
+def test_an_old_client_that_led_is_told_of_another_leader() -> None:
+    bench = ClassicBench(QUICK)
+    leader, _ = stable(bench, "a", "b")
+    asked = restart(bench, "a", version=8)
+    assert asked.answer.leader == leader != asked.answer.member_id
+    assert not asked.answer.skip_assignment
+    assert asked.answer.members == []
+
+
+def test_the_old_id_is_fenced() -> None:
+    bench = ClassicBench(QUICK)
+    _, old = stable(bench, "a", "b")
+    new = restart(bench, "b").answer.member_id
+    assert bench.heartbeat(old, 1, instance_id="b") == ErrorCode.FENCED_INSTANCE_ID
+    assert bench.sync(old, 1, instance_id="b").code == ErrorCode.FENCED_INSTANCE_ID
+    assert bench.join(old, instance_id="b").code == ErrorCode.FENCED_INSTANCE_ID
+    assert bench.leave((old, "b")).answer.members[0].error_code == ErrorCode.FENCED_INSTANCE_ID
+    assert bench.heartbeat(old, 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.heartbeat(new, 1, instance_id="b") == ErrorCode.NONE
+    assert bench.heartbeat(new, 1, instance_id="nobody") == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_the_new_id_is_written_down() -> None:
+    bench = ClassicBench(QUICK)
+    leader, _ = stable(bench, "a", "b")
+    before = len(bench.log)
+    new = restart(bench, "b", session_ms=20_000).answer.member_id
+    assert len(bench.log) == before + 1
+    group = bench.reloaded().group()
+    assert list(group.members) == [leader, new]
+    assert group.static_ids == {"a": leader, "b": new}
+    assert group.members[new].session_timeout_ms == 20_000
+    assert group.generation == 1
+
+
+def test_a_restart_that_changes_the_vote_makes_all_rejoin() -> None:
+    bench = ClassicBench(QUICK)
+    both = [("range", b""), ("sticky", b"")]
+    leader, _ = stable(bench, "a", "b", protocols=both)
+    restarted = restart(bench, "b", protocols=[("sticky", b"")])
+    assert not restarted.is_answered
+    assert bench.group().state == "PreparingRebalance"
+    rejoined = bench.join(leader, both, instance_id="a")
+    assert rejoined.answer.protocol_name == restarted.answer.protocol_name == "sticky"
+    assert rejoined.answer.generation_id == restarted.answer.generation_id == 2
+
+
+def test_a_changed_subscription_alone_does_not() -> None:
+    bench = ClassicBench(QUICK)
+    stable(bench, "a", "b")
+    asked = restart(bench, "b", protocols=[("range", b"other")])
+    assert asked.code == ErrorCode.NONE
+    assert bench.values()[-1].members[1].subscription == b"other"
+
+
+def test_a_restart_while_others_join_fences_the_parked_join() -> None:
+    bench = ClassicBench(QUICK)
+    leader, old = stable(bench, "a", "b")
+    third = bench.join(instance_id="c")
+    assert not third.is_answered
+    parked = bench.join(old, instance_id="b")
+    restarted = restart(bench, "b")
+    assert parked.code == ErrorCode.FENCED_INSTANCE_ID
+    bench.join(leader, instance_id="a")
+    assert restarted.code == third.code == ErrorCode.NONE
+
+
+def test_a_restart_while_the_leader_assigns_fences_the_parked_sync_and_begins_anew() -> None:
+    bench = ClassicBench(QUICK)
+    leader, old = stable(bench, "a", "b")
+    bench.join(leader, instance_id="a")
+    bench.join(old, instance_id="b")
+    parked = bench.sync(old, 2, instance_id="b")
+    restarted = restart(bench, "b")
+    assert parked.code == ErrorCode.FENCED_INSTANCE_ID
+    assert not restarted.is_answered
+    assert bench.sync(leader, 2, {old: b"x"}, instance_id="a").code == ErrorCode.REBALANCE_IN_PROGRESS
+    bench.join(leader, instance_id="a")
+    assert restarted.answer.generation_id == 3
+
+
+def test_one_that_does_not_rejoin_in_time_stays_until_its_session_ends() -> None:
+    bench = ClassicBench(QUICK)
+    leader, old = stable(bench, "a", "b", session_ms=30_000, rebalance_ms=5000)
+    rejoined = bench.join(leader, instance_id="a", rebalance_ms=5000, session_ms=30_000)
+    bench.advance(5000)
+    assert rejoined.code == ErrorCode.NONE
+    assert list(bench.group().members) == [leader, old]
+
+
+def test_when_none_rejoins_the_group_waits_for_them_again() -> None:
+    bench = ClassicBench(QUICK)
+    ids = stable(bench, "a", "b", session_ms=60_000, rebalance_ms=5000)
+    bench.leave(("", "b"))
+    bench.advance(20_000)
+    assert bench.group().state == "PreparingRebalance"
+    assert list(bench.group().members) == ids[:1]
+    assert bench.join(ids[0], instance_id="a").answer.generation_id == 2
+
+
+def test_a_leader_that_does_not_rejoin_is_followed_by_one_that_did() -> None:
+    bench = ClassicBench(QUICK)
+    _, follower = stable(bench, "a", "b", session_ms=60_000, rebalance_ms=5000)
+    joined = bench.join(instance_id="c", rebalance_ms=5000)
+    rejoined = bench.join(follower, instance_id="b", rebalance_ms=5000)
+    bench.advance(5000)
+    assert rejoined.answer.leader == joined.answer.leader == follower
+    assert len(rejoined.answer.members) == 3
+
+
+def test_a_restart_is_no_growth() -> None:
+    bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0, group_max_size=2))
+    stable(bench, "a", "b")
+    assert restart(bench, "b").code == ErrorCode.NONE
+    assert bench.join(instance_id="c").code == ErrorCode.GROUP_MAX_SIZE_REACHED
+
+
+def test_they_are_removed_by_instance_id() -> None:
+    bench = ClassicBench(QUICK)
+    leader, _ = stable(bench, "a", "b")
+    asked = bench.leave(("", "b"), ("", "nobody"), ("", None))
+    unknown = ErrorCode.UNKNOWN_MEMBER_ID
+    assert [each.error_code for each in asked.answer.members] == [ErrorCode.NONE, unknown, unknown]
+    assert [each.group_instance_id for each in asked.answer.members] == ["b", "nobody", None]
+    assert list(bench.group().members) == [leader]
+    assert bench.group().state == "PreparingRebalance"
