@@ -27,6 +27,19 @@ _WORDS: dict[str, str] = {
     "default.replication.factor": "How many replicas a new topic's partitions have, if whoever makes it does not say.",
     "delete.topic.enable": "Let topics be deleted.",
     "fetch.max.bytes": "The most a fetch may return in bytes, whatever the client asks for. One batch is always returned.",
+    "group.initial.rebalance.delay.ms": (
+        "How long a group that was empty waits for more members after the first has come, and again after each that comes, up "
+        "to the rebalance timeout. It saves rebalances while an application starts, and makes its first records late."
+    ),
+    "group.max.session.timeout.ms": (
+        "The longest session.timeout.ms that a member of a classic group may ask for. With a long one it takes long to see "
+        "that a member has died."
+    ),
+    "group.max.size": "How many members a classic group may have. Whoever comes when it is full is turned away.",
+    "group.min.session.timeout.ms": (
+        "The shortest session.timeout.ms that a member of a classic group may ask for. With a short one members are removed "
+        "that are only slow."
+    ),
     "inter.broker.listener.name": "The listener at which brokers reach each other.",
     "listener.security.protocol.map": "Which security protocol each listener speaks, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
     "listeners": (
