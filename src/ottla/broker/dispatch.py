@@ -100,7 +100,7 @@ class Parked:
         Kafka handles one request of a connection at a time. Produce requests are appended in order when they are handled, so
         nothing is lost if the next is appended while one waits for replicas or the disk.
         """
-        return self._route.key == ApiKey.PRODUCE and self.pending.__class__ is not InterceptedRequest
+        return self._route.key == ApiKey.PRODUCE and not self.pending.holds_back
 
     def abandon(self) -> None:
         """The connection has gone."""

@@ -49,6 +49,8 @@ class InterceptedRequest(Pending):
 
     __slots__ = ("_handle", "_inner", "_interception", "_timer")
 
+    holds_back = True
+
     def __init__(self, interception: Interception, handle: Callable[[], Handled]) -> None:
         super().__init__()
         self._interception = interception

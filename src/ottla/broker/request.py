@@ -67,6 +67,9 @@ class Pending:
 
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
+    holds_back = False
+    """Whether the request behind it must wait until it is done, whatever the two are."""
+
     def __init__(self) -> None:
         self._deliver: Callable[[Message | None, BaseException | None], None] | None = None
         self._response: Message | None = None

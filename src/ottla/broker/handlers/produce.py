@@ -4,13 +4,15 @@ The records of a request are views of the buffer that the request came in, and a
 copied. Where a partition's records are safe at once, as they are on one node unless flush.messages says otherwise, the answer
 is there when the handler returns; else the request waits (`purgatory/acks.py`).
 
+Records of a transaction may have to wait before they are appended (`produce_in_transaction.py`).
+
 Each partition is answered for itself. With acks=0 nothing is answered, and an error ends the connection, so that the producer
 learns that there was one.
 """
 
 from __future__ import annotations
 
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.leader_hints import leader_hint
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
@@ -31,6 +33,10 @@ from ottla.wire.messages.produce import (
     TopicProduceData,
     TopicProduceResponse,
 )
+
+if TYPE_CHECKING:
+    from ottla.broker.handlers.produce_in_transaction import Verified
+    from ottla.log.append import AppendInfo
 
 HINTS_SINCE = 10
 TOPIC_IDS_SINCE = 13
@@ -56,7 +62,12 @@ _WITHOUT_LOG_START = frozenset(
 """Errors that are answered without saying where the log begins, as Kafka does."""
 
 
-def handle(context: RequestContext, request: ProduceRequest) -> Handled:
+def handle(context: RequestContext, request: ProduceRequest, verified: Verified | None = None) -> Handled:
+    """Append what came; `verified` is what coordinators have said of the transactions in it."""
+    if verified is None and request.transactional_id is not None:
+        from ottla.broker.handlers.produce_in_transaction import hold  # late: few producers are transactional
+
+        return hold(context, request)
     acks, version, partitions = request.acks, context.version, context.services.partitions
     response = ProduceResponse()
     delayed: DelayedProduce | None = None
@@ -79,9 +90,10 @@ def handle(context: RequestContext, request: ProduceRequest) -> Handled:
             try:
                 if partition is None:
                     raise _reason_missing(context, topic, data.index)
-                if records is None or acks not in ACKS or partition.is_internal or _is_transactional(records):
-                    raise _unusual(request, partition, records)
-                info = partition.append(records, acks, version)
+                if records is None or acks not in ACKS or partition.is_internal or is_transactional(records):
+                    info = _append_unusual(context, request, partition, records, verified)
+                else:
+                    info = partition.append(records, acks, version)
             except KafkaError as error:
                 _fail(answer, error, partition)
                 has_failed = True
@@ -143,33 +155,38 @@ def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
     return list(merged.values())
 
 
-def _is_transactional(records: memoryview) -> bool:
+def is_transactional(records: memoryview) -> bool:
     # What is no batch at all is told so, and not that it may not be written: to producers that would be final.
     return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and records[_MAGIC_AT] == MAGIC
 
 
-def _unusual(request: ProduceRequest, partition: Partition, records: memoryview | None) -> KafkaError:
-    """Why these records are not even looked at."""
+def _append_unusual(
+    context: RequestContext,
+    request: ProduceRequest,
+    partition: Partition,
+    records: memoryview | None,
+    verified: Verified | None,
+) -> AppendInfo:
+    """Append records of a transaction, if its coordinator has no objection; whatever else came here is refused."""
     if records is None:
-        return KafkaError(
+        raise KafkaError(
             ErrorCode.INVALID_RECORD, f"no records came for {partition.name}: a produce request has one batch each"
         )
     if request.acks not in ACKS:
-        return KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks} cannot be had: it is 0, 1 or all (-1)")
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks} cannot be had: it is 0, 1 or all (-1)")
     if partition.is_internal:
-        return KafkaError(
+        raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}: brokers keep it for themselves"
         )
-    if request.transactional_id is None:
-        return KafkaError(
+    if verified is None:
+        raise KafkaError(
             ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
             f"records of a transaction came for {partition.name} in a request without a transactional id",
         )
-    return KafkaError(
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-        f"records of a transaction came for {partition.name}, but no transaction of {request.transactional_id!r} is known: "
-        "this broker does not serve transactions",
-    )
+    proof = verified.get(partition.name)
+    if isinstance(proof, KafkaError):
+        raise proof
+    return partition.append(records, request.acks, context.version, verified_by=proof)
 
 
 def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int) -> KafkaError:

@@ -10,10 +10,10 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.broker.partitions.partition import Partition
-from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.directories import NewPartition
+from ottla.log.making import NewPartition
 from ottla.log.meta_properties import is_reserved
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
@@ -35,12 +35,12 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
         await _put_strays_aside(here, image)
         here.has_followed = True
     for topic in delta.deleted_topics.values():
-        for index in sorted(topic.partitions):
-            await _delete(here, TopicPartition(topic.name, index), topic.id)
+        await _delete(here, [TopicPartition(topic.name, index) for index in sorted(topic.partitions)], topic.id)
     for topic_id in sorted(delta.changed_topics):
         if (changed := image.topics.by_id.get(topic_id)) is not None:
             await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start)
     _follow_configs(here, delta)
+    _follow_verification(here)
     here.take_losses()
 
 
@@ -62,11 +62,12 @@ async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
 
 async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is_start: bool) -> None:
     missing: list[NewPartition] = []
+    moved_away: list[TopicPartition] = []
     for index in sorted(topic.partitions):
         state = topic.partitions[index]
         if here.node_id not in state.replicas:
             if before is not None and index in before.partitions and here.node_id in before.partitions[index].replicas:
-                await _delete(here, TopicPartition(topic.name, index), topic.id)
+                moved_away.append(TopicPartition(topic.name, index))
         elif (partition := here.find(topic.name, index)) is not None:
             partition.adopt(state)
         else:
@@ -75,6 +76,8 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
             config = here.settings.topic_config(topic.name)
             directory_id = _directory_of(state, here.node_id)
             missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))
+    if moved_away:
+        await _delete(here, moved_away, topic.id)
     if missing:
         for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
             opened = await _open(here, new, made)
@@ -111,22 +114,21 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
     return partition
 
 
-async def _delete(here: Partitions, name: TopicPartition, topic_id: Uuid) -> None:
-    """Take a partition away; whoever waits for it is told that it is gone."""
-    here.offline.pop(name, None)
-    partition = here.find(*name)
-    if partition is not None:
-        if partition.topic_id != topic_id:
-            return
-        here.remove(partition)
-        partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
-    try:
-        await here.directories.delete(name)
-    except LogDirectoryFailed as failed:
-        logger.error("the files of %s stay, its directory has failed: %s", name, failed)
+async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid) -> None:
+    """Take partitions away; whoever waits for one is told that it is gone."""
+    doomed = []
+    for name in names:
+        here.offline.pop(name, None)
+        partition = here.find(*name)
+        if partition is not None:
+            if partition.topic_id != topic_id:
+                continue
+            here.remove(partition)
+            partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
+        doomed.append(name)
+    for failed in await here.directories.delete_all(doomed):
+        logger.error("files of a deleted partition stay, its directory has failed: %s", failed)
         here.lose_directory(failed)
-    except KafkaError as refused:
-        logger.error("the files of %s stay: %s", name, refused)
 
 
 def _follow_configs(here: Partitions, delta: MetadataDelta) -> None:
@@ -143,3 +145,12 @@ def _follow_configs(here: Partitions, delta: MetadataDelta) -> None:
             for partition in partitions.values():
                 partition.log.config = config
                 partition.follow_config()
+
+
+def _follow_verification(here: Partitions) -> None:
+    """Have the logs ask for proof that a transaction is known to its coordinator, or not, as the settings say now."""
+    verify = here.settings.current.log.transaction_partition_verification_enable
+    if here.directories.options.verify_transactions != verify:
+        here.directories.options = here.directories.options._replace(verify_transactions=verify)
+        for partition in here:
+            partition.log.options = partition.log.options._replace(verify_transactions=verify)

@@ -11,6 +11,7 @@ from tests.support.held_partitions import HeldPartitions, virtual, waiting
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.log.origin import AppendOrigin
+from ottla.log.verification import VerificationState
 from ottla.records.control import build_end_marker
 from ottla.wire.base import Message
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState
@@ -203,10 +204,11 @@ def test_readers_of_committed_records_wait_for_the_end_of_a_transaction() -> Non
         held = await node()
         log = held.partition("t").log
 
-        def append(data: bytearray, origin: AppendOrigin) -> None:
-            held.partition("t").append(data, 1, origin=origin)
+        def append(data: bytearray, origin: AppendOrigin, verified_by: VerificationState | None = None) -> None:
+            held.partition("t").append(data, 1, origin=origin, verified_by=verified_by)
 
-        append(make_batch(b"aborted", producer=(9, 0, 0), transactional=True), AppendOrigin.COORDINATOR)
+        proof = log.producers.begin_verification(9, 0, 0, False, held.clock.now_ms())
+        append(make_batch(b"aborted", producer=(9, 0, 0), transactional=True), AppendOrigin.COORDINATOR, proof)
         append(make_batch(b"plain"), AppendOrigin.CLIENT)
         uncommitted, committed = (fetch_of("t", part(), isolation_level=level, min_bytes=100) for level in (0, 1))
         assert values(held.fetch(uncommitted)) == [[b"aborted", b"plain"]]

@@ -58,7 +58,5 @@ def test_without_a_block_the_producer_may_try_again() -> None:
     assert ask(ids) == (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, *REFUSED)
 
 
-def test_transactions_are_not_served_yet() -> None:
-    assert ask(Ids(), "mine") == (ErrorCode.COORDINATOR_NOT_AVAILABLE, *REFUSED)
-    assert ErrorCode.COORDINATOR_NOT_AVAILABLE.retriable
+def test_a_transactional_id_must_not_be_empty() -> None:
     assert ask(Ids(), "") == (ErrorCode.INVALID_REQUEST, *REFUSED)

@@ -112,13 +112,6 @@ REFUSALS = {
         {},
         ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     ),
-    "a transaction": (
-        "t",
-        0,
-        make_batch(b"a", producer=(7, 0, 0), transactional=True),
-        {"transactional_id": "x"},
-        ErrorCode.INVALID_PRODUCER_ID_MAPPING,
-    ),
 }
 
 
