@@ -126,7 +126,7 @@ class ClassicBench:
     def values(self, group_id: str = "g") -> list[Any]:
         """What was written of the group: messages, None for a tombstone."""
         records = [decoded(key, value) for key, value in self.log]
-        return [each.value and each.value.message for each in records if each.key.group == group_id]  # type: ignore[attr-defined]
+        return [each.value and each.value.message for each in records if each.key.group == group_id]
 
     # -- requests
 

@@ -26,9 +26,9 @@ from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogWorld
 from ottla.log.meta_properties import MetaProperties, write_meta_properties
+from ottla.log.opening import open_all
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance, ResourceType
 from ottla.sim.clock import LoopClock
@@ -105,7 +105,7 @@ class HeldPartitions:
         self.settings = BrokerSettings(self.static)
         config = self.settings.current.log
         compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock))
-        self.directories = await LogDirectories.open(
+        self.directories = await open_all(
             LogWorld(self.disk, self.clock, self.new_uuid),
             config,
             lambda topic: self.settings.topic_config(topic),

@@ -14,6 +14,7 @@ from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogWorld
 from ottla.log.meta_properties import MetaProperties, write_meta_properties
+from ottla.log.opening import open_all
 from ottla.log.upkeep import Upkeep
 from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
@@ -57,7 +58,7 @@ class NodeStorage:
         world = LogWorld(self.disk, self.clock, self.new_uuid, helpers)
         compactor = Compactor(self.disk, self.clock, helpers or _NoHelpers()) if self.compaction else None
         self.directories = run(
-            LogDirectories.open(world, self.config, lambda _topic: self.topic_config, node_id=1, compactor=compactor)
+            open_all(world, self.config, lambda _topic: self.topic_config, node_id=1, compactor=compactor)
         )
         self.upkeep = Upkeep(self.directories, self.clock, self.config.producer_id_expiration_ms)
         return self.directories

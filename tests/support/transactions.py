@@ -1,0 +1,188 @@
+"""Transactional producers of any client library, told step by step; and what readers see of their work.
+
+    with Producers(java) as producers:
+        one = producers.open("confluent", bootstrap, "payments")
+        one.init()
+        one.begin()
+        one.send("t", 0, "value")
+        one.commit()
+    read("t", bootstrap, committed=True)
+
+Libraries by name: `java` (tests/support/java/TransactionalProducers.java), `confluent`, `kafka-python` and `aiokafka`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from types import TracebackType
+from typing import Protocol
+
+from tests.support.raw_client import RawClient
+from tests.support.topics import await_true
+
+from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
+
+TIMEOUT_MS = 60_000
+UPGRADE, SAFE_DOWNGRADE = 1, 2
+LIBRARIES = ("confluent", "java", "kafka-python", "aiokafka")
+
+
+class TransactionFailed(Exception):
+    """A step failed; `fenced` if because another producer has the transactional id, or the coordinator gave up on this one."""
+
+    def __init__(self, text: str, fenced: bool) -> None:
+        super().__init__(text)
+        self.fenced = fenced
+
+
+class TransactionalProducer(Protocol):
+    """One producer. Every step returns when it is done, or raises `TransactionFailed`."""
+
+    def init(self) -> None: ...
+
+    def begin(self) -> None: ...
+
+    def send(self, topic: str, partition: int, value: str) -> None:
+        """Returns when the record is acknowledged."""
+        ...
+
+    def send_offset(self, group: str, topic: str, partition: int, offset: int) -> None: ...
+
+    def commit(self) -> None: ...
+
+    def abort(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def abandon(self) -> None:
+        """Be gone, whatever is open."""
+        ...
+
+
+Open = Callable[[str, str, int, Mapping[str, str]], TransactionalProducer]
+"""(bootstrap, transactional id, transaction timeout in ms, more settings)"""
+
+_CLASSES = {
+    "confluent": "ConfluentTransactions",
+    "kafka-python": "KafkaPythonTransactions",
+    "aiokafka": "AioKafkaTransactions",
+}
+
+
+class Producers:
+    """The producers of a test; whichever it leaves open is abandoned with it."""
+
+    def __init__(self, java: Callable[[], Open]) -> None:
+        self._java = java
+        self._open: list[TransactionalProducer] = []
+
+    def open(
+        self,
+        library: str,
+        bootstrap: str,
+        transactional_id: str,
+        timeout_ms: int = TIMEOUT_MS,
+        more: Mapping[str, str] | None = None,
+    ) -> TransactionalProducer:
+        """A new producer; nothing is asked of the coordinator yet."""
+        if library == "java":
+            opened = self._java()(bootstrap, transactional_id, timeout_ms, more or {})
+        else:
+            module = import_module("tests.support.transactions_python")
+            opened = getattr(module, _CLASSES[library])(bootstrap, transactional_id, timeout_ms, more or {})
+        self._open.append(opened)
+        return opened
+
+    def __enter__(self) -> Producers:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        for producer in self._open:
+            try:
+                producer.abandon()
+            except TransactionFailed:
+                pass
+
+
+def set_transaction_version(bootstrap: str, level: int) -> None:
+    """Set the feature transaction.version: 1, or 2 (KIP-890)."""
+    update = FeatureUpdateKey(
+        feature="transaction.version", max_version_level=level, upgrade_type=SAFE_DOWNGRADE if level < 2 else 1
+    )
+    with RawClient.to(bootstrap) as client:
+        answer = client.request(UpdateFeaturesRequest(timeout_ms=10_000, feature_updates=[update]), 1)
+    assert answer.error_code == 0, answer
+    assert not any(result.error_code for result in answer.results), answer
+
+
+def ends(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[int]:
+    """Of each partition the last stable offset, or the high watermark."""
+    asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
+    request = ListOffsetsRequest(
+        replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=asked)]
+    )
+    with RawClient.to(bootstrap) as client:
+        (answer,) = client.request(request, 7).topics
+    assert not any(part.error_code for part in answer.partitions), answer
+    return [part.offset for part in sorted(answer.partitions, key=lambda part: int(part.partition_index))]
+
+
+def await_all_decided(bootstrap: str, topic: str, partitions: int) -> None:
+    """Return when no transaction is open in the topic."""
+    await_true(
+        lambda: ends(bootstrap, topic, partitions, True) == ends(bootstrap, topic, partitions, False),
+        f"all transactions in {topic} to end",
+    )
+
+
+def read(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[str]:
+    """What a reader sees now, partition by partition, to the end that its isolation level has."""
+    found: list[str] = []
+    for partition, end in enumerate(ends(bootstrap, topic, partitions, committed)):
+        found += read_partition(bootstrap, topic, partition, end, committed)
+    return found
+
+
+def read_partition(bootstrap: str, topic: str, partition: int, end: int, committed: bool) -> list[str]:
+    """The values of one partition below offset `end`. Markers have offsets but no value, so the count is not known."""
+    from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
+
+    if not end:
+        return []
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "unused",
+            "enable.auto.commit": False,
+            "isolation.level": "read_committed" if committed else "read_uncommitted",
+            "enable.partition.eof": True,
+            "fetch.wait.max.ms": 10,
+            "log_level": 0,
+        }
+    )
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
+    values: list[str] = []
+    while True:
+        message = consumer.poll(20)
+        assert message is not None, f"{topic}-{partition}: the end {end} was not reached in 20 s"
+        error = message.error()
+        if error is None:
+            values.append(message.value().decode())
+        elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= end:
+            break
+    consumer.close()
+    return values
+
+
+def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
+    """What a group has committed, of decided transactions."""
+    from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
+    found = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=20)[group].result()
+    (part,) = found.topic_partitions
+    return None if part.offset < 0 else part.offset
