@@ -1,0 +1,179 @@
+"""OffsetCommit and TxnOffsetCommit, as far as they are decided without a log."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.offsets_bench import WALL_AHEAD_MS, OffsetsBench
+
+from ottla.coordinator.contract import Instant, Producer
+from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
+from ottla.coordinator.groups.group import PartitionCheck
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, Uuid
+from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+
+UNKNOWN = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+P = Producer(7, 0)
+
+
+class JudgingGroup(ClassicGroup):
+    """A group that says of a commit what a test wants it to."""
+
+    __slots__ = ("refuse",)
+
+    def __init__(self, refuse: Callable[[], PartitionCheck | None]) -> None:
+        super().__init__("g")
+        self.refuse = refuse
+
+    def check_commit(self, *asked: Any) -> PartitionCheck | None:  # type: ignore[override]  # whatever is asked
+        return self.refuse()
+
+
+def refusing(code: int) -> JudgingGroup:
+    def refuse() -> PartitionCheck | None:
+        raise KafkaError(code, "no")
+
+    return JudgingGroup(refuse)
+
+
+def last_record(bench: OffsetsBench) -> Any:
+    logged = bench.log[-1]
+    key = decode_coordinator_key(InternalLog.GROUPS, logged.key)
+    assert logged.value is not None
+    return key, decode_coordinator_value(InternalLog.GROUPS, key, logged.value)
+
+
+def test_commit_makes_a_simple_group() -> None:
+    bench = OffsetsBench()
+    assert bench.commit({("t", 1): 42}, metadata="here") == {("t", 1): 0}
+    group = bench.table.by_id["g"]
+    assert (group.type, group.state) == ("Classic", "Empty")
+    key, value = last_record(bench)
+    assert (key.KEY, key.group, key.topic, key.partition) == (1, "g", "t", 1)
+    assert value.version == 4
+    written = value.message
+    assert (written.offset, written.leader_epoch, written.metadata) == (42, 3, "here")
+    assert written.commit_timestamp == WALL_AHEAD_MS
+    assert written.topic_id == bench.table.topics.id_of("t")
+    assert bench.fetch({"t": [1]}) == {("t", 1): 42}
+
+
+def test_retention_of_old_clients_is_written_in_the_version_that_has_it() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 5}, version=3, retention_time_ms=1000)
+    _, value = last_record(bench)
+    assert (value.version, value.message.expire_timestamp) == (1, WALL_AHEAD_MS + 1000)
+
+
+def test_partitions_that_do_not_exist() -> None:
+    bench = OffsetsBench()
+    codes = bench.commit({("t", 0): 1, ("t", 4): 1, ("t", -1): 1, ("absent", 0): 1})
+    assert codes == {("t", 0): 0, ("t", 4): UNKNOWN, ("t", -1): UNKNOWN, ("absent", 0): UNKNOWN}
+    assert len(bench.log) == 1
+
+
+def test_by_topic_id() -> None:
+    bench = OffsetsBench()
+    known, unknown = bench.table.topics.id_of("u"), Uuid(b"\x09" * 16)
+    assert known is not None
+    part = OffsetCommitRequestPartition(partition_index=1, committed_offset=8)
+    topics = [OffsetCommitRequestTopic(topic_id=each, partitions=[part]) for each in (known, unknown)]
+    answer = bench.ask_commit(OffsetCommitRequest(group_id="g", topics=topics), 10)
+    assert [(topic.topic_id, topic.partitions[0].error_code) for topic in answer.topics] == [
+        (known, 0),
+        (unknown, ErrorCode.UNKNOWN_TOPIC_ID),
+    ]
+    assert bench.fetch() == {("u", 1): 8}
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, 22), (8, 22), (9, 69), (10, 69)])
+def test_members_of_no_group(version: int, code: int) -> None:
+    bench = OffsetsBench()
+    request = OffsetCommitRequest(group_id="g", member_id="m", generation_id_or_member_epoch=1)
+    part = OffsetCommitRequestPartition(partition_index=0)
+    topic_id = bench.table.topics.id_of("t")
+    assert topic_id is not None
+    request.topics = [OffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[part])]
+    assert bench.ask_commit(request, version).topics[0].partitions[0].error_code == code
+    assert not bench.log
+    assert not bench.table.by_id
+
+
+def test_the_groups_refusal_is_for_partitions_that_exist() -> None:
+    bench = OffsetsBench()
+    bench.put_group(refusing(ErrorCode.REBALANCE_IN_PROGRESS))
+    codes = bench.commit({("t", 0): 1, ("absent", 0): 1})
+    assert codes == {("t", 0): ErrorCode.REBALANCE_IN_PROGRESS, ("absent", 0): UNKNOWN}
+    assert bench.commit({("absent", 0): 1}) == {("absent", 0): UNKNOWN}
+    assert not bench.log
+
+
+def test_metadata_is_counted_in_utf_16_units() -> None:
+    bench = OffsetsBench(GroupSettings(offset_metadata_max_bytes=4))
+    too_large = {("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
+    assert bench.commit({("t", 0): 1}, metadata="abcd") == {("t", 0): 0}
+    assert bench.commit({("t", 0): 2}, metadata="abcde") == too_large
+    assert bench.commit({("t", 0): 3}, metadata="äöüß") == {("t", 0): 0}
+    assert bench.commit({("t", 0): 4}, metadata="𝄞𝄞") == {("t", 0): 0}
+    assert bench.commit({("t", 0): 5}, metadata="𝄞𝄞x") == too_large
+    assert bench.fetch() == {("t", 0): 4}
+
+
+def test_a_null_metadata_is_an_empty_one() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 1}, metadata=None)  # type: ignore[arg-type]  # clients send it
+    assert last_record(bench)[1].message.metadata == ""
+
+
+def test_a_partition_may_be_refused_after_the_member_was_not() -> None:
+    def judge() -> PartitionCheck:
+        def check(topic: str, topic_id: Uuid, index: int) -> None:
+            if index:
+                raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "too old")
+
+        return check
+
+    bench = OffsetsBench()
+    bench.put_group(JudgingGroup(judge))
+    assert bench.commit({("t", 0): 1}) == {("t", 0): 0}
+    stale = ErrorCode.STALE_MEMBER_EPOCH
+    assert bench.commit({("t", 0): 1, ("t", 1): 1}) == {("t", 0): stale, ("t", 1): stale}
+    old = ErrorCode.ILLEGAL_GENERATION
+    assert bench.commit_in_transaction(P, {("t", 0): 1, ("t", 1): 1}) == {("t", 0): old, ("t", 1): old}
+    assert len(bench.log) == 1
+
+
+def test_a_transaction_commits_without_topic_ids() -> None:
+    """As Apache does: its offsets are for whatever topic has the name."""
+    bench = OffsetsBench()
+    assert bench.commit_in_transaction(P, {("t", 0): 6, ("absent", 1): 1}) == {("t", 0): 0, ("absent", 1): UNKNOWN}
+    _, value = last_record(bench)
+    assert (value.version, value.message.topic_id, bench.log[-1].producer) == (4, ZERO_UUID, P)
+    assert bench.fetch({"t": [0]}) == {("t", 0): -1}
+    bench.end(P, True)
+    assert bench.fetch({"t": [0]}) == {("t", 0): 6}
+
+
+def test_a_transaction_of_a_member_of_no_group() -> None:
+    bench = OffsetsBench()
+    codes = bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=3)
+    assert codes == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
+    assert not bench.log
+
+
+def test_a_transaction_goes_by_the_groups_members() -> None:
+    bench = OffsetsBench()
+    group = ClassicGroup("g")
+    group.generation = 4
+    group.move_to(STABLE, Instant(0, 0))
+    bench.put_group(group)
+    assert bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=4) == {
+        ("t", 0): ErrorCode.UNKNOWN_MEMBER_ID
+    }
+    # Who names nothing is a client from before groups were told: it is let through.
+    assert bench.commit_in_transaction(P, {("t", 0): 6}, version=2) == {("t", 0): 0}
+    assert bench.commit({("t", 0): 6}) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}

@@ -1,0 +1,106 @@
+"""OffsetFetch, as far as it is decided without a log."""
+
+import pytest
+from tests.support.offsets_bench import FixedTopics, OffsetsBench
+
+from ottla.coordinator.contract import Producer
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
+
+P = Producer(7, 0)
+UNSTABLE = -1000 - ErrorCode.UNSTABLE_OFFSET_COMMIT
+
+
+class Members(ClassicGroup):
+    """A group that lets one member read."""
+
+    __slots__ = ()
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if (member_id, member_epoch) != ("m", 5):
+            raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "no")
+
+
+def test_what_is_not_there_is_minus_one() -> None:
+    bench = OffsetsBench()
+    assert bench.fetch({"t": [0, 9], "absent": [0]}) == {("t", 0): -1, ("t", 9): -1, ("absent", 0): -1}
+    assert bench.fetch(None) == {}
+    bench.commit({("t", 0): 3})
+    assert bench.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    assert bench.fetch(None, group_id="other") == {}
+
+
+def test_leader_epoch_and_metadata_come_back() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 3}, metadata="noted")
+    wanted = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])])
+    there, absent = bench.offsets.fetch(wanted, False, 9).topics[0].partitions
+    assert (there.committed_offset, there.committed_leader_epoch, there.metadata) == (3, 3, "noted")
+    assert (absent.committed_offset, absent.committed_leader_epoch, absent.metadata) == (-1, -1, "")
+
+
+def test_unstable_until_the_transaction_ends() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 3})
+    bench.commit_in_transaction(P, {("t", 0): 9, ("t", 1): 9})
+    assert bench.fetch({"t": [0, 1, 2]}, require_stable=True) == {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): -1}
+    assert bench.fetch(None, require_stable=True) == {("t", 0): UNSTABLE}
+    assert bench.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    bench.end(P, False)
+    assert bench.fetch({"t": [0, 1]}, require_stable=True) == {("t", 0): 3, ("t", 1): -1}
+
+
+def test_two_transactions_at_once() -> None:
+    bench = OffsetsBench()
+    other = Producer(8, 0)
+    bench.commit_in_transaction(P, {("t", 0): 1})
+    bench.commit_in_transaction(other, {("t", 0): 2})
+    bench.end(P, True)
+    assert bench.fetch({"t": [0]}, require_stable=True) == {("t", 0): UNSTABLE}
+    bench.end(other, True)
+    assert bench.fetch({"t": [0]}, require_stable=True) == {("t", 0): 2}
+
+
+def test_by_topic_id() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 3, ("u", 1): 4})
+    known, unknown = bench.table.topics.id_of("t"), Uuid(b"\x09" * 16)
+    assert known is not None
+    wanted = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in (known, unknown)]
+    answer = bench.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    assert [(topic.topic_id, topic.partitions[0].committed_offset) for topic in answer.topics] == [(known, 3), (unknown, -1)]
+    assert answer.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+
+def test_all_by_topic_id_is_without_topics_that_are_gone() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 3, ("u", 1): 4})
+    bench.table.topics = FixedTopics({"u": 2})
+    assert bench.fetch(None, version=10) == {("u", 1): 4}
+    assert bench.fetch(None, version=9) == {("t", 0): 3, ("u", 1): 4}
+
+
+def test_offsets_of_a_topic_that_had_the_same_name_are_not_told() -> None:
+    bench = OffsetsBench()
+    bench.commit({("t", 0): 3})
+    bench.commit_in_transaction(P, {("t", 1): 5})
+    bench.end(P, True)
+    bench.table.topics = FixedTopics({"t": 4}, first_id=50)
+    topic_id = bench.table.topics.id_of("t")
+    assert topic_id is not None
+    wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1])]
+    answer = bench.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    # Whose topic a transaction's offset was for is not known: it is told.
+    assert [each.committed_offset for each in answer.topics[0].partitions] == [-1, 5]
+    assert bench.fetch({"t": [0]}, version=9) == {("t", 0): 3}
+
+
+def test_members_are_checked() -> None:
+    bench = OffsetsBench()
+    bench.put_group(Members("g"))
+    assert bench.fetch({"t": [0]}, member_id="m", member_epoch=5) == {("t", 0): -1}
+    with pytest.raises(KafkaError):
+        bench.fetch({"t": [0]}, member_id="m", member_epoch=4)
