@@ -72,7 +72,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         topic = self._metadata.topic(self.topic)
         if topic is None:
             raise KafkaError(
-                ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the topic {self.topic} is not there yet: look for the coordinator first"
+                ErrorCode.NOT_COORDINATOR, f"the topic {self.topic} is not there yet: look for the coordinator first"
             )
         return self.shard_at(partition_for(key, len(topic.partitions)))
 

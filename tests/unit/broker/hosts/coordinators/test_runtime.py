@@ -267,7 +267,7 @@ def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
         runtime.follow()
         with pytest.raises(KafkaError) as refused:
             runtime.shard_for("a")
-        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert refused.value.code == ErrorCode.NOT_COORDINATOR
 
     virtual(scenario())
 
