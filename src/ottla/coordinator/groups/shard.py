@@ -6,7 +6,7 @@ classic protocol may concern a group of the new one, while its members are being
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
@@ -69,10 +69,16 @@ class GroupShard:
         action = self.table.timers.pop_due(now)
         return Effects() if action is None else action(now)
 
-    def follow(self, settings: GroupSettings, topics: Topics, deleted_topics: Iterable[DeletedTopic]) -> Effects:
-        """The cluster has changed: work with these from now on."""
+    def follow(
+        self,
+        settings: GroupSettings,
+        topics: Topics,
+        deleted_topics: Iterable[DeletedTopic],
+        changed_names: Collection[str] | None = None,
+    ) -> Effects:
+        """The cluster has changed: work with these from now on. `changed_names` are of topics that came, went or changed."""
         self.table.settings, self.table.topics = settings, topics
-        self.consumer.topics_changed()
+        self.consumer.topics_changed(changed_names)
         return self.offsets.forget_topics(deleted_topics)
 
     # -- requests of the classic protocol

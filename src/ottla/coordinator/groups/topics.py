@@ -18,6 +18,11 @@ class DeletedTopic(NamedTuple):
 class Topics(Protocol):
     """The topics of the cluster as of one moment."""
 
+    @property
+    def version(self) -> int:
+        """Up to where the metadata log is in it: later changes have greater ones."""
+        ...
+
     def names(self) -> Iterable[str]:
         """Every topic's name, internal ones too, sorted."""
         ...
@@ -31,5 +36,5 @@ class Topics(Protocol):
         ...
 
     def racks(self, name: str, partition: int) -> Sequence[str]:
-        """Where the partition's replicas are, sorted, each rack once; empty where brokers name none."""
+        """Where the partition's replicas are, sorted, one per replica; empty where brokers name none."""
         ...

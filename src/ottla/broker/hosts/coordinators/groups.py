@@ -34,6 +34,7 @@ class ImageTopics:
     def __init__(self, image: MetadataImage) -> None:
         self._topics = image.topics
         self._brokers = image.cluster.brokers
+        self.version = image.provenance.offset
 
     def names(self) -> Iterable[str]:
         return sorted(self._topics.by_name)
@@ -53,7 +54,7 @@ class ImageTopics:
     def racks(self, name: str, partition: int) -> Sequence[str]:
         replicas = self._topics.by_name[name].partitions[partition].replicas
         known = (self._brokers[replica].rack for replica in replicas if replica in self._brokers)
-        return sorted({rack for rack in known if rack is not None})
+        return sorted(rack for rack in known if rack is not None)
 
 
 class GroupHost(CoordinatorRuntime[GroupShard]):
@@ -83,9 +84,11 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         self._topics = ImageTopics(image)
         self._settings = group_settings(self._broker_settings, image)
         deleted = [DeletedTopic(topic.name, topic.id) for topic in delta.deleted_topics.values()]
+        changed = [topic.name for topic in deleted]
+        changed += [image.topics.by_id[topic_id].name for topic_id in delta.changed_topics if topic_id in image.topics.by_id]
         for hosted in list(self):
             try:
-                hosted.submit(hosted.shard.follow(self._settings, self._topics, deleted))
+                hosted.submit(hosted.shard.follow(self._settings, self._topics, deleted, changed))
             except KafkaError:
                 hosted.give_up()
         self.follow()

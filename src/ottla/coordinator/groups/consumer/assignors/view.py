@@ -1,0 +1,35 @@
+"""What an assignor is handed, and what it hands back. Knows nothing of records or epochs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import NamedTuple
+
+from ottla.ids import Uuid
+
+Assignment = Mapping[Uuid, tuple[int, ...]]
+"""Topic → partitions, in order."""
+
+
+class AssignedMember(NamedTuple):
+    """A member as an assignor sees it."""
+
+    instance_id: str | None
+    topics: frozenset[Uuid]
+    """What it reads, of the topics that exist."""
+    before: Assignment
+    """Its target until now."""
+
+
+class GroupView(NamedTuple):
+    """A group as an assignor sees it."""
+
+    members: Mapping[str, AssignedMember]
+    is_homogeneous: bool
+    """All members read the same topics."""
+    partition_counts: Mapping[Uuid, int]
+    """Of every topic that a member reads."""
+
+
+Assignor = Callable[[GroupView], dict[str, Assignment]]
+"""Every member → its target."""

@@ -1,0 +1,248 @@
+"""Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup on its terms.
+
+Such a member joins, is answered at once with its epoch for a generation, asks for what it holds with SyncGroup, and is told by
+its heartbeats when it has to join again: to learn of a newer target, to say what it gave up, or to be given what was not free.
+Nobody waits for anybody, there is no leader; the broker assigns.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
+from ottla.coordinator.groups.classic.answers import not_joined
+from ottla.coordinator.groups.consumer.downgrading import may_downgrade
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.embedded import by_id, read_subscription, version_of, write_assignment
+from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
+from ottla.coordinator.groups.consumer.heartbeats import subscribe, told_next
+from ottla.coordinator.groups.consumer.joining import check_instance, member_in, replace_static
+from ottla.coordinator.groups.consumer.leaving import downgrade, remove
+from ottla.coordinator.groups.consumer.member import (
+    ClassicProtocol,
+    ClassicSide,
+    ConsumerMember,
+    MemberState,
+    Partitions,
+    sorted_topics,
+)
+from ottla.coordinator.groups.consumer.reconciling import goal_of, reconcile
+from ottla.coordinator.groups.consumer.room import Room
+from ottla.coordinator.groups.consumer.targets import assign
+from ottla.errors import DecodeError, KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import uuid_text
+from ottla.wire.messages.heartbeat import HeartbeatResponse
+from ottla.wire.messages.join_group import JoinGroupResponse
+from ottla.wire.messages.sync_group import SyncGroupResponse
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.consumer_protocol import ConsumerProtocolSubscription
+    from ottla.wire.messages.heartbeat import HeartbeatRequest
+    from ottla.wire.messages.join_group import JoinGroupRequest
+    from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+    from ottla.wire.messages.sync_group import SyncGroupRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+_ID_HANDSHAKE_SINCE = 4
+
+
+def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+    group = room.find(request.group_id)
+    if not group.members:
+        # Treated as if it were not there; what it was goes before what the classic group writes.
+        effects = room.classic.join(request, caller, reply, now)
+        effects.records[:0] = group.tombstones()
+        room.watch.forget(group.group_id)
+        return effects
+    member_id, instance_id = request.member_id or uuid_text(room.table.new_uuid()), request.group_instance_id
+    room.check_size(group, request.member_id)
+    _check_protocols(group, member_id, request)
+    if not request.member_id and instance_id is None and caller.version >= _ID_HANDSHAKE_SINCE:
+        return Effects.answer(reply, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id, caller.version))
+    subscription = _subscription(member_id, request)
+    draft = Draft(group)
+    if instance_id is None:
+        before = group.members.get(member_id) or ConsumerMember(member_id)
+    elif request.member_id:
+        before = check_instance(group, member_id, instance_id)
+    else:
+        before = replace_static(draft, room.sessions, member_id, instance_id, is_classic=True)
+    member = _as_told(before, request, subscription, caller)
+    has_resubscribed = subscribe(draft, before, member)
+    has_changed = room.watch.resolve(draft, now) or has_resubscribed
+    room.watch.compare(draft, has_changed)
+    if draft.group.classic_count > group.classic_count and may_downgrade(draft.group, (), room.table.settings):
+        return _go_back(room, group, draft, member, subscription, reply, now)
+    assign(draft, room.table.settings, room.table.topics, now)
+    after = told_next(room, draft, member, _owned(room, subscription), has_resubscribed, now)
+
+    def listen() -> None:
+        room.sessions.heard(group.group_id, after, now)
+        room.sessions.joined(group.group_id, after, now)
+
+    draft.when_decided(listen)
+    effects = draft.finish()
+    effects.answers.append(Answer(reply, _joined(after)))
+    return effects
+
+
+def _check_protocols(group: ConsumerGroup, member_id: str, request: JoinGroupRequest) -> None:
+    counts, size = group.protocol_counts, group.classic_count
+    if request.protocol_type != PROTOCOL_TYPE or not any(counts.get(each.name, 0) == size for each in request.protocols):
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"member {member_id} with the protocol type {request.protocol_type!r} and the protocols "
+            f"{[each.name for each in request.protocols]} has none in common with all other classic members of group "
+            f"{group.group_id}: give them the same partition.assignment.strategy",
+        )
+
+
+def _subscription(member_id: str, request: JoinGroupRequest) -> ConsumerProtocolSubscription:
+    try:
+        return read_subscription(bytes(request.protocols[0].metadata))
+    except DecodeError as fault:
+        raise KafkaError(
+            ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+            f"the subscription of member {member_id} of group {request.group_id} cannot be read: {fault}",
+        ) from fault
+
+
+def _owned(room: Room, subscription: ConsumerProtocolSubscription) -> Partitions:
+    return by_id(room.table.topics, {each.topic: each.partitions for each in subscription.owned_partitions})
+
+
+def _as_told(
+    member: ConsumerMember, request: JoinGroupRequest, subscription: ConsumerProtocolSubscription, caller: Caller
+) -> ConsumerMember:
+    return member._replace(
+        instance_id=member.instance_id if request.group_instance_id is None else request.group_instance_id,
+        rack_id=subscription.rack_id or member.rack_id,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+        ),
+        topics=sorted_topics(subscription.topics),
+        regex="",
+        client_id=caller.client_id,
+        client_host=caller.host,
+        classic=ClassicSide(
+            request.session_timeout_ms,
+            tuple(ClassicProtocol(each.name, bytes(each.metadata)) for each in request.protocols),
+        ),
+    )
+
+
+def _joined(member: ConsumerMember) -> JoinGroupResponse:
+    assert member.classic is not None, f"{member} does not speak the classic protocol"
+    return JoinGroupResponse(
+        member_id=member.member_id,
+        generation_id=member.epoch,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=member.classic.protocols[0].name,
+    )
+
+
+def _go_back(
+    room: Room,
+    group: ConsumerGroup,
+    draft: Draft,
+    member: ConsumerMember,
+    subscription: ConsumerProtocolSubscription,
+    reply: Reply,
+    now: Instant,
+) -> Effects:
+    """The last member of the consumer protocol has come back with the classic one: so does the group."""
+    after, is_stale = draft.group, draft.group.target_epoch < draft.group.epoch
+    if not is_stale:
+        goal = goal_of(after, member, room.table.topics)
+        member = reconcile(after, member, goal, _owned(room, subscription), False)
+    draft.finish()
+    reason = f"{member} came back with the classic protocol, and there is no target yet" if is_stale else None
+    effects = downgrade(room, group, after, list(after.members.values()), reason, now)
+    effects.answers.append(Answer(reply, _joined(member)))
+    return effects
+
+
+def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
+    """The member that is meant, if it speaks the classic protocol and is in this generation."""
+    member = member_in(group, member_id, instance_id)
+    if member.classic is None:
+        raise KafkaError(
+            ErrorCode.UNKNOWN_MEMBER_ID, f"member {member} of group {group.group_id} does not speak the classic protocol"
+        )
+    if generation != member.epoch:
+        raise KafkaError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"member {member} of group {group.group_id} is in epoch {member.epoch}, not {generation}: join it again",
+        )
+    return member
+
+
+def sync(room: Room, request: SyncGroupRequest, reply: Reply, now: Instant) -> Effects:
+    group = room.find(request.group_id)
+    member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    assert member.classic is not None
+    first = member.classic.protocols[0]
+    for asked, chosen in ((request.protocol_type, PROTOCOL_TYPE), (request.protocol_name, first.name)):
+        if asked is not None and asked != chosen:
+            raise KafkaError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
+                f"member {member} of group {group.group_id} was told to go by {chosen!r}, not {asked!r}: join again",
+            )
+    if group.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
+        room.sessions.must_join(group.group_id, member, now)
+        raise KafkaError(
+            ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} has a new target for member {member}: join again"
+        )
+    room.sessions.synced(group.group_id, member)
+    room.sessions.heard(group.group_id, member, now)
+    assignment = write_assignment(member.assigned, room.table.topics, version_of(first.metadata))
+    response = SyncGroupResponse(
+        protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
+    )
+    return Effects.answer(reply, response)
+
+
+def heartbeat(room: Room, request: HeartbeatRequest, reply: Reply, now: Instant) -> Effects:
+    group = room.find(request.group_id)
+    member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
+    room.sessions.heard(group.group_id, member, now)
+    error = ErrorCode.NONE
+    if (
+        member.epoch < group.target_epoch
+        or member.state is MemberState.UNREVOKED_PARTITIONS
+        or (member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
+    ):
+        error = ErrorCode.REBALANCE_IN_PROGRESS
+        room.sessions.must_join(group.group_id, member, now)
+    return Effects.answer(reply, HeartbeatResponse(error_code=error))
+
+
+def leave(room: Room, request: LeaveGroupRequest, reply: Reply, now: Instant) -> Effects:
+    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # late: only when somebody goes
+
+    group = room.find(request.group_id)
+    leaving: dict[str, ConsumerMember] = {}
+    results = []
+    for leaver in request.members:
+        result = MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.group_instance_id)
+        results.append(result)
+        try:
+            member = _leaver(group, leaver)
+        except KafkaError as refused:
+            result.error_code = refused.code
+            continue
+        leaving[member.member_id] = member
+        logger.info("group %s: member %s left (its reason: %s)", group.group_id, member, leaver.reason or "not given")
+    effects = remove(room, group, list(leaving.values()), now)
+    effects.answers.append(Answer(reply, LeaveGroupResponse(members=results)))
+    return effects
+
+
+def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
+    if leaver.group_instance_id is not None and not leaver.member_id:
+        known = group.static_ids.get(leaver.group_instance_id, "")  # somebody else's order, by the instance id alone
+        return member_in(group, known, leaver.group_instance_id)
+    return member_in(group, leaver.member_id, leaver.group_instance_id)

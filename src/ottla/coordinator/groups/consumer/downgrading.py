@@ -1,0 +1,73 @@
+"""A consumer group becomes a classic group again: all members that are left speak the classic protocol.
+
+They go on in the generation that was the group's epoch, each with its target for an assignment.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+
+from ottla.coordinator.contract import Instant
+from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
+from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
+from ottla.coordinator.groups.consumer.embedded import version_of, write_assignment
+from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
+from ottla.coordinator.groups.consumer.member import ConsumerMember
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.coordinator.groups.topics import Topics
+
+logger = logging.getLogger("ottla.coordinator")
+
+_POLICIES = ("downgrade", "bidirectional")
+
+
+def may_downgrade(group: ConsumerGroup, leaving: Collection[ConsumerMember], settings: GroupSettings) -> bool:
+    """Whether the group becomes a classic one when these members have gone."""
+    left = len(group.members) - len(leaving)
+    if left <= 0 or group.classic_count - sum(member.is_classic for member in leaving) != left:
+        return False
+    if settings.group_consumer_migration_policy.lower() not in _POLICIES:
+        logger.info(
+            "group %s has only classic members left, and stays a consumer group: group.consumer.migration.policy does not "
+            "allow to change it back",
+            group.group_id,
+        )
+        return False
+    if left > settings.group_max_size:
+        logger.info(
+            "group %s has only classic members left, and stays a consumer group: they are %d, and group.max.size is %d",
+            group.group_id,
+            left,
+            settings.group_max_size,
+        )
+        return False
+    return True
+
+
+def as_classic(group: ConsumerGroup, members: Collection[ConsumerMember], topics: Topics, now: Instant) -> ClassicGroup:
+    """The classic group that `members` of `group` make. Not in the table yet."""
+    classic = ClassicGroup(group.group_id)
+    classic.generation = group.epoch
+    for member in members:
+        assert member.classic is not None, f"{member} does not speak the classic protocol"
+        classic.add(
+            ClassicMember(
+                member.member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                member.rebalance_timeout_ms,
+                member.classic.session_timeout_ms,
+                [Protocol(name, metadata) for name, metadata in member.classic.protocols],
+            ),
+            PROTOCOL_TYPE,
+        )
+    classic.protocol_name = classic.vote()
+    for each in classic.members.values():
+        version = version_of(each.metadata(classic.protocol_name))
+        each.assignment = write_assignment(group.target_of(each.member_id), topics, version)
+    classic.learn_subscriptions()
+    classic.move_to(STABLE, now)
+    logger.info("group %s is a classic group from now on, in generation %d", group.group_id, group.epoch)
+    return classic

@@ -1,0 +1,212 @@
+"""One consumer group: its members, what each is meant to hold and what each holds. The state that records tell.
+
+Three epochs, each only ever growing, say how far a change has come: the group's (somebody wants something else, or a topic has
+changed), that of the target assignment (who is meant to hold what), and each member's (what it has been told).
+
+    Empty ──join──▶ Assigning ──target computed──▶ Reconciling ──every member there──▶ Stable
+
+Changed by `replaying.py` alone. Sets no timer, gives no answer; what is to be done is decided in the files beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.coordinator.contract import CoordinatorRecord, Instant
+from ottla.coordinator.groups.consumer.member import ConsumerMember, MemberState, Partitions
+from ottla.coordinator.groups.consumer.records import without_group
+from ottla.coordinator.groups.group import CONSUMER, EMPTY, PartitionCheck
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.list_groups import ListedGroup
+
+PROTOCOL_TYPE = "consumer"
+ASSIGNING, RECONCILING, STABLE = "Assigning", "Reconciling", "Stable"
+NO_TARGET: Partitions = {}
+_COMMITS_WITH_EPOCHS_SINCE = 9
+
+
+class Resolved(NamedTuple):
+    """The topics that a regular expression stands for."""
+
+    topics: tuple[str, ...]
+    version: int
+    """Of the metadata, as of which."""
+    wall_ms: int
+
+
+class ConsumerGroup:
+    """A group, empty at first and in epoch 1."""
+
+    def __init__(self, group_id: str) -> None:
+        self.group_id = group_id
+        self.type = CONSUMER
+        self.epoch = 1
+        self.metadata_hash = 0
+        self.target_epoch = 1
+        self.targeted_at_ms = 0
+        """When (wall) the target was computed; 0: there is none, or nobody knows."""
+        self.members: dict[str, ConsumerMember] = {}
+        self.static_ids: dict[str, str] = {}
+        """Member ids of the static members, by their instance ids."""
+        self.targets: dict[str, Partitions] = {}
+        self.resolved: dict[str, Resolved] = {}
+        """The regular expressions of members, and what they stand for."""
+        self.has_partition_metadata = False
+        """There is a record of Kafka 4.0 that is to be taken away."""
+        # What follows is told by the members, and kept because it is asked for often.
+        self.holder_epochs: dict[tuple[Uuid, int], int] = {}
+        """Partitions that a member holds, with the epoch that the member is in."""
+        self.name_counts: dict[str, int] = {}
+        """How many members subscribed to a topic by its name."""
+        self.regex_counts: dict[str, int] = {}
+        self.resolved_counts: dict[str, int] = {}
+        """How many of the regular expressions stand for a topic."""
+        self.assignor_counts: dict[str, int] = {}
+        self.classic_count = 0
+        self.protocol_counts: dict[str, int] = {}
+        """How many of the members of the classic protocol can follow a way to assign."""
+
+    def copy(self) -> ConsumerGroup:
+        """Another with the same state, that can go another way."""
+        other = ConsumerGroup(self.group_id)
+        for name, value in vars(self).items():
+            setattr(other, name, value.copy() if isinstance(value, dict) else value)
+        return other
+
+    def __repr__(self) -> str:
+        return f"<consumer group {self.group_id} epoch {self.epoch} {self.state} members {list(self.members)}>"
+
+    # -- what is asked of it by those who decide
+
+    @property
+    def state(self) -> str:
+        if not self.members:
+            return EMPTY
+        if self.epoch > self.target_epoch:
+            return ASSIGNING
+        if all(member.is_reconciled_to(self.target_epoch) for member in self.members.values()):
+            return STABLE
+        return RECONCILING
+
+    def member(self, member_id: str) -> ConsumerMember:
+        known = self.members.get(member_id)
+        if known is None:
+            raise KafkaError(
+                ErrorCode.UNKNOWN_MEMBER_ID,
+                f"{member_id or 'a member without an id'} is not in group {self.group_id}: join it again",
+            )
+        return known
+
+    def static_member(self, instance_id: str | None) -> ConsumerMember | None:
+        member_id = None if instance_id is None else self.static_ids.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def target_of(self, member_id: str) -> Partitions:
+        return self.targets.get(member_id, NO_TARGET)
+
+    def subscribed(self) -> Iterator[str]:
+        """Every topic that a member subscribed to, there or not."""
+        yield from self.name_counts
+        yield from (name for name in self.resolved_counts if name not in self.name_counts)
+
+    def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
+        """What a member of this group subscribed to; an expression that is not resolved yet stands for nothing."""
+        resolved = self.resolved.get(member.regex) if member.regex else None
+        if resolved is None or not resolved.topics:
+            return member.topics
+        return resolved.topics if not member.topics else tuple(sorted({*member.topics, *resolved.topics}))
+
+    @property
+    def is_homogeneous(self) -> bool:
+        """Whether all members subscribed to the same topics."""
+        size = len(self.members)
+        if not self.regex_counts:
+            return all(count == size for count in self.name_counts.values())
+        return next(iter(self.regex_counts.values())) == size and not self.name_counts
+
+    def preferred_assignor(self, default: str) -> str:
+        """The assignor that most members ask for; the first by name, if several."""
+        if not self.assignor_counts:
+            return default
+        return min(self.assignor_counts, key=lambda name: (-self.assignor_counts[name], name))
+
+    def waits_for_others(self, member: ConsumerMember) -> bool:
+        """Whether somebody else still holds a partition that the member is meant to have."""
+        if member.state is not MemberState.UNRELEASED_PARTITIONS:
+            return False
+        return any(
+            partition not in member.assigned.get(topic_id, {}) and (topic_id, partition) in self.holder_epochs
+            for topic_id, partitions in self.target_of(member.member_id).items()
+            for partition in partitions
+        )
+
+    # -- what is asked of every group
+
+    def listed(self) -> ListedGroup:
+        from ottla.wire.messages.list_groups import ListedGroup  # late: few ask
+
+        return ListedGroup(group_id=self.group_id, protocol_type=PROTOCOL_TYPE, group_state=self.state, group_type=self.type)
+
+    def check_commit(
+        self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
+    ) -> PartitionCheck | None:
+        if generation < 0 and not self.members:
+            return None  # a consumer that assigns itself, or a person with a tool
+        if is_transactional and generation < 0 and not member_id and instance_id is None:
+            return None
+        member = self.member(member_id)
+        if not is_transactional and not member.is_classic and version < _COMMITS_WITH_EPOCHS_SINCE:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                f"a member of the consumer protocol commits with version {_COMMITS_WITH_EPOCHS_SINCE} of OffsetCommit or a "
+                f"later one, not {version}: use a newer client",
+            )
+        if generation == member.epoch:
+            return None
+        if generation > member.epoch:
+            raise self._stale(member, f"is in epoch {member.epoch} of group {self.group_id}, not yet in {generation}")
+
+        def check(topic: str, topic_id: Uuid, partition: int) -> None:
+            # An answer with a new epoch may be on its way: what the member already held before may be committed in the old.
+            since = member.given_epoch(topic_id, partition)
+            if since is None:
+                raise self._stale(member, f"does not hold {topic}-{partition}")
+            if generation < since:
+                raise self._stale(member, f"has held {topic}-{partition} since epoch {since}, and not in {generation}")
+
+        return check
+
+    def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
+        if member_id is None and member_epoch < 0:
+            return
+        member = self.member(member_id or "")
+        if member_epoch != member.epoch:
+            raise self._stale(member, f"is in epoch {member.epoch} of group {self.group_id}, not in {member_epoch}")
+
+    def _stale(self, member: ConsumerMember, what: str) -> KafkaError:
+        code = ErrorCode.ILLEGAL_GENERATION if member.is_classic else ErrorCode.STALE_MEMBER_EPOCH
+        return KafkaError(code, f"member {member} {what}: wait for its next heartbeat, and ask again")
+
+    def check_offset_delete(self) -> None:
+        """They may be, but for topics that a member reads."""
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        return topic in self.name_counts or topic in self.resolved_counts
+
+    def check_delete(self) -> None:
+        if self.members:
+            raise KafkaError(
+                ErrorCode.NON_EMPTY_GROUP,
+                f"group {self.group_id} has {len(self.members)} members ({self.state}), so it cannot go: stop them first",
+            )
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        return without_group(self.group_id, self.members, self.resolved)
+
+    def offsets_expire_from_ms(self, topic: str, commit_ms: int) -> int | None:
+        return None if self.is_subscribed_to(topic) else commit_ms

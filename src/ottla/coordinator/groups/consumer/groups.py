@@ -1,0 +1,117 @@
+"""The consumer groups of one shard: the door of this room. Requests, records, time and changes of topics come in here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Reply
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.classic.groups import ClassicGroups
+from ottla.coordinator.groups.consumer import classic_members, leaving
+from ottla.coordinator.groups.consumer.checks import check_heartbeat
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.heartbeats import heartbeat
+from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
+from ottla.coordinator.groups.consumer.replaying import RECORD_TYPES, apply
+from ottla.coordinator.groups.consumer.room import Room
+from ottla.coordinator.groups.consumer.targets import served_assignors
+from ottla.coordinator.groups.group import CONSUMER
+from ottla.coordinator.groups.table import GroupTable
+from ottla.errors import BrokenInvariant, KafkaError
+from ottla.errors.codes import ErrorCode
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.consumer_group_describe import DescribedGroup
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+    from ottla.wire.messages.heartbeat import HeartbeatRequest
+    from ottla.wire.messages.join_group import JoinGroupRequest
+    from ottla.wire.messages.leave_group import LeaveGroupRequest
+    from ottla.wire.messages.sync_group import SyncGroupRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+class ConsumerGroups:
+    """What a shard does for consumer groups, and for classic members in them."""
+
+    def __init__(self, table: GroupTable, classic: ClassicGroups) -> None:
+        self._table = table
+        self._room = Room(table, classic, self._evict)
+
+    def _evict(self, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
+        return leaving.evict(self._room, group_id, member_id, why, now)
+
+    # -- requests
+
+    def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        """A member joins, stays or leaves."""
+        settings = self._table.settings
+        if CONSUMER.lower() not in settings.rebalance_protocols:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "the consumer protocol is not served here: add consumer to group.coordinator.rebalance.protocols",
+            )
+        check_heartbeat(request, caller.version, settings)
+        if request.member_epoch < JOIN_EPOCH:
+            return leaving.leave(self._room, request, reply, now)
+        return heartbeat(self._room, request, caller, reply, now)
+
+    def describe(self, group_id: str, version: int) -> DescribedGroup:
+        """The group as ConsumerGroupDescribe shows it; GROUP_ID_NOT_FOUND in it if there is none, or of another kind."""
+        from ottla.coordinator.groups.consumer.describing import described  # late: few ask
+        from ottla.wire.messages.consumer_group_describe import DescribedGroup
+
+        try:
+            group = self._room.find(group_id)
+        except KafkaError as error:
+            return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
+        return described(group, served_assignors(self._table.settings)[0], self._table.topics)
+
+    # -- requests of the classic protocol about a consumer group
+
+    def classic_join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        return classic_members.join(self._room, request, caller, reply, now)
+
+    def classic_sync(self, request: SyncGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        return classic_members.sync(self._room, request, reply, now)
+
+    def classic_heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        return classic_members.heartbeat(self._room, request, reply, now)
+
+    def classic_leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+        return classic_members.leave(self._room, request, reply, now)
+
+    # -- what comes of itself
+
+    def replay(self, record: CoordinatorRecord) -> None:
+        """A record of a consumer group. Those of kinds of groups that are not served are passed over."""
+        if record.key.KEY not in RECORD_TYPES:
+            return
+        group_id: str = record.key.group_id  # type: ignore[attr-defined]  # all keys of these types have one
+        group = self._table.by_id.get(group_id)
+        if not isinstance(group, ConsumerGroup):
+            if record.value is None:
+                return
+            if isinstance(group, ClassicGroup) and (group.members or group.protocol_type):
+                raise BrokenInvariant(f"the log has a record of the consumer group {group_id}, which is a classic group")
+            group = self._table.by_id[group_id] = ConsumerGroup(group_id)
+        if not apply(group, record):
+            del self._table.by_id[group_id]
+            self._room.watch.forget(group_id)
+
+    def loaded(self, now: Instant) -> Effects:
+        """Every record there is has been replayed: members have a whole session to be heard of."""
+        sessions = self._room.sessions
+        for group in list(self._table.by_id.values()):
+            if isinstance(group, ConsumerGroup):
+                for member in group.members.values():
+                    sessions.heard(group.group_id, member, now)
+                    if not member.is_classic:
+                        sessions.told(group.group_id, member, now)
+        return Effects()
+
+    def topics_changed(self, names: Collection[str] | None = None) -> None:
+        """These topics came, went or have other partitions; None: any may have."""
+        self._room.watch.topics_changed(names)

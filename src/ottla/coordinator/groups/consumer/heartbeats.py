@@ -1,0 +1,149 @@
+"""ConsumerGroupHeartbeat: a member joins, tells what it reads and holds, and learns what it is to hold.
+
+    who is it? → does what it says change the group? → is there a new target? → what is it told next?
+                 (the group's epoch)                   (the target's)           (the member's)
+
+Most heartbeats change nothing and write nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.joining import check_epoch, check_instance, replace_static
+from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember, sorted_topics
+from ottla.coordinator.groups.consumer.reconciling import Owned, goal_of, reconcile
+from ottla.coordinator.groups.consumer.records import current_record, member_record, no_regex
+from ottla.coordinator.groups.consumer.room import Room
+from ottla.coordinator.groups.consumer.targets import assign
+from ottla.coordinator.groups.consumer.watch import compiled
+from ottla.ids import uuid_text
+from ottla.wire.messages.consumer_group_heartbeat import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    ConsumerGroupHeartbeatResponseTopicPartitions,
+)
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+    """A heartbeat of a member that stays. What a request may hold at all has been checked before."""
+    is_joining = request.member_epoch == JOIN_EPOCH
+    draft = room.open(request.group_id, is_joining, now)
+    room.check_size(draft.group, request.member_id)
+    owned = _owned(request)
+    before = _member(room, draft, request, owned)
+    member = _as_told(before, request, caller)
+    has_resubscribed = subscribe(draft, before, member)
+    has_changed = room.watch.resolve(draft, now) or has_resubscribed
+    room.watch.compare(draft, has_changed)
+    settings = room.table.settings
+    assign(draft, settings, room.table.topics, now)
+    after = told_next(room, draft, member, owned, has_resubscribed, now)
+    room_id = request.group_id
+    draft.when_decided(lambda: room.sessions.heard(room_id, after, now))
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=after.member_id, member_epoch=after.epoch, heartbeat_interval_ms=_interval_ms(room, room_id)
+    )
+    if is_joining or _is_full(request) or after.assigned != before.assigned:
+        response.assignment = _assignment(after)
+    effects = draft.finish()
+    effects.answers.append(Answer(reply, response))
+    return effects
+
+
+def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
+    told = request.topic_partitions
+    return None if told is None else {each.topic_id: each.partitions for each in told}
+
+
+def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
+    """Whether the member told everything, as it does when it does not know what was heard of it last."""
+    has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
+    return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
+
+
+def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None) -> ConsumerMember:
+    """The member as it was before this heartbeat; one that comes without an id is given one."""
+    group, instance_id, epoch = draft.group, request.instance_id, request.member_epoch
+    member_id = request.member_id or uuid_text(room.table.new_uuid())
+    if instance_id is None:
+        member = group.members.get(member_id) or (ConsumerMember(member_id) if epoch == JOIN_EPOCH else group.member(member_id))
+        check_epoch(group, member, epoch, owned)
+    elif epoch == JOIN_EPOCH:
+        member = replace_static(draft, room.sessions, member_id, instance_id, is_classic=False)
+    else:
+        member = check_instance(group, member_id, instance_id)
+        check_epoch(group, member, epoch, owned)
+    if epoch == JOIN_EPOCH:
+        logger.info("group %s: member %s joins with the consumer protocol", group.group_id, member)
+    return member
+
+
+def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
+    """The member with what it told this time. What it leaves out stays as it was."""
+    told = request.subscribed_topic_names
+    return member._replace(
+        instance_id=member.instance_id if request.instance_id is None else request.instance_id,
+        rack_id=member.rack_id if request.rack_id is None else request.rack_id,
+        rebalance_timeout_ms=(
+            member.rebalance_timeout_ms if request.rebalance_timeout_ms == -1 else request.rebalance_timeout_ms
+        ),
+        assignor=member.assignor if request.server_assignor is None else request.server_assignor,
+        topics=member.topics if told is None else sorted_topics(told),
+        regex=member.regex if request.subscribed_topic_regex is None else request.subscribed_topic_regex,
+        client_id=caller.client_id,
+        client_host=caller.host,
+        classic=None,
+    )
+
+
+def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> bool:
+    """Write down what has changed of the member. Whether it reads something else now."""
+    if member == before:
+        return False
+    group_id, old, new = draft.group.group_id, before.regex or "", member.regex or ""
+    if new and new != old and new not in draft.group.resolved:
+        compiled(new)  # refused, if it is none
+    draft.write([member_record(group_id, member)])
+    if old and old not in draft.group.regex_counts and old in draft.group.resolved:
+        draft.write([no_regex(group_id, old)])
+    return member.topics != before.topics or new != old
+
+
+def told_next(
+    room: Room, draft: Draft, member: ConsumerMember, owned: Owned | None, has_resubscribed: bool, now: Instant
+) -> ConsumerMember:
+    """Bring the member nearer to its target: the last step of a decision."""
+    group_id = draft.group.group_id
+    if not has_resubscribed and member.is_reconciled_to(draft.group.target_epoch):
+        return member
+    goal = goal_of(draft.group, member, room.table.topics)
+    after = reconcile(draft.group, member, goal, owned, has_resubscribed)
+    if after != member:
+        draft.write_last(current_record(group_id, after))
+        if not after.is_classic:
+            draft.when_decided(lambda: room.sessions.told(group_id, after, now))
+    return after
+
+
+def _interval_ms(room: Room, group_id: str) -> int:
+    settings = room.table.settings
+    own = settings.of_groups.get(group_id, {}).get("consumer.heartbeat.interval.ms")
+    return settings.group_consumer_heartbeat_interval_ms if own is None else int(own)
+
+
+def _assignment(member: ConsumerMember) -> Assignment:
+    return Assignment(
+        topic_partitions=[
+            ConsumerGroupHeartbeatResponseTopicPartitions(topic_id=topic_id, partitions=list(partitions))
+            for topic_id, partitions in member.assigned.items()
+        ]
+    )

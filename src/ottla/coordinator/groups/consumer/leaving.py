@@ -1,0 +1,99 @@
+"""Members go: because they say so, because they were not heard of, or because they did not do in time what they were told.
+
+When the last member of the consumer protocol goes and classic ones are left, the group becomes a classic one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Answer, Effects, Instant, Reply
+from ottla.coordinator.groups.classic.records import record_of
+from ottla.coordinator.groups.consumer.downgrading import as_classic, may_downgrade
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.joining import check_instance
+from ottla.coordinator.groups.consumer.member import LEAVE_STATIC_EPOCH, ConsumerMember
+from ottla.coordinator.groups.consumer.records import current_record, epoch_record, no_regex, without_member
+from ottla.coordinator.groups.consumer.room import Room
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatResponse
+
+if TYPE_CHECKING:
+    from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+def leave(room: Room, request: ConsumerGroupHeartbeatRequest, reply: Reply, now: Instant) -> Effects:
+    """A heartbeat with the epoch of a member that leaves, for good or for now."""
+    group = room.find(request.group_id)
+    if request.instance_id is None:
+        member = group.member(request.member_id)
+    else:
+        member = check_instance(group, request.member_id, request.instance_id)
+    response = ConsumerGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
+    if request.instance_id is not None and request.member_epoch == LEAVE_STATIC_EPOCH:
+        logger.info("group %s: static member %s left for now", group.group_id, member)
+        gone = member._replace(
+            epoch=LEAVE_STATIC_EPOCH,
+            assigned={topic_id: dict.fromkeys(held, 0) for topic_id, held in member.assigned.items()},
+            revoking={},
+        )
+        return Effects.answer(reply, response, [current_record(group.group_id, gone)])
+    logger.info("group %s: member %s left", group.group_id, member)
+    effects = remove(room, group, [member], now)
+    effects.answers.append(Answer(reply, response))
+    return effects
+
+
+def evict(room: Room, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
+    """A member did not do in time what was expected of it."""
+    group = room.table.by_id.get(group_id)
+    if not isinstance(group, ConsumerGroup) or member_id not in group.members:
+        return Effects()
+    member = group.members[member_id]
+    logger.info("group %s: member %s is removed: %s", group_id, member, why)
+    return remove(room, group, [member], now)
+
+
+def remove(room: Room, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Instant) -> Effects:
+    """Let these members go, for good: the group is in another epoch, or a classic one."""
+    if not members:
+        return Effects()
+    group_id = group.group_id
+    if may_downgrade(group, members, room.table.settings):
+        gone = {member.member_id for member in members}
+        left = [member for member_id, member in group.members.items() if member_id not in gone]
+        reason = f"{', '.join(map(str, members))} left, and only classic members are left"
+        return downgrade(room, group, group, left, reason, now)
+    draft = Draft(group)
+    for member in members:
+        draft.write(without_member(group_id, member.member_id))
+        regex = member.regex
+        if regex and regex not in draft.group.regex_counts and regex in draft.group.resolved:
+            draft.write([no_regex(group_id, regex)])
+    draft.write([epoch_record(group_id, draft.group.epoch + 1, room.watch.hash_of(draft.group))])
+    for member in members:
+        room.sessions.forget(group_id, member.member_id)
+    return draft.finish()
+
+
+def downgrade(
+    room: Room,
+    before: ConsumerGroup,
+    after: ConsumerGroup,
+    left: Sequence[ConsumerMember],
+    rebalance_reason: str | None,
+    now: Instant,
+) -> Effects:
+    """Let the group `before`, as it would be `after` the decision, go on as a classic one with the members that are `left`."""
+    classic = as_classic(after, left, room.table.topics, now)
+    effects = Effects([*before.tombstones(), record_of(classic)])
+    room.watch.forget(before.group_id)
+    for member_id in before.members:
+        room.sessions.forget(before.group_id, member_id)
+    # It takes its place at once, and not by its record: that does not tell everything, and the rebalance begins now.
+    effects.add(room.classic.take_over(classic, now, rebalance_reason))
+    return effects

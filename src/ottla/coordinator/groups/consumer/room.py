@@ -1,0 +1,78 @@
+"""What those who decide about consumer groups share, and how they find the group that a request is about."""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.coordinator.contract import Instant
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.classic.groups import ClassicGroups
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.sessions import Evict, Sessions
+from ottla.coordinator.groups.consumer.upgrading import check_upgrade, upgrade
+from ottla.coordinator.groups.consumer.watch import Watch
+from ottla.coordinator.groups.table import GroupTable
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+
+logger = logging.getLogger("ottla.coordinator")
+
+
+class Room:
+    """The consumer groups of one shard, with what is needed to decide about them."""
+
+    __slots__ = ("classic", "sessions", "table", "watch")
+
+    def __init__(self, table: GroupTable, classic: ClassicGroups, evict: Evict) -> None:
+        self.table = table
+        self.classic = classic
+        self.watch = Watch(table)
+        self.sessions = Sessions(table, evict)
+
+    def find(self, group_id: str) -> ConsumerGroup:
+        """The group, to be looked at or left. GROUP_ID_NOT_FOUND if there is none, or it is of another kind."""
+        group = self.table.by_id.get(group_id)
+        if isinstance(group, ConsumerGroup):
+            return group
+        what = "there is no group" if group is None else f"not a consumer group but a {group.type.lower()} one:"
+        raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id}")
+
+    def open(self, group_id: str, is_joining: bool, now: Instant) -> Draft:
+        """The group, to be decided about. Who joins makes it, or makes it of a classic group."""
+        group = self.table.by_id.get(group_id)
+        if isinstance(group, ConsumerGroup) or not is_joining:
+            return Draft(self.find(group_id))
+        if group is None:
+            return Draft(ConsumerGroup(group_id), is_new=True)
+        assert isinstance(group, ClassicGroup), f"{group} is of no known kind"
+        if not group.members:
+            draft = Draft(ConsumerGroup(group_id), is_new=True)
+            draft.records += group.tombstones()
+            logger.info("group %s, a classic one without members, is a consumer group from now on", group_id)
+        else:
+            check_upgrade(group, self.table.settings)
+            draft = upgrade(group, self.table.topics, self.watch)
+        draft.when_decided(lambda: self._taken(group, draft, now))
+        return draft
+
+    def _taken(self, classic: ClassicGroup, draft: Draft, now: Instant) -> None:
+        """A classic group is no more: whoever waits in it is told, and its members have sessions here."""
+        draft.answers += self.classic.hand_over(classic).answers
+        for member_id in classic.members:
+            if member_id in draft.group.members:
+                self.sessions.heard(classic.group_id, draft.group.members[member_id], now)
+
+    def check_size(self, group: ConsumerGroup, member_id: str) -> None:
+        max_size = self.table.settings.group_consumer_max_size
+        if len(group.members) >= max_size and member_id not in group.members:
+            logger.info(
+                "group %s: member %s is turned away, the group is full (group.consumer.max.size is %d)",
+                group.group_id,
+                member_id or "without an id",
+                max_size,
+            )
+            raise KafkaError(
+                ErrorCode.GROUP_MAX_SIZE_REACHED,
+                f"group {group.group_id} has {len(group.members)} members, and group.consumer.max.size allows {max_size}",
+            )

@@ -1,0 +1,75 @@
+"""Who must be heard of until when. Sets and cancels deadlines; what happens at one is decided in `leaving.py`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.coordinator.contract import Effects, Instant
+from ottla.coordinator.groups.consumer.member import ConsumerMember, MemberState
+from ottla.coordinator.groups.table import GroupTable
+
+Evict = Callable[[str, str, str, Instant], Effects]
+"""Group id, member id, why, now."""
+
+_SESSION, _REBALANCE, _JOIN, _SYNC = "consumer session", "consumer rebalance", "consumer join", "consumer sync"
+_KINDS = (_SESSION, _REBALANCE, _JOIN, _SYNC)
+
+
+class Sessions:
+    """The deadlines of all members of one shard's consumer groups."""
+
+    def __init__(self, table: GroupTable, evict: Evict) -> None:
+        self._table = table
+        self._evict = evict
+
+    def _set(self, kind: str, group_id: str, member_id: str, timeout_ms: int, why: str, now: Instant) -> None:
+        self._table.timers.set(
+            (kind, group_id, member_id), now.steady_ms + timeout_ms, lambda then: self._evict(group_id, member_id, why, then)
+        )
+
+    def session_timeout_ms(self, group_id: str, member: ConsumerMember) -> int:
+        if member.classic is not None:
+            return member.classic.session_timeout_ms
+        settings = self._table.settings
+        own = settings.of_groups.get(group_id, {}).get("consumer.session.timeout.ms")
+        return settings.group_consumer_session_timeout_ms if own is None else int(own)
+
+    def heard(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
+        """The member has shown that it is alive."""
+        timeout_ms = self.session_timeout_ms(group_id, member)
+        setting = "its session.timeout.ms" if member.is_classic else "group.consumer.session.timeout.ms"
+        self._set(_SESSION, group_id, member.member_id, timeout_ms, f"it was not heard of for {timeout_ms} ms ({setting})", now)
+
+    def told(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
+        """The member was told of another assignment. One that must give up partitions has to say so in time."""
+        name = (_REBALANCE, group_id, member.member_id)
+        if member.state is not MemberState.UNREVOKED_PARTITIONS:
+            self._table.timers.cancel(name)
+            return
+        timeout_ms, epoch = member.rebalance_timeout_ms, member.epoch
+        why = f"it did not give up partitions in epoch {epoch}, as it was told, within {timeout_ms} ms (max.poll.interval.ms)"
+        self._set(_REBALANCE, group_id, member.member_id, timeout_ms, why, now)
+
+    # -- members of the classic protocol
+
+    def must_join(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
+        """The member was told to join again."""
+        if (_JOIN, group_id, member.member_id) not in self._table.timers:
+            timeout_ms = member.rebalance_timeout_ms
+            why = f"it did not join again within {timeout_ms} ms (its max.poll.interval.ms)"
+            self._set(_JOIN, group_id, member.member_id, timeout_ms, why, now)
+
+    def joined(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
+        """The member has joined, and must ask for its assignment next."""
+        self._table.timers.cancel((_JOIN, group_id, member.member_id))
+        timeout_ms = member.rebalance_timeout_ms
+        why = f"it did not ask for its assignment within {timeout_ms} ms (its max.poll.interval.ms)"
+        self._set(_SYNC, group_id, member.member_id, timeout_ms, why, now)
+
+    def synced(self, group_id: str, member: ConsumerMember) -> None:
+        self._table.timers.cancel((_SYNC, group_id, member.member_id))
+
+    def forget(self, group_id: str, member_id: str) -> None:
+        """The member is gone."""
+        for kind in _KINDS:
+            self._table.timers.cancel((kind, group_id, member_id))

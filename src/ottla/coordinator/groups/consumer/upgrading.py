@@ -1,0 +1,125 @@
+"""A classic group becomes a consumer group, with its members in it: the first member of the consumer protocol has come.
+
+Each member goes on with the assignment that it had, as its target and as what it holds, in the epoch that was its generation.
+They are told to rejoin, one after the other, when what they hold is to change.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from ottla.coordinator.contract import CoordinatorRecord
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.classic.member import ClassicMember
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.embedded import by_id, read_assignment, read_subscription
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.member import (
+    ClassicProtocol,
+    ClassicSide,
+    ConsumerMember,
+    Partitions,
+    sorted_topics,
+    with_epoch,
+)
+from ottla.coordinator.groups.consumer.records import (
+    current_record,
+    epoch_record,
+    member_record,
+    target_epoch_record,
+    target_record,
+)
+from ottla.coordinator.groups.consumer.replaying import apply_all
+from ottla.coordinator.groups.consumer.watch import Watch
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.coordinator.groups.topics import Topics
+from ottla.errors import DecodeError, KafkaError
+from ottla.errors.codes import ErrorCode
+
+logger = logging.getLogger("ottla.coordinator")
+
+_POLICIES = ("upgrade", "bidirectional")
+
+
+def check_upgrade(group: ClassicGroup, settings: GroupSettings) -> None:
+    """`KafkaError` if the group may not be upgraded."""
+    if settings.group_consumer_migration_policy.lower() not in _POLICIES:
+        raise _refused(
+            group, "group.consumer.migration.policy does not allow it: stop the members of the classic protocol first"
+        )
+    if not group.uses_consumer_protocol:
+        raise _refused(group, f"its members are no consumers, but {group.protocol_type!r}: use another group id")
+    if len(group.members) > settings.group_consumer_max_size:
+        raise _refused(
+            group,
+            f"it has {len(group.members)} members, and group.consumer.max.size is {settings.group_consumer_max_size}: raise it",
+        )
+
+
+def _refused(group: ClassicGroup, why: str) -> KafkaError:
+    logger.info("classic group %s cannot become a consumer group: %s", group.group_id, why)
+    return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"classic group {group.group_id} cannot become a consumer group: {why}")
+
+
+def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> Draft:
+    """The consumer group that takes the place of `group`, with the records that make it so."""
+    draft = Draft(ConsumerGroup(group.group_id), is_new=True)
+    draft.records += group.tombstones()
+    try:
+        draft.write(_records(group, topics, watch))
+    except DecodeError as fault:
+        raise _refused(group, f"what its members say to each other cannot be read ({fault}): stop them first") from fault
+    logger.info("group %s is a consumer group from now on, with %d classic members", group.group_id, len(group.members))
+    return draft
+
+
+def _records(classic: ClassicGroup, topics: Topics, watch: Watch) -> list[CoordinatorRecord]:
+    group_id, epoch = classic.group_id, classic.generation
+    members = [_member(classic, each, topics) for each in classic.members.values()]
+    held = [(topic_id, index) for _, target in members for topic_id, indexes in target.items() for index in indexes]
+    if len(held) != len(set(held)):
+        raise _refused(classic, "its assignor gave a partition to more than one member: stop them first")
+    of_members = [member_record(group_id, member) for member, _ in members]
+    scratch = ConsumerGroup(group_id)
+    apply_all(scratch, of_members)
+    return [
+        *of_members,
+        epoch_record(group_id, epoch, watch.hash_of(scratch)),
+        *(target_record(group_id, member.member_id, held) for member, held in members),
+        target_epoch_record(group_id, epoch, 0),
+        *(current_record(group_id, member) for member, _ in members),
+    ]
+
+
+def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> tuple[ConsumerMember, Partitions]:
+    held: Partitions = {}
+    if member.assignment:
+        assignment = read_assignment(bytes(member.assignment))
+        if assignment.user_data:
+            raise _refused(
+                group,
+                "its assignor has data of its own, which would be lost: use one that comes with Kafka first",
+            )
+        held = by_id(topics, {each.topic: each.partitions for each in assignment.assigned_partitions})
+    # While the group rebalances, the chosen protocol may be none of a member that has just come.
+    metadata = dict(member.protocols).get(group.protocol_name or "", member.protocols[0].metadata)
+    subscription = read_subscription(bytes(metadata))
+    return (
+        ConsumerMember(
+            member.member_id,
+            epoch=group.generation,
+            previous_epoch=group.generation,
+            instance_id=member.instance_id,
+            rack_id=subscription.rack_id or None,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            topics=sorted_topics(subscription.topics),
+            assigned=with_epoch(held, group.generation),
+            classic=ClassicSide(
+                member.session_timeout_ms,
+                tuple(ClassicProtocol(name, bytes(metadata)) for name, metadata in member.protocols),
+            ),
+        ),
+        held,
+    )

@@ -1,0 +1,113 @@
+"""What groups read, held against the topics that there are: the hash of their metadata, and their regular expressions.
+
+Keeps what no record tells: which groups were compared since their topics last changed. Regular expressions are RE2's, which
+take a time that grows with the text alone: they are resolved on the spot, here, and not by clients.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Collection
+from typing import Any
+
+from ottla.coordinator.contract import Instant
+from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
+from ottla.coordinator.groups.consumer.records import epoch_record, no_partition_metadata, regex_record
+from ottla.coordinator.groups.table import GroupTable
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+
+logger = logging.getLogger("ottla.coordinator")
+
+REGEX_REFRESH_MIN_MS = 10_000
+"""However often topics come and go, a group's expressions are not held against all of them more often than this."""
+
+
+def compiled(regex: str) -> Any:
+    """The expression, ready to use. INVALID_REGULAR_EXPRESSION if it is none."""
+    import re2  # late: few groups have expressions
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(regex, options)
+    except re2.error as fault:
+        text = fault.args[0] if fault.args else fault
+        raise KafkaError(
+            ErrorCode.INVALID_REGULAR_EXPRESSION,
+            f"{regex!r} is no regular expression of RE2 ({text.decode() if isinstance(text, bytes) else text}): correct it",
+        ) from None
+
+
+class Watch:
+    """For all groups of one shard."""
+
+    def __init__(self, table: GroupTable) -> None:
+        self._table = table
+        self._hashes = TopicHashes()
+        self._compared: set[str] = set()
+        """Groups whose hash was compared since any of their topics changed."""
+        self._resolved: dict[str, tuple[object, int]] = {}
+        """Group → the topics that its expressions were last held against, and when (steady)."""
+
+    def topics_changed(self, names: Collection[str] | None) -> None:
+        """These topics came, went or have other partitions; None: any may have."""
+        self._hashes.forget(names)
+        if names is None:
+            self._compared.clear()
+            return
+        for group_id in list(self._compared):
+            group = self._table.by_id.get(group_id)
+            if not isinstance(group, ConsumerGroup) or any(group.is_subscribed_to(name) for name in names):
+                self._compared.discard(group_id)
+
+    def forget(self, group_id: str) -> None:
+        self._compared.discard(group_id)
+        self._resolved.pop(group_id, None)
+
+    def hash_of(self, group: ConsumerGroup) -> int:
+        return self._hashes.of_group(group.subscribed(), self._table.topics)
+
+    # -- the hash
+
+    def compare(self, draft: Draft, has_changed: bool) -> None:
+        """Begin a new epoch of the group if `has_changed`, or if its topics have since they were last looked at."""
+        group_id = draft.group.group_id
+        if not has_changed and group_id in self._compared:
+            return
+        metadata_hash = self.hash_of(draft.group)
+        draft.when_decided(lambda: self._compared.add(group_id))
+        if has_changed or metadata_hash != draft.group.metadata_hash:
+            draft.write([epoch_record(group_id, draft.group.epoch + 1, metadata_hash)])
+            logger.info("group %s is in epoch %d: it, or a topic it reads, has changed", group_id, draft.group.epoch)
+        if draft.group.has_partition_metadata:
+            draft.write([no_partition_metadata(group_id)])
+
+    # -- regular expressions
+
+    def resolve(self, draft: Draft, now: Instant) -> bool:
+        """Find the topics of expressions that are new, or may stand for others by now. Whether any does."""
+        group = draft.group
+        if not group.regex_counts:
+            return False
+        wanted = [regex for regex in group.regex_counts if regex not in group.resolved]
+        topics = self._table.topics
+        checked = self._resolved.get(group.group_id)
+        is_due = checked is None or now.steady_ms >= checked[1] + REGEX_REFRESH_MIN_MS
+        if is_due and (checked is None or checked[0] is not topics):
+            wanted = list(group.regex_counts)
+            draft.when_decided(lambda: self._resolved.update({group.group_id: (topics, now.steady_ms)}))
+        if not wanted:
+            return False
+        names = list(topics.names())
+        has_changed = False
+        for regex in wanted:
+            matches = compiled(regex).fullmatch
+            found = tuple(name for name in names if matches(name))
+            known = group.resolved.get(regex)
+            if known is None or known.topics != found:
+                draft.write([regex_record(group.group_id, regex, found, topics.version, now.wall_ms)])
+                has_changed = True
+        return has_changed
