@@ -22,6 +22,8 @@ TOOLS = {
     "configs": "kafka.admin.ConfigCommand",
     "console_producer": "org.apache.kafka.tools.ConsoleProducer",
     "console_consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    "transactions": "org.apache.kafka.tools.TransactionsCommand",
     "get_offsets": "org.apache.kafka.tools.GetOffsetShell",
     "producer_performance": "org.apache.kafka.tools.ProducerPerformance",
     "delete_records": "org.apache.kafka.tools.DeleteRecordsCommand",

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of `ottla`'s verbs against a real cluster: Apache Kafka, and Ottla itself where it can be started.
+"""Fixtures of the tests of `ottla`'s verbs against a real cluster: Ottla, and Apache Kafka.
 
 One server of each kind serves all tests; each makes topics with names of its own.
 """
@@ -7,26 +7,22 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.group_members import FAST_GROUPS
 from tests.support.kafka_server import KafkaServer
 from tests.support.kafka_tools import KafkaTools
 from tests.support.ottla_cli import Said, run_cli
-from tests.support.ottla_server import start_ottla
+from tests.support.ottla_server import StartServer
 
-from ottla.cli.main import VERBS
-
-KINDS = ["apache", *(["ottla"] if "server" in VERBS else [])]
 _numbers = count(1)
 
 RunOttla = Callable[..., Said]
 RunTool = Callable[..., Said]
 
 
-@pytest.fixture(scope="session", params=KINDS)
-def server(request: pytest.FixtureRequest, apache_kafka: ApacheKafka) -> Iterator[KafkaServer]:
+@pytest.fixture(scope="session")
+def server(start_server: StartServer) -> Iterator[KafkaServer]:
     """One node, shared by all tests of this folder."""
-    start = start_ottla if request.param == "ottla" else apache_kafka.start_server
-    with start({"num.partitions": 2}) as running:
+    with start_server(FAST_GROUPS | {"num.partitions": 2, "transaction.partition.verification.enable": "false"}) as running:
         yield running
 
 
@@ -36,18 +32,11 @@ def bootstrap(server: KafkaServer) -> str:
 
 
 @pytest.fixture(scope="session")
-def tools(apache_kafka: ApacheKafka) -> Iterator[KafkaTools]:
-    """Kafka's command line tools in one Java process."""
-    with KafkaTools(apache_kafka) as running:
-        yield running
-
-
-@pytest.fixture(scope="session")
-def kafka(tools: KafkaTools, bootstrap: str) -> RunTool:
+def kafka(kafka_tools: KafkaTools, bootstrap: str) -> RunTool:
     """Calls one of Kafka's tools on the server: `kafka("topics", "--list")`."""
 
     def run(tool: str, *arguments: object, stdin: str = "") -> Said:
-        done = tools.run(tool, "--bootstrap-server", bootstrap, *arguments, stdin=stdin, check=False)
+        done = kafka_tools.run(tool, "--bootstrap-server", bootstrap, *arguments, stdin=stdin, check=False)
         return Said(done.rc, done.stdout, done.stderr)
 
     return run
