@@ -142,14 +142,15 @@ def test_records_of_a_transaction_count_when_it_is_committed_also_after_a_restar
     async def scenario() -> None:
         held, runtime = await opened()
         await set_to(runtime, "a", 1)
+        partition = held.partition(OFFSETS_TOPIC)
         for name, producer in (("b", PRODUCER), ("c", Producer(8, 0)), ("d", Producer(9, 0))):
             await runtime.call(
                 name,
                 lambda shard, reply, now, name=name, producer=producer: shard.set_in_transaction(  # type: ignore[misc]  # bound at once
                     name, 2, producer, reply, now
                 ),
+                partition.log.producers.begin_verification(producer.id, -1, 0, False, 0),
             )
-        partition = held.partition(OFFSETS_TOPIC)
         for producer, is_commit in ((PRODUCER, True), (Producer(8, 0), False)):
             marker = build_end_marker(
                 is_commit=is_commit, producer_id=producer.id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=0
