@@ -108,6 +108,18 @@ def test_live_groups_are_described_alike(
     assert {each["groupInstanceId"] for each in shown["members"]} == {None, "instance-2"}
 
 
+def test_a_group_amid_its_upgrade_is_described_alike(
+    ottla: RunOttla, kafka: RunTool, members: Members, bootstrap: str, filled: str
+) -> None:
+    group = f"upgrade-{filled}"
+    for count, protocol in enumerate(("cooperative", "consumer"), 1):
+        members.open("confluent", bootstrap, MemberOptions(group, (filled,), protocol=protocol))
+        await_members(ottla, group, count, 3)
+    said = same(ottla, kafka, "--describe", "--group", group, "--members", "--verbose")
+    assert sorted(line.split()[-1] for line in said) == ["UPGRADED", "false", "true"]
+    same(ottla, kafka, "--describe", "--group", group, "--state", "--verbose")
+
+
 def test_what_may_not_be_done_to_a_live_group_is_one_sentence(
     ottla: RunOttla, members: Members, bootstrap: str, filled: str
 ) -> None:
