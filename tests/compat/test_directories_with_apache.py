@@ -13,9 +13,9 @@ from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.directories import LogDirectories
 from ottla.log.directory import LogWorld
 from ottla.log.meta_properties import read_meta_properties
+from ottla.log.opening import open_all
 
 TOPIC = "a.b-c"
 TELL_LOADING = (*QUICK_JVM_FLAGS, "-Dorg.slf4j.simpleLogger.log.kafka.log.LogManager=info")
@@ -39,7 +39,7 @@ async def append_and_close(paths: list[Path]) -> dict[str, int]:
         log_dirs = tuple(map(str, paths))
         meta = read_meta_properties(disk, log_dirs[0])
         assert meta is not None
-        directories = await LogDirectories.open(
+        directories = await open_all(
             LogWorld(disk, RealClock(), lambda: Uuid(uuid.uuid4().bytes)),
             BrokerLogConfig(log_dirs=log_dirs, metadata_log_dir=log_dirs[0]),
             lambda _topic: LogConfig(),

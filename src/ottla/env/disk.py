@@ -16,6 +16,7 @@ Rules that both implementations keep, and that the tests in tests/unit/env hold 
 Paths are plain absolute strings with `/`. Only floor 0–3 code that was handed a `Disk` may touch files.
 """
 
+from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -154,6 +155,10 @@ class Disk(Protocol):
 
     async def replace_file(self, path: str, data: Buffer) -> None:
         """Write `data` to `path`.tmp, sync it, rename it over `path`, sync the folder: old or new, never a mixture."""
+        ...
+
+    async def replace_files(self, files: Mapping[str, Buffer]) -> None:
+        """`replace_file` for many, which wait for the device together. If it fails, any of them may be there or not."""
         ...
 
     async def rename(self, old: str, new: str) -> None:

@@ -105,13 +105,16 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     async def sync_names(self) -> None:
-        """Make the names of the folders here safe from a power loss. Who asks while that is under way shares the next."""
+        """Make the names of the folders here safe from a power loss. Who asks while that is under way shares the next.
+
+        `LogDirectoryFailed` if the device fails it.
+        """
         self._names_changed += 1
         wanted = self._names_changed
         async with self._syncing_names:
             if self._names_synced < wanted:
                 covered = self._names_changed
-                await self._world.disk.sync_directory(self.path)
+                await self.guarded(self._world.disk.sync_directory(self.path))
                 self._names_synced = covered
 
     # Checkpoints
@@ -126,7 +129,7 @@ class LogDirectory:
         ):
             offsets, damage = checkpoint.read_or_forget()
             if damage is not None:
-                logger.warning("%s Going on without it: %s", damage, consequence)
+                logger.warning("%s. Going on without it: %s", damage, consequence)
             read.append(offsets)
         return Checkpoints(*read)
 

@@ -4,8 +4,10 @@ The rename makes it final: a restart finds a `-delete` folder and removes it. Wh
 doing so; everyone else is refused from the moment the rename begins.
 """
 
+import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from typing import NamedTuple
 
 from ottla.errors import LogDirectoryFailed, OttlaError
@@ -35,11 +37,16 @@ class FolderDeletions:
         self._world = world
         self._pending: list[PendingFolder] = []
 
-    async def delete(self, directory: LogDirectory, partition: TopicPartition, delay_ms: int) -> None:
-        """Take a partition, usable or damaged, out of `directory`; its files go after `delay_ms`."""
-        path = await self._rename(directory, partition, delete_folder_name)
-        self.put_off(directory, path, delay_ms)
-        logger.info("%s is deleted; %s is removed in %d ms", partition, path, delay_ms)
+    async def delete(self, directory: LogDirectory, partitions: Iterable[TopicPartition], usual_delay_ms: int) -> None:
+        """Take partitions, usable or damaged, out of `directory`; their files go after the delay that their logs are told."""
+        for partition in partitions:
+            log = directory.logs.get(partition)
+            delay_ms = log.config.file_delete_delay_ms if log is not None else usual_delay_ms
+            path = await self._rename(directory, partition, delete_folder_name)
+            self.put_off(directory, path, delay_ms)
+            logger.info("%s is deleted; %s is removed in %d ms", partition, path, delay_ms)
+            await asyncio.sleep(0)  # others have their turn
+        await directory.sync_names()
 
     async def delete_future(self, directory: LogDirectory, partition: TopicPartition) -> None:
         """Take a replica that was on its way to `directory` out of it. Nobody reads it: its files go at once."""
@@ -66,23 +73,27 @@ class FolderDeletions:
             except LogDirectoryFailed as failed:
                 raise directory.fail(failed.cause) from failed
         path = await self._rename(directory, partition, stray_folder_name)
+        await directory.sync_names()
         directory.stray_folders.append(path.rpartition("/")[2])
         logger.warning("%s is put aside as %s: the cluster does not place it here", partition, path)
 
     async def _rename(
         self, directory: LogDirectory, partition: TopicPartition, name_of: Callable[[TopicPartition, Uuid], str]
     ) -> str:
+        """Rename a folder, and say where it is now. Until the directory's names are synced a power loss may undo that."""
         old_path = directory.folder(folder_name(partition))
         new_path = directory.folder(name_of(partition, self._world.new_uuid()))
         log = directory.logs.get(partition)
-        if log is None:
-            await directory.guarded(self._world.disk.rename(old_path, new_path))
-        else:
-            async with log.reshaping:
+        async with log.reshaping if log is not None else nullcontext():
+            directory.check_online()
+            if log is not None:
                 log.failure = log.write_barrier = PartitionGone(f"{partition} was taken out of {directory.path}")
                 for segment in log.segments:
                     segment.abandon()
-                await directory.guarded(self._world.disk.rename(old_path, new_path))
+            try:
+                self._world.disk.rename_now(old_path, new_path)
+            except OSError as error:
+                raise directory.fail(error) from error
         directory.forget(partition)
         return new_path
 

@@ -21,6 +21,7 @@ from ottla.log.names import (
     DELETED_SUFFIX,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
+    PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
     parse_folder_name,
     parse_segment_file_name,
@@ -78,6 +79,23 @@ async def load_log(
     for note in loader.report.notes:
         logger.warning("%s: %s", log.partition, note)
     return log, loader.report
+
+
+def new_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog | None:
+    """The log of a partition that was just made, of which there is nothing but the folder and its `partition.metadata`.
+
+    None if more than that is there: `load_log` knows what to do about it. `LogDirectoryFailed` if the disk fails.
+    """
+    partition = parse_folder_name(folder.rpartition("/")[2]).partition
+    try:
+        if disk.list_directory(folder) != [PARTITION_METADATA]:
+            return None
+        segment = Segment.create(disk, folder, 0, config, now_ms=clock.now_ms())
+    except OSError as error:
+        raise LogDirectoryFailed(folder.rpartition("/")[0], error) from error
+    producers, snapshots = ProducerState(str(partition)), ProducerSnapshots(disk, folder, is_new=True)
+    parts = LogParts(Segments([segment]), LeaderEpochs(disk, folder), producers, snapshots, 0, 0, 0)
+    return PartitionLog(disk, clock, folder, partition, config, options, parts)
 
 
 async def recover_folder(

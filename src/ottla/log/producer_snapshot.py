@@ -90,11 +90,12 @@ def _decode_entry(
 class ProducerSnapshots:
     """The snapshot files of one partition folder."""
 
-    def __init__(self, disk: Disk, folder: str) -> None:
+    def __init__(self, disk: Disk, folder: str, is_new: bool = False) -> None:
+        """`is_new` says that the folder was just made: there is nothing to look for, and nothing of an empty log to write."""
         self._disk = disk
         self._folder = folder
-        self._offsets = self._list()
-        self._offset_taken = self._offsets[-1] if self._offsets else -1
+        self._offsets = [] if is_new else self._list()
+        self._offset_taken = 0 if is_new else self._offsets[-1] if self._offsets else -1
 
     @property
     def offsets(self) -> list[int]:

@@ -16,7 +16,7 @@ Not thread-safe: one event loop.
 import errno
 import posixpath
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from random import Random
 
 from ottla.env import Buffer, Clock, DiskSpace, FileRange, OpenMode
@@ -191,6 +191,10 @@ class MemoryDisk:
         self.names.set("rename", (draft, None), (path, node))
         await self._begin("sync_directory", posixpath.dirname(path))
         self.names.sync(self.names.folder_of(path))
+
+    async def replace_files(self, files: Mapping[str, Buffer]) -> None:
+        for path, data in files.items():
+            await self.replace_file(path, data)
 
     def rename_now(self, old: str, new: str) -> None:
         self.check("rename", old)

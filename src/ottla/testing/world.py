@@ -7,7 +7,7 @@ promise for the time after a power loss. What is waited for otherwise is most of
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import ClassVar
 
@@ -52,11 +52,12 @@ class UnsyncedDisk(LockedDisk):
 
     file_class: ClassVar[type[RealFile]] = UnsyncedFile
 
-    async def replace_file(self, path: str, data: Buffer) -> None:
-        draft = f"{path}.tmp"
-        with open(draft, "wb", buffering=0) as file:
-            file.write(data)
-        os.replace(draft, path)
+    async def replace_files(self, files: Mapping[str, Buffer]) -> None:
+        for path, data in files.items():
+            draft = f"{path}.tmp"
+            with open(draft, "wb", buffering=0) as file:
+                file.write(data)
+            os.replace(draft, path)
 
     async def rename(self, old: str, new: str) -> None:
         os.replace(old, new)

@@ -207,6 +207,20 @@ def test_rename_replaces_and_refuses_what_is_not_there(place: Place) -> None:
         asyncio.run(disk.rename(f"{root}/other", f"{root}/full"))
 
 
+def test_many_files_are_replaced_together(place: Place) -> None:
+    disk, root = place
+    for folder in ("one", "two"):
+        disk.make_directory(f"{root}/{folder}")
+    for round in (b"first", b"second"):
+        files = {f"{root}/{folder}/{name}": round + name.encode() for folder in ("one", "two") for name in ("x", "y")}
+        asyncio.run(disk.replace_files(files))
+        assert {path: disk.read_file(path) for path in files} == files
+    assert disk.list_directory(f"{root}/one") == ["x", "y"], "no drafts are left"
+    asyncio.run(disk.replace_files({}))
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(disk.replace_files({f"{root}/none/x": b""}))
+
+
 def test_replace_file_and_remove(place: Place) -> None:
     disk, root = place
     for data in (b"first", bytearray(b"second, longer"), memoryview(b"3")):

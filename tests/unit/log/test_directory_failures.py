@@ -9,7 +9,8 @@ from ottla.errors import BrokenInvariant, DirectoryInUse, KafkaError, LogDirecto
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log import directory_loading
-from ottla.log.directories import LogDirectories, MustStop
+from ottla.log.directories import LogDirectories
+from ottla.log.opening import MustStop
 from ottla.sim.work import InPlaceHelpers
 
 T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)

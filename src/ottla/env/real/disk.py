@@ -8,7 +8,7 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import ClassVar
 
 from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
@@ -84,7 +84,10 @@ class RealDisk:
         await self._workers.run(lambda: warm(records))
 
     async def replace_file(self, path: str, data: Buffer) -> None:
-        await self._workers.run(lambda: _replace_file(path, data))
+        await self.replace_files({path: data})
+
+    async def replace_files(self, files: Mapping[str, Buffer]) -> None:
+        await self._workers.run(lambda: _replace_files(files))
 
     async def rename(self, old: str, new: str) -> None:
         def call() -> None:
@@ -124,16 +127,27 @@ def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
     return guarded
 
 
-def _replace_file(path: str, data: Buffer) -> None:
-    draft = f"{path}.tmp"
-    fd = os.open(draft, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-    try:
-        write_all(fd, 0, [data])
-        sync_descriptor(fd)
-    finally:
-        os.close(fd)
-    os.replace(draft, path)
-    _sync_folder(os.path.dirname(path))
+def _replace_files(files: Mapping[str, Buffer]) -> None:
+    """All are written before the first is synced, and so on: what is synced first takes much of the rest along."""
+    for path, data in files.items():
+        fd = os.open(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
+        try:
+            write_all(fd, 0, [data])
+            if len(files) == 1:
+                sync_descriptor(fd)
+        finally:
+            os.close(fd)
+    if len(files) > 1:
+        for path in files:
+            fd = os.open(f"{path}.tmp", os.O_RDWR | os.O_CLOEXEC)
+            try:
+                sync_descriptor(fd)
+            finally:
+                os.close(fd)
+    for path in files:
+        os.replace(f"{path}.tmp", path)
+    for folder in {os.path.dirname(path): None for path in files}:
+        _sync_folder(folder)
 
 
 def _sync_folder(path: str) -> None:

@@ -243,10 +243,13 @@ class Compactor:
         if (self.checkpoint_of(log) or 0) > end:
             await self._write_checkpoint(log, end)
 
-    async def forget(self, directory: str, partition: TopicPartition) -> None:
-        """The log of `partition` has left `directory`."""
-        self.uncleanable.pop(partition, None)
-        if self._offsets_of(directory).pop(partition, None) is not None:
+    async def forget(self, directory: str, partitions: Iterable[TopicPartition]) -> None:
+        """The logs of `partitions` have left `directory`."""
+        is_news = False
+        for partition in partitions:
+            self.uncleanable.pop(partition, None)
+            is_news |= self._offsets_of(directory).pop(partition, None) is not None
+        if is_news:
             await self._write(directory)
 
     async def moved(self, partition: TopicPartition, source: str, target: str) -> None:

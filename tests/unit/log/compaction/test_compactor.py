@@ -338,7 +338,7 @@ def test_a_truncated_log_lowers_its_checkpoint(bench: Any) -> None:
 
     bench.run(cut())
     assert bench.compactor.checkpoint_of(bench.log) == 0
-    bench.run(bench.compactor.forget("/data", bench.log.partition))
+    bench.run(bench.compactor.forget("/data", [bench.log.partition]))
     assert bench.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n0\n"
 
 
