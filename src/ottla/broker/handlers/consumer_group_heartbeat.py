@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.handlers.group_calls import caller_of, code_of
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
@@ -18,4 +18,4 @@ def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> H
 def refuse(
     context: RequestContext, request: ConsumerGroupHeartbeatRequest, error: KafkaError
 ) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=str(error))
+    return ConsumerGroupHeartbeatResponse(error_code=code_of(error), error_message=str(error))
