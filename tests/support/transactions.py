@@ -138,19 +138,12 @@ def await_all_decided(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def read(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[str]:
-    """What a reader sees now, partition by partition, to the end that its isolation level has."""
-    found: list[str] = []
-    for partition, end in enumerate(ends(bootstrap, topic, partitions, committed)):
-        found += read_partition(bootstrap, topic, partition, end, committed)
-    return found
-
-
-def read_partition(bootstrap: str, topic: str, partition: int, end: int, committed: bool) -> list[str]:
-    """The values of one partition below offset `end`. Markers have offsets but no value, so the count is not known."""
+    """What a reader sees now, partition by partition, up to the end that its isolation level has."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
-    if not end:
-        return []
+    # Markers have offsets but no value, so the end is an offset and not a count.
+    left = {index: end for index, end in enumerate(ends(bootstrap, topic, partitions, committed)) if end}
+    found: dict[int, list[str]] = {index: [] for index in range(partitions)}
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -162,18 +155,17 @@ def read_partition(bootstrap: str, topic: str, partition: int, end: int, committ
             "log_level": 0,
         }
     )
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING)])
-    values: list[str] = []
-    while True:
+    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in left])
+    while left:
         message = consumer.poll(20)
-        assert message is not None, f"{topic}-{partition}: the end {end} was not reached in 20 s"
+        assert message is not None, f"{topic}: the ends {left} were not reached in 20 s"
         error = message.error()
         if error is None:
-            values.append(message.value().decode())
-        elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= end:
-            break
+            found[message.partition()].append(message.value().decode())
+        elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= left.get(message.partition(), 0):
+            left.pop(message.partition(), None)
     consumer.close()
-    return values
+    return [value for values in found.values() for value in values]
 
 
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
