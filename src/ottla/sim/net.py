@@ -218,6 +218,8 @@ class SimListener:
     def _accept_waiting(self) -> None:
         while self._backlog and not self._is_paused and not self._is_closed:
             stream = self._backlog.popleft()
+            if stream.is_over:
+                continue  # reset while it waited: nobody would be told of its end any more
             stream.owner = self._accept(stream)
             if stream.owner is None:
                 stream.close()

@@ -169,3 +169,20 @@ def test_who_waits_at_a_listener_that_closes_finds_out() -> None:
         assert isinstance(await owner.until_ended(), ConnectionResetError)
 
     run(work())
+
+
+def test_who_is_cut_while_it_waits_at_a_listener_is_not_accepted() -> None:
+    async def work() -> None:
+        network = SimNetwork()
+        acceptor = Acceptor()
+        listener = await network.host("server").listen("", 9092, acceptor)
+        listener.pause()
+        first = await network.host("client").connect("server", 9092, Recorder())
+        network.cut("server", "client")
+        await asyncio.sleep(1)
+        second = await network.host("client").connect("server", 9092, Recorder())
+        listener.resume()
+        accepted, _ = await acceptor.next()
+        assert accepted.peer == second.local != first.local, "nobody would ever be told of the end of the first"
+
+    run(work())
