@@ -121,7 +121,9 @@ class ClassicBench:
 
     def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicBench:
         """Another bench that has read the first `count` records of this one's log, or all of them."""
-        return ClassicBench(settings or self.table.settings, self.log[:count])
+        again = ClassicBench(settings or self.table.settings, self.log[:count])
+        again._uuids = self._uuids  # no id is handed out twice
+        return again
 
     def values(self, group_id: str = "g") -> list[Any]:
         """What was written of the group: messages, None for a tombstone."""

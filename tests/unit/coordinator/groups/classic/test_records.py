@@ -36,7 +36,7 @@ def test_a_live_member_keeps_the_protocols_that_were_not_chosen() -> None:
 def test_version_3_is_written_and_every_version_is_read() -> None:
     bench = ClassicBench(QUICK)
     bench.stable()
-    assert {decoded(*each).value.version for each in bench.log} == {VALUE_VERSION}  # type: ignore[union-attr]
+    assert {decoded(*each).value.version for each in bench.log} == {VALUE_VERSION}
     member = MemberMetadata(member_id="m", session_timeout=7000, subscription=b"s", assignment=b"a")
     value = GroupMetadataValue(protocol_type="consumer", generation=5, protocol="range", leader="m", members=[member])
     for version in range(5):
