@@ -1,4 +1,4 @@
-"""Plain requests of transactional producers, to any server in any version: what came back, in short tuples that can be compared.
+"""Plain requests of transactional producers, to any server in any version; what came back, in short tuples.
 
     raw = TransactionRequests(server.bootstrap)
     code, producer = raw.initialise("id")
@@ -76,7 +76,9 @@ class TransactionRequests:
         response = self._ask(request, version, lambda found: found.error_code, patient)
         return response.error_code, Producer(response.producer_id, response.producer_epoch)
 
-    def add(self, name: str, producer: Producer, topic: str, *indexes: int, version: int = 3, patient: bool = True) -> list[int]:
+    def add(
+        self, name: str, producer: Producer, topic: str, *indexes: int, version: int = 3, patient: bool = True
+    ) -> list[int]:
         """The codes of the partitions."""
         request = AddPartitionsToTxnRequest(
             v3_and_below_transactional_id=name,
@@ -105,9 +107,7 @@ class TransactionRequests:
             topics=[AddPartitionsToTxnTopic(name=topic, partitions=list(indexes))],
         )
         request = AddPartitionsToTxnRequest(transactions=[transaction])
-        response = self._ask(
-            request, version, lambda found: _codes(found.results_by_transaction[0].topic_results)[0], patient
-        )
+        response = self._ask(request, version, lambda found: _codes(found.results_by_transaction[0].topic_results)[0], patient)
         return _codes(response.results_by_transaction[0].topic_results)
 
     def add_offsets(self, name: str, producer: Producer, group: str, *, version: int = 4, patient: bool = True) -> int:
@@ -119,9 +119,7 @@ class TransactionRequests:
     def end(
         self, name: str, producer: Producer, commit: bool, *, version: int = 5, patient: bool = True
     ) -> tuple[int, Producer]:
-        request = EndTxnRequest(
-            transactional_id=name, producer_id=producer.id, producer_epoch=producer.epoch, committed=commit
-        )
+        request = EndTxnRequest(transactional_id=name, producer_id=producer.id, producer_epoch=producer.epoch, committed=commit)
         response = self._ask(request, version, lambda found: found.error_code, patient)
         return response.error_code, Producer(response.producer_id, response.producer_epoch)
 

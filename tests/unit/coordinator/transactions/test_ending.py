@@ -1,0 +1,120 @@
+"""EndTxn: commit and abort, asked once and again, by the right producer and by others; both transaction versions."""
+
+import pytest
+from tests.support.transaction_shard import NEW, OLD, ShardInHand, code_of
+
+from ottla.coordinator.contract import Producer
+from ottla.coordinator.transactions.states import TransactionState
+from ottla.coordinator.transactions.transaction import EPOCH_MAX, NO_ID
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+NOT_TOLD = Producer(-1, -1)
+
+
+def begun(client: int, version: int = 2) -> tuple[ShardInHand, Producer]:
+    shard = ShardInHand(version)
+    producer = shard.initialise("a")
+    shard.add("a", producer, T1, T0, client=client)
+    return shard, producer
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_of_version_1(commit: bool) -> None:
+    shard, producer = begun(OLD)
+    assert shard.end("a", producer, commit, OLD) == NOT_TOLD
+    assert code_of(lambda: shard.end("a", producer, commit, OLD)) == ErrorCode.CONCURRENT_TRANSACTIONS
+    (order,) = shard.carry_out()
+    assert (order.producer, order.is_commit, order.partitions) == (producer, commit, (T0, T1))
+    assert order.transaction_version == 0
+    known = shard.known["a"]
+    assert known.state == (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert (known.producer, known.partitions) == (producer, frozenset())
+    assert shard.end("a", producer, commit, OLD) == NOT_TOLD
+    assert code_of(lambda: shard.end("a", producer, not commit, OLD)) == ErrorCode.INVALID_TXN_STATE
+    assert not shard.orders
+
+
+def test_nothing_can_be_ended_in_version_1_that_was_not_begun() -> None:
+    shard = ShardInHand()
+    producer = shard.initialise("a")
+    for commit in (True, False):
+        assert code_of(lambda commit=commit: shard.end("a", producer, commit, OLD)) == ErrorCode.INVALID_TXN_STATE  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("commit", [True, False])
+def test_an_end_of_version_2_takes_the_producer_to_its_next_epoch(commit: bool) -> None:
+    shard, producer = begun(NEW)
+    after = shard.end("a", producer, commit)
+    assert after == Producer(producer.id, producer.epoch + 1)
+    (order,) = shard.carry_out()
+    assert (order.producer, order.transaction_version) == (after, 2)
+    assert shard.known["a"].producer == after
+    assert shard.end("a", producer, commit) == after, "asked again"
+    assert code_of(lambda: shard.end("a", producer, not commit)) == ErrorCode.INVALID_TXN_STATE
+    assert code_of(lambda: shard.end("a", after, True)) == ErrorCode.INVALID_TXN_STATE
+    assert not shard.orders
+    assert shard.end("a", after, False) == Producer(producer.id, producer.epoch + 2), "nothing was begun, but it is not sure"
+    (order,) = shard.carry_out()
+    assert order.partitions == ()
+
+
+def test_an_end_of_version_2_before_anything() -> None:
+    shard = ShardInHand()
+    producer = shard.initialise("a")
+    assert code_of(lambda: shard.end("a", producer, True)) == ErrorCode.INVALID_TXN_STATE
+    assert code_of(lambda: shard.end("a", Producer(producer.id, producer.epoch - 1), False)) == ErrorCode.PRODUCER_FENCED
+    assert shard.end("a", producer, False) == Producer(producer.id, 1)
+    assert shard.known["a"].start_ms == shard.now.wall_ms
+
+
+@pytest.mark.parametrize("client", [OLD, NEW])
+def test_others_cannot_end_it(client: int) -> None:
+    shard, producer = begun(client)
+    refusals = {
+        Producer(producer.id, producer.epoch - 1): ErrorCode.PRODUCER_FENCED,
+        Producer(producer.id, producer.epoch + 1): ErrorCode.PRODUCER_FENCED,
+        Producer(producer.id + 1, producer.epoch): ErrorCode.INVALID_PRODUCER_ID_MAPPING,
+    }
+    before = list(shard.log)
+    for other, code in refusals.items():
+        assert code_of(lambda other=other: shard.end("a", other, True, client)) == code  # type: ignore[misc]
+    assert code_of(lambda: shard.end("nobody", producer, True, client)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(lambda: shard.end("", producer, True, client)) == ErrorCode.INVALID_REQUEST
+    assert shard.log == before
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_when_epochs_are_used_up_the_end_gives_another_id(restarts: bool) -> None:
+    shard = ShardInHand()
+    shard.initialise("a")
+    shard.known["a"] = shard.known["a"]._replace(epoch=EPOCH_MAX - 1)
+    last = Producer(1000, EPOCH_MAX - 1)
+    shard.add("a", last, T0)
+    after = shard.end("a", last, True)
+    assert after == Producer(1001, 0)
+    if restarts:
+        shard.restart()
+    for act in (lambda: shard.add("a", after, T0), lambda: shard.end("a", last, True)):
+        assert code_of(act) == ErrorCode.CONCURRENT_TRANSACTIONS
+    (order,) = shard.carry_out()
+    assert order.producer == Producer(1000, EPOCH_MAX)
+    assert shard.known["a"].producer == after
+    assert shard.known["a"].next_producer_id == NO_ID
+    assert shard.end("a", last, True) == after, "asked again"
+    shard.add("a", after, T0)
+    assert code_of(lambda: shard.end("a", last, True)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+
+def test_an_order_that_was_carried_out_twice_counts_once() -> None:
+    shard, producer = begun(NEW)
+    after = shard.end("a", producer, True)
+    (order,) = shard.carry_out()
+    length = len(shard.log)
+    shard.submit(shard.shard.complete("a", order.producer, shard.now))
+    shard.add("a", after, T0)
+    shard.submit(shard.shard.complete("a", order.producer, shard.now))
+    shard.submit(shard.shard.complete("gone", order.producer, shard.now))
+    assert len(shard.log) == length + 1
+    assert shard.known["a"].state == TransactionState.ONGOING
