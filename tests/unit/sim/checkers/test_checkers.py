@@ -150,6 +150,14 @@ def test_producers_stay_in_step_unless_the_power_went() -> None:
     checker.out_of_step(batch(at, 1, b"b"), OUT_OF_ORDER)
 
 
+@pytest.mark.parametrize("why", ["retention", "a client's wish"])
+def test_a_retry_of_what_may_be_gone_may_be_out_of_step(why: str) -> None:
+    at, checker = place(**{"retention.bytes": "1"} if why == "retention" else {}), InStep()
+    if why == "a client's wish":
+        checker.deletion_asked(at, 1)
+    checker.out_of_step(batch(at, 1, b"b"), OUT_OF_ORDER)
+
+
 @pytest.mark.parametrize("later", [Watermarks(0, 5, 5), Watermarks(1, 4, 6), Watermarks(1, 6, 5)])
 def test_watermarks_rise(later: Watermarks) -> None:
     at, checker = place(), RisingWatermarks()
