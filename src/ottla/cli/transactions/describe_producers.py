@@ -27,6 +27,7 @@ HEADINGS = (
     "LastTimestamp",
     "CurrentTransactionStartOffset",
 )
+SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence", "Last record (UTC)", "#Transaction from")
 
 
 @click.command("describe-producers", epilog=EXAMPLES)
@@ -65,6 +66,6 @@ def describe_producers(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif is_for_people(as_json, plain):
         shown = [(*row[:4], show_time(row[4]), "-" if row[5] is None else row[5]) for row in rows]
-        print_table(str(wanted), [f"#{heading}" for heading in HEADINGS], shown)
+        print_table(str(wanted), SHORT_HEADINGS, shown)
     else:
         print_tabbed(HEADINGS, rows)

@@ -39,6 +39,7 @@ HEADINGS = (
     "LastTimestamp",
     "Duration(min)",
 )
+SHORT_HEADINGS = ("Topic", "#Partition", "#Producer", "#Epoch", "#Coordinator epoch", "#Start", "Last record (UTC)", "#Minutes")
 MINUTE_MS = 60_000
 TIMEOUT_MIN_DEFAULT = 15
 
@@ -104,7 +105,7 @@ def find_hanging(
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif is_for_people(as_json, plain):
         shown = [(*row[:6], show_time(row[6]), row[7]) for row in rows]
-        print_table(None, [HEADINGS[0], *(f"#{heading}" for heading in HEADINGS[1:])], shown)
+        print_table(None, SHORT_HEADINGS, shown)
     else:
         print_tabbed(HEADINGS, rows)
 

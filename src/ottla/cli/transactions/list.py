@@ -52,6 +52,6 @@ def list_transactions(
         names = ("transactionalId", "coordinator", "producerId", "transactionState")
         print_json([dict(zip(names, each, strict=True)) for each in found])
     elif is_for_people(as_json, plain):
-        print_table(None, ("TransactionalId", "#Coordinator", "#ProducerId", "TransactionState"), found)
+        print_table(None, ("Transactional id", "#Coordinator", "#Producer", "State"), found)
     else:
         print_tabbed(("TransactionalId", "Coordinator", "ProducerId", "TransactionState"), found)
