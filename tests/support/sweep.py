@@ -21,6 +21,12 @@ from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 
 GOLDEN = Path(__file__).parents[1] / "golden/broker/replies.jsonl.gz"
+COORDINATED_GOLDEN = GOLDEN.with_name("coordinator_replies.jsonl.gz")
+COORDINATED = {
+    *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.TXN_OFFSET_COMMIT),
+    *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS),
+}
+"""APIs of coordinators, which have a sweep of their own."""
 
 DROPPED = {"throttle_time_ms", "unknown_tags", "session_id", "error_message", "batch_index_error_message"}
 TEXTS = {"documentation"}
@@ -51,6 +57,7 @@ def ask_all(server: KafkaServer, cases: Iterable[Case]) -> dict[str, Any]:
     replies: dict[str, Any] = {}
     folders = str(server.properties["log.dirs"]).split(",")
     for case in cases:
+        assert str(case) not in replies, f"{case} comes twice"
         request = case.make()
         with RawClient.to(server.controller_bootstrap if case.on_controller else server.bootstrap, client_id="sweep") as client:
             try:
@@ -80,6 +87,8 @@ def normalised(value: Any, api_key: int, folders: list[str], name: str = "") -> 
         return {field: normalised(getattr(value, field), api_key, folders, field) for field in fields if field not in DROPPED}
     if name in TEXTS:
         return value if value is None else "text"
+    if name == "member_id" and value:
+        return "text"
     if name in NUMBERS or (api_key == 55 and name in ("high_watermark", "log_end_offset", "leader_epoch")):
         return value if value == -1 else "number"
     if isinstance(value, str):
@@ -101,17 +110,17 @@ def _list(value: list[Any], api_key: int, folders: list[str], name: str) -> list
     return sorted(items, key=lambda each: json.dumps(each, sort_keys=True))
 
 
-def read_golden() -> dict[str, Any]:
+def read_golden(path: Path = GOLDEN) -> dict[str, Any]:
     """What Apache Kafka 4.3.0 replied."""
-    lines = gzip.decompress(GOLDEN.read_bytes()).decode().splitlines()
+    lines = gzip.decompress(path.read_bytes()).decode().splitlines()
     return dict(json.loads(line) for line in lines)
 
 
-def write_golden(replies: dict[str, Any]) -> None:
+def write_golden(replies: dict[str, Any], path: Path = GOLDEN) -> None:
     """Keep Apache Kafka's replies; without the time in it, the file is the same for the same replies."""
-    GOLDEN.parent.mkdir(parents=True, exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in replies.items())
-    GOLDEN.write_bytes(gzip.compress(text.encode(), mtime=0))
+    path.write_bytes(gzip.compress(text.encode(), mtime=0))
 
 
 def differences(ours: Any, theirs: Any, path: str = "") -> list[str]:

@@ -15,7 +15,7 @@ from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRe
 if TYPE_CHECKING:
     from ottla.coordinator.groups.shard import GroupShard
 
-NOT_FOUND_SINCE = 6
+NOT_FOUND_SINCE = MESSAGES_SINCE = 6
 DEAD = "Dead"
 """What a group that is not there is said to be."""
 
@@ -25,11 +25,12 @@ def handle(context: RequestContext, request: DescribeGroupsRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: DescribeGroupsRequest, error: KafkaError) -> DescribeGroupsResponse:
-    return DescribeGroupsResponse(groups=[_refused(group_id, error) for group_id in request.groups])
+    return DescribeGroupsResponse(groups=[_refused(context, group_id, error) for group_id in request.groups])
 
 
-def _refused(group_id: str, error: KafkaError) -> DescribedGroup:
-    return DescribedGroup(group_id=group_id, error_code=code_of(error), error_message=str(error))
+def _refused(context: RequestContext, group_id: str, error: KafkaError, state: str = "") -> DescribedGroup:
+    text = str(error) if context.version >= MESSAGES_SINCE else None
+    return DescribedGroup(group_id=group_id, group_state=state, error_code=code_of(error), error_message=text)
 
 
 async def _describe_all(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
@@ -42,23 +43,16 @@ async def _describe_all(context: RequestContext, request: DescribeGroupsRequest)
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:
     try:
-        return await context.services.coordinators.groups.look(
-            group_id, lambda shard, now: _describe(shard, group_id, context.version)
-        )
+        return await context.services.coordinators.groups.look(group_id, lambda shard, now: _describe(context, shard, group_id))
     except KafkaError as error:
-        return _refused(group_id, error)
+        return _refused(context, group_id, error)
 
 
-def _describe(shard: GroupShard, group_id: str, version: int) -> DescribedGroup:
+def _describe(context: RequestContext, shard: GroupShard, group_id: str) -> DescribedGroup:
     group = shard.table.by_id.get(group_id)
     if group is not None and group.type == CLASSIC:
         return shard.classic.describe(group_id)
-    described = DescribedGroup(group_id=group_id, group_state=DEAD)
-    if version >= NOT_FOUND_SINCE:
-        described.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-        described.error_message = (
-            f"there is no group {group_id!r}"
-            if group is None
-            else f"group {group_id!r} is not of the classic protocol: ask with {group.type}GroupDescribe"
-        )
-    return described
+    if context.version < NOT_FOUND_SINCE:
+        return DescribedGroup(group_id=group_id, group_state=DEAD)
+    reason = "there is no such group" if group is None else f"it is a {group.type} group, which is described by another request"
+    return _refused(context, group_id, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r}: {reason}"), DEAD)

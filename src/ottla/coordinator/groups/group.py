@@ -11,7 +11,7 @@ from ottla.ids import Uuid
 if TYPE_CHECKING:
     from ottla.wire.messages.list_groups import ListedGroup
 
-CLASSIC, CONSUMER = "Classic", "Consumer"
+CLASSIC, CONSUMER = "classic", "consumer"
 """A group's type, as ListGroups names it."""
 
 EMPTY = "Empty"

@@ -37,11 +37,11 @@ def test_an_empty_group_is_a_place_for_offsets() -> None:
     group.check_delete()
     group.check_offset_delete()
     group.check_fetch(None, -1)
-    assert (group.state, group.protocol_type, group.type) == ("Empty", "", "Classic")
+    assert (group.state, group.protocol_type, group.type) == ("Empty", "", "classic")
     assert not group.is_subscribed_to("t")
     assert group.offsets_expire_from_ms("t", 77) == 77
     listed = group.listed()
-    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == ("g", "", "Empty", "Classic")
+    assert (listed.group_id, listed.protocol_type, listed.group_state, listed.group_type) == ("g", "", "Empty", "classic")
     with pytest.raises(KafkaError) as refused:
         group.check_commit("m", None, 1, 9, False, bench.now)
     assert refused.value.code == ErrorCode.UNKNOWN_MEMBER_ID

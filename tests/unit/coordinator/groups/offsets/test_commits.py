@@ -51,7 +51,7 @@ def test_commit_makes_a_simple_group() -> None:
     bench = OffsetsBench()
     assert bench.commit({("t", 1): 42}, metadata="here") == {("t", 1): 0}
     group = bench.table.by_id["g"]
-    assert (group.type, group.state) == ("Classic", "Empty")
+    assert (group.type, group.state) == ("classic", "Empty")
     key, value = last_record(bench)
     assert (key.KEY, key.group, key.topic, key.partition) == (1, "g", "t", 1)
     assert value.version == 4
