@@ -13,7 +13,7 @@ from ottla.errors import OttlaError
 def validate_regex(regex: str) -> int:
     """Check REGEX as brokers do when consumers of the new protocol subscribe with it: its syntax is RE2's. Asks no broker."""
     try:
-        import re2  # type: ignore[import-untyped]  # it has no types of its own
+        import re2
     except ImportError:
         raise OttlaError("regular expressions of subscriptions need the package google-re2: pip install google-re2") from None
     options = re2.Options()
