@@ -167,7 +167,7 @@ def raw(api_key: int, version: int, body: bytes = b"") -> bytes:
         (raw(ApiKey.METADATA, 99, b"\0"), ["0 to 13", "Metadata version 99", "correlation id 9", "'who'"]),
         (raw(ApiKey.PRODUCE, 2), ["Produce version 2", "correlation id 9"]),
         (raw(ApiKey.LEADER_AND_ISR, 0), ["LeaderAndIsr", "removed"]),
-        (raw(ApiKey.JOIN_GROUP, 0, bytes(20)), ["JoinGroup version 0", "not served"]),
+        (raw(ApiKey.CREATE_ACLS, 2, bytes(20)), ["CreateAcls version 2", "not served"]),
         (raw(ApiKey.VOTE, 0, bytes(20)), ["Vote version 0", "not served"]),
         (raw(ApiKey.METADATA, 1, b"\x7f\xff\xff\xff"), ["Metadata version 1", "correlation id 9", "'who'"]),
         (b"\0\0\0\2\0\0", ["a frame of 2 bytes"]),
@@ -223,7 +223,7 @@ def test_every_listed_module_is_there() -> None:
         assert module is not None
         assert callable(module.handle)
         assert callable(module.refuse)
-    assert load_module(ApiKey.JOIN_GROUP) is None
+    assert load_module(ApiKey.CREATE_ACLS) is None
 
 
 # Interception
