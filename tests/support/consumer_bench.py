@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from tests.support.classic_bench import WALL_AHEAD_MS, Asked, LoggedRecord, decoded
+
 from ottla.coordinator.contract import Caller, Effects, Instant
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
@@ -21,7 +23,6 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequestTopicPartitions,
     ConsumerGroupHeartbeatResponse,
 )
-from tests.support.classic_bench import WALL_AHEAD_MS, Asked, LoggedRecord, decoded
 
 Owned = Mapping[str, Iterable[int]]
 
@@ -59,7 +60,7 @@ class ConsumerBench:
 
     def __init__(
         self,
-        topics: Mapping[str, int] | BenchTopics = {},
+        topics: Mapping[str, int] | BenchTopics | None = None,
         settings: GroupSettings | None = None,
         log: Sequence[LoggedRecord] = (),
     ) -> None:
@@ -75,7 +76,7 @@ class ConsumerBench:
             self.log.append((key, value))
         self.submit(self.shard.loaded(self.now))
         if not isinstance(topics, BenchTopics):
-            for name, count in topics.items():
+            for name, count in (topics or {}).items():
                 self.set_topic(name, count)
 
     def _new_uuid(self) -> Uuid:

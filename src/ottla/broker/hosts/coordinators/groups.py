@@ -12,6 +12,7 @@ from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
 from ottla.ids import OFFSETS_TOPIC, Uuid
+from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image.image import ResourceType
 from ottla.wire.log_records import InternalLog
 
@@ -111,8 +112,7 @@ def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSetti
     config = settings.current
     taken = {name: getattr(config, name) for name in GroupSettings._fields if hasattr(config, name)}
     taken["offsets_retention_ms"] = config.offsets_retention_minutes * MINUTE_MS
-    taken["rebalance_protocols"] = tuple(
-        name for name in config.group_coordinator_rebalance_protocols if name in SERVED_PROTOCOLS
-    )
+    served = SERVED_PROTOCOLS if image.features.get(GROUP_VERSION, 0) else ("classic",)
+    taken["rebalance_protocols"] = tuple(name for name in config.group_coordinator_rebalance_protocols if name in served)
     taken["of_groups"] = {name: stored for (kind, name), stored in image.configs.items() if kind == ResourceType.GROUP}
     return GroupSettings(**taken)

@@ -47,13 +47,8 @@ class ConsumerGroups:
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         """A member joins, stays or leaves."""
-        settings = self._table.settings
-        if CONSUMER.lower() not in settings.rebalance_protocols:
-            raise KafkaError(
-                ErrorCode.UNSUPPORTED_VERSION,
-                "the consumer protocol is not served here: add consumer to group.coordinator.rebalance.protocols",
-            )
-        check_heartbeat(request, caller.version, settings)
+        self._check_served()
+        check_heartbeat(request, caller.version, self._table.settings)
         if request.member_epoch < JOIN_EPOCH:
             return leaving.leave(self._room, request, reply, now)
         return heartbeat(self._room, request, caller, reply, now)
@@ -64,10 +59,19 @@ class ConsumerGroups:
         from ottla.wire.messages.consumer_group_describe import DescribedGroup
 
         try:
+            self._check_served()
             group = self._room.find(group_id)
         except KafkaError as error:
             return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
         return described(group, served_assignors(self._table.settings)[0], self._table.topics)
+
+    def _check_served(self) -> None:
+        if CONSUMER.lower() not in self._table.settings.rebalance_protocols:
+            raise KafkaError(
+                ErrorCode.UNSUPPORTED_VERSION,
+                "the consumer protocol is not served: it needs the feature group.version, and consumer in "
+                "group.coordinator.rebalance.protocols",
+            )
 
     # -- requests of the classic protocol about a consumer group
 

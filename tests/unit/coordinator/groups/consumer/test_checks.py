@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.support.consumer_bench import ConsumerBench
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
-from tests.support.consumer_bench import ConsumerBench
 
 JOIN = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 1}
 

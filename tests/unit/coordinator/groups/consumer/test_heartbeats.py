@@ -3,10 +3,10 @@
 from typing import Any
 
 import pytest
+from tests.support.consumer_bench import ConsumerBench, told_by_records
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
-from tests.support.consumer_bench import ConsumerBench, told_by_records
 
 
 def _is_reloadable(bench: ConsumerBench) -> None:

@@ -1,0 +1,199 @@
+"""Tests of `ottla.coordinator.groups.consumer.classic_members`, and of what makes a consumer group a classic one again."""
+
+import pytest
+from tests.support.consumer_bench import told_by_records
+from tests.support.mixed_bench import MixedBench, held_by
+
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.errors.codes import ErrorCode
+
+
+def _mixed(settings: GroupSettings | None = None) -> tuple[MixedBench, str]:
+    """A consumer group with the member "new" and one classic one, who share t."""
+    bench = MixedBench({"t": 2}, settings)
+    bench.join("new")
+    classic = bench.new_id()
+    bench.classic_join(classic)
+    bench.heartbeat("new", 2)
+    bench.heartbeat("new", 2, {"t": [0]})
+    generation = bench.classic_join(classic).answer.generation_id
+    assert generation == 3
+    assert bench.classic_sync(classic, 3).code == 0
+    return bench, classic
+
+
+def test_a_classic_member_joins_a_consumer_group() -> None:
+    bench, classic = _mixed()
+    assert bench.group().state == "Stable"
+    assert held_by(bench.classic_sync(classic, 3).answer.assignment) == {"t": [1]}
+    assert bench.classic_heartbeat(classic, 3) == 0
+    assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
+
+
+def test_an_id_is_handed_out_first() -> None:
+    bench = MixedBench({"t": 2})
+    bench.join("new")
+    size = len(bench.log)
+    asked = bench.classic_join()
+    assert asked.code == ErrorCode.MEMBER_ID_REQUIRED
+    assert len(bench.log) == size
+    assert bench.classic_join(version=3).code == 0
+
+
+def test_a_classic_member_waits_for_what_others_hold() -> None:
+    bench = MixedBench({"t": 2})
+    bench.join("new")
+    classic = bench.new_id()
+    answer = bench.classic_join(classic).answer
+    assert answer.generation_id == 3
+    assert held_by(bench.classic_sync(classic, 3).answer.assignment) == {}
+    assert bench.classic_heartbeat(classic, 3) == 0, "what it waits for is not free yet"
+    bench.heartbeat("new", 2)
+    bench.heartbeat("new", 2, {"t": [0]})
+    assert bench.classic_heartbeat(classic, 3) == ErrorCode.REBALANCE_IN_PROGRESS
+    bench.classic_join(classic)
+    assert held_by(bench.classic_sync(classic, 3).answer.assignment) == {"t": [1]}
+
+
+def test_other_protocols_are_refused() -> None:
+    bench, _ = _mixed()
+    assert bench.classic_join("x", protocols=["sticky"]).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert bench.classic_join("x", protocol_type="connect").code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_old_generations_and_members_of_the_other_protocol() -> None:
+    bench, classic = _mixed()
+    assert bench.classic_heartbeat(classic, 2) == ErrorCode.ILLEGAL_GENERATION
+    assert bench.classic_sync(classic, 2).code == ErrorCode.ILLEGAL_GENERATION
+    assert bench.classic_heartbeat("new", 3) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.classic_heartbeat("x", 3) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_a_sync_after_the_target_has_changed() -> None:
+    bench, classic = _mixed()
+    bench.set_topic("t", 4)
+    bench.heartbeat("new", 3)
+    assert bench.classic_sync(classic, 3).code == ErrorCode.REBALANCE_IN_PROGRESS
+    bench.advance(9_000)
+    bench.classic_heartbeat(classic, 3)
+    assert bench.classic_join(classic, owned={"t": [1]}).answer.generation_id == 4
+
+
+@pytest.mark.parametrize("silent_about", ["join", "sync"])
+def test_a_classic_member_that_does_not_follow_is_removed(silent_about: str) -> None:
+    bench, classic = _mixed()
+    bench.set_topic("t", 4)
+    bench.heartbeat("new", 3)
+    generation = 3
+    assert bench.classic_heartbeat(classic, 3) == ErrorCode.REBALANCE_IN_PROGRESS
+    if silent_about == "sync":
+        generation = bench.classic_join(classic, owned={"t": [1]}).answer.generation_id
+    for _ in range(7):
+        bench.advance(9000)
+        bench.heartbeat("new", bench.group().members["new"].epoch)
+        if classic in bench.group().members:
+            bench.classic_heartbeat(classic, generation)
+    assert classic not in bench.group().members
+
+
+def test_the_session_of_a_classic_member_is_its_own() -> None:
+    bench, classic = _mixed()
+    bench.advance(9_999)
+    assert bench.classic_heartbeat(classic, 3) == 0
+    bench.advance(10_000)
+    assert list(bench.group().members) == ["new"]
+
+
+def test_a_classic_member_leaves() -> None:
+    bench, classic = _mixed()
+    assert bench.classic_leave("x") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.classic_leave(classic) == 0
+    assert list(bench.group().members) == ["new"]
+    assert bench.given(bench.heartbeat("new", 3)) == {"t": [0, 1]}
+
+
+@pytest.mark.parametrize("how", ["leaves", "is not heard of"])
+def test_when_only_classic_members_are_left_the_group_is_a_classic_one(how: str) -> None:
+    bench, classic = _mixed()
+    if how == "leaves":
+        assert bench.heartbeat("new", -1).code == 0
+    else:
+        for _ in range(5):
+            bench.advance(9_000)
+            if "new" in getattr(bench.shard.table.by_id["g"], "members", {}):
+                bench.classic_heartbeat(classic, 3)
+    group = bench.classic_group()
+    assert group.state == "PreparingRebalance"
+    assert group.generation == 3
+    assert list(group.members) == [classic]
+    again = bench.reloaded()
+    assert again.shard.table.by_id["g"].state == "Stable", "what is under way is not written"
+    assert bench.classic_heartbeat(classic, 3) == ErrorCode.REBALANCE_IN_PROGRESS
+    answer = bench.classic_join(classic, owned={"t": [1]}).answer
+    assert answer.generation_id == 4
+    assert answer.leader == classic
+
+
+@pytest.mark.parametrize("policy", ["disabled", "UPGRADE"])
+def test_the_policy_may_keep_it_a_consumer_group(policy: str) -> None:
+    bench, _ = _mixed(GroupSettings(group_consumer_migration_policy=policy, group_consumer_assignment_interval_ms=0))
+    bench.heartbeat("new", -1)
+    assert bench.group().state == "Assigning"
+
+
+def test_more_than_a_classic_group_may_have_stay_a_consumer_group() -> None:
+    bench, _ = _mixed(GroupSettings(group_max_size=1, group_consumer_assignment_interval_ms=0))
+    second = bench.new_id()
+    bench.classic_join(second)
+    bench.heartbeat("new", -1)
+    assert bench.group().state == "Assigning"
+
+
+def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_group_with_it() -> None:
+    bench = MixedBench({"t": 2})
+    bench.join("new", instance_id="i")
+    answer = bench.classic_join(instance_id="i").answer
+    assert answer.error_code == 0
+    group = bench.classic_group()
+    assert (group.state, list(group.static_ids), group.generation) == ("Stable", ["i"], answer.generation_id)
+    synced = bench.classic_sync(answer.member_id, answer.generation_id, instance_id="i")
+    assert held_by(synced.answer.assignment) == {"t": [0, 1]}
+    assert bench.reloaded().classic_group().generation == group.generation
+
+
+def test_a_static_member_changes_its_protocol_while_others_stay() -> None:
+    bench = MixedBench({"t": 2})
+    bench.join("new", instance_id="i")
+    bench.join("other")
+    answer = bench.classic_join(instance_id="i").answer
+    assert bench.group().members[answer.member_id].is_classic
+    assert bench.heartbeat("new", 2, instance_id="i").code == ErrorCode.FENCED_INSTANCE_ID
+    assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
+    back = bench.join("again", instance_id="i")
+    assert set(bench.group().members) == {"again", "other"}
+    assert bench.group().classic_count == 0
+    assert back.error_code == 0
+
+
+def test_an_empty_consumer_group_becomes_a_classic_one() -> None:
+    bench = MixedBench({"t": 2})
+    bench.join("new")
+    bench.heartbeat("new", -1)
+    (first,) = bench.stable_classic([{"t": [0, 1]}])
+    assert list(bench.reloaded().classic_group().members) == [first]
+
+
+def test_a_subscription_that_cannot_be_read() -> None:
+    bench, _ = _mixed()
+    from ottla.coordinator.contract import Caller
+    from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+
+    request = JoinGroupRequest(
+        group_id="g",
+        member_id="x",
+        protocol_type="consumer",
+        session_timeout_ms=6000,
+        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\x00")],
+    )
+    asked = bench.ask("join", lambda reply: bench.shard.join(request, Caller("c", "/h", 9), reply, bench.now))
+    assert asked.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
