@@ -95,6 +95,30 @@ _WORDS: dict[str, str] = {
     "num.replica.alter.log.dirs.threads": (
         "How many partitions are moved to other log directories at once; as many as there are directories if not set."
     ),
+    "offset.metadata.max.bytes": (
+        "How many characters a consumer may leave with an offset that it commits. A commit with more is refused for that "
+        "partition."
+    ),
+    "offsets.commit.timeout.ms": (
+        "How long a group's change waits for the replicas of its partition of __consumer_offsets. After that the change is "
+        "refused, and the coordinator reads that partition again."
+    ),
+    "offsets.retention.check.interval.ms": "How often to look for committed offsets that have expired, and for empty groups.",
+    "offsets.retention.minutes": (
+        "How long a committed offset is kept when nobody reads its topic any more: from the commit on, or for a group that has "
+        "lost its members from when the last one went. An empty group goes with its last offset."
+    ),
+    "offsets.topic.num.partitions": (
+        "How many partitions __consumer_offsets is made with. Groups are spread over them, and with them over brokers. It must "
+        "not be changed once the topic is there."
+    ),
+    "offsets.topic.replication.factor": (
+        "How many replicas __consumer_offsets is made with. Where there are fewer brokers it cannot be made, and no group can "
+        "be used: a single broker needs 1."
+    ),
+    "offsets.topic.segment.bytes": (
+        "The size of the segments of __consumer_offsets. Small ones are compacted sooner, so that a coordinator starts faster."
+    ),
     "ottla.metrics.port": (
         "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, on the address of the first listener for "
         "clients. 0 is any free port, -1 none. A setting of Ottla's own."
