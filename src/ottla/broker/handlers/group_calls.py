@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from ottla.broker.request import RequestContext
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+
+logger = logging.getLogger("ottla.coordinator")
 
 _AS_COORDINATOR: Final[dict[int, int]] = {
     ErrorCode.NETWORK_EXCEPTION: ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -28,4 +31,6 @@ def caller_of(context: RequestContext) -> Caller:
 
 def code_of(error: KafkaError) -> int:
     """The code by which a client is told why its coordinator could not do what it was asked."""
+    if error.code == ErrorCode.MESSAGE_TOO_LARGE:
+        logger.warning("a request is refused: %s", error)  # its code says nothing to its client
     return _AS_COORDINATOR.get(error.code, error.code)
