@@ -2,6 +2,7 @@
 
 import json
 import struct
+import subprocess
 import time
 from datetime import UTC, datetime
 
@@ -9,6 +10,7 @@ import pytest
 from confluent_kafka import Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
 from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import OTTLA
 
 LINES = b"h1:a,h2:b\tk1\tv1\nNULL\tNULL\tv2\nh:NULL\tk3\tNULL\nNULL\tk4\tschoen\nNULL\tk5\t\n"
 READER = [flag for each in ("parse.key=true", "parse.headers=true", "null.marker=NULL") for flag in ("--reader-property", each)]
@@ -159,3 +161,20 @@ def test_a_value_that_is_not_what_it_should_be(ottla: RunOttla, filled: str) -> 
         "consume", filled, "--from-beginning", "--until-end", "--value-deserializer", "integer", "--skip-message-on-error"
     )
     assert (skipped.rc, skipped.lines) == (0, ["null"])
+
+
+def test_partitions_that_are_added_are_read_too(ottla: RunOttla, bootstrap: str, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    flags = ("-b", bootstrap, "--from-beginning", "--max-messages", "2", "--command-property", "metadata.max.age.ms=200")
+    command = [*OTTLA, "consume", topic, *flags]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            ottla("produce", topic, stdin=b"old\n")
+            assert running.stdout.readline() == "old\n"
+            assert ottla("topics", "alter", topic, "--partitions", 3).rc == 0
+            assert ottla("produce", topic, "--partition", 2, stdin=b"new\n").rc == 0
+            assert running.stdout.readline() == "new\n"
+            assert running.wait(30) == 0
+        finally:
+            running.kill()

@@ -15,7 +15,7 @@ from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
 from ottla.cli.common.times import parse_time_ms
 from ottla.cli.consume.formatters import Formatter, find_formatter
-from ottla.cli.consume.options import ConsumeOptions, FetchLimits
+from ottla.cli.consume.options import METADATA_AGE_MS_MAX, ConsumeOptions, FetchLimits
 from ottla.errors import OttlaError
 
 EXAMPLES = """\b
@@ -43,6 +43,7 @@ KNOWN = frozenset(
         "isolation.level",
         "key.deserializer",
         "max.partition.fetch.bytes",
+        "metadata.max.age.ms",
         "value.deserializer",
     }
 )
@@ -84,8 +85,8 @@ INTERRUPTED = 130
 def consume(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> int:
     """Show the records of TOPIC as they come, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
 
-    Without --partition all partitions are read at once; within each, records come in order. Nothing is remembered for the
-    next time. How many records were shown is told on standard error.
+    Without --partition all partitions are read at once, and those that are added meanwhile; within each, records come in order.
+    Nothing is remembered for the next time. How many records were shown is told on standard error.
     """
     options = build_options(name, topic, settings, flags)
     formatter = build_formatter(as_json, flags, options.skip_bad)
@@ -152,6 +153,7 @@ def build_options(name: str | None, topic: str | None, settings: ClientSettings,
         max_messages=None if flags["max_messages"] in (None, -1) else flags["max_messages"],
         timeout_ms=None if flags["timeout_ms"] in (None, -1) else flags["timeout_ms"],
         until_end=flags["until_end"],
+        metadata_age_ms_max=number("metadata.max.age.ms", METADATA_AGE_MS_MAX),
         read_committed=isolation == "read_committed",
         skip_bad=flags["skip_message_on_error"],
         fetch=FetchLimits(

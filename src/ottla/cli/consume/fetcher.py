@@ -24,6 +24,7 @@ from ottla.link import LinkError
 from ottla.records.batch import BatchView
 from ottla.wire.messages.fetch import AbortedTransaction, FetchRequest, FetchResponse, PartitionData
 
+NO_LEADER = -1
 ANSWERS_AHEAD_MAX = 4
 """Answers of one partition that may wait to be shown before no more are fetched."""
 
@@ -86,11 +87,17 @@ class Fetcher:
     async def next(self) -> Fetched:
         """The next batches of some partition; raises what has made going on impossible."""
         if not self._tasks:
-            self._start(-1, self._look_for_leaders())
+            self._start(NO_LEADER, self._look_for_leaders())
         answer = await self._answers.get()
         if isinstance(answer, Exception):
             raise answer
         return answer
+
+    def add(self, offsets: dict[TopicPartition, int]) -> None:
+        """Read these partitions, too."""
+        self._positions |= {partition: Position(partition, offset) for partition, offset in offsets.items()}
+        if offsets and self._tasks and NO_LEADER not in self._tasks:
+            self._start(NO_LEADER, self._look_for_leaders())
 
     async def close(self) -> None:
         tasks = list(self._tasks.values())
@@ -98,7 +105,7 @@ class Fetcher:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    # Tasks: one for each broker that leads something, and one, under -1, that looks for leaders
+    # Tasks: one for each broker that leads something, and one, under NO_LEADER, that looks for leaders
 
     def _start(self, key: int, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 
 from ottla.cli.common.offsets import EARLIEST, LATEST
 
+METADATA_AGE_MS_MAX = 5_000
+
 
 @dataclass(frozen=True, slots=True)
 class ConsumeOptions:
@@ -27,12 +29,19 @@ class ConsumeOptions:
     """Stop when so long nothing has come."""
     until_end: bool = False
     """Stop at what is the end of each partition now."""
+    metadata_age_ms_max: int = METADATA_AGE_MS_MAX
+    """How often to look for partitions that were added."""
     read_committed: bool = False
     skip_bad: bool = False
     fetch: FetchLimits = field(default_factory=lambda: FetchLimits())
 
     def __post_init__(self) -> None:
         assert self.reset in (EARLIEST, LATEST)
+
+    @property
+    def takes_new_partitions(self) -> bool:
+        """Whether partitions that are added meanwhile are meant, too."""
+        return self.partitions is None and not self.until_end
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,8 @@ import asyncio
 from collections.abc import Callable
 
 from ottla.cli.common.cluster import Cluster, topic_refusal
-from ottla.cli.common.offsets import LATEST, list_offsets
+from ottla.cli.common.offsets import EARLIEST, LATEST, list_offsets
+from ottla.cli.common.output import warn
 from ottla.cli.consume.fetcher import Fetched, Fetcher
 from ottla.cli.consume.formatters import Formatter
 from ottla.cli.consume.options import ConsumeOptions
@@ -33,6 +34,7 @@ async def consume(
     if options.max_messages == 0 or (options.until_end and not ends):
         return
     fetcher = Fetcher(cluster, options, offsets)
+    watching = asyncio.create_task(_watch(cluster, options, fetcher, set(offsets))) if options.takes_new_partitions else None
     try:
         while True:
             try:
@@ -49,7 +51,24 @@ async def consume(
                 if not ends:
                     return
     finally:
+        if watching is not None:
+            watching.cancel()
         await fetcher.close()
+
+
+async def _watch(cluster: Cluster, options: ConsumeOptions, fetcher: Fetcher, known: set[TopicPartition]) -> None:
+    """Look now and then for partitions that were added. Their records all came after we began: none may be left out."""
+    while True:
+        await asyncio.sleep(options.metadata_age_ms_max / 1000)
+        try:
+            added = [each for each in await _partitions(cluster, options) if each not in known]
+            offsets = await _find(cluster, options, dict.fromkeys(added, EARLIEST)) if added else {}
+        except OttlaError:
+            continue  # the fetcher tells what is wrong, if it lasts
+        for each in offsets:
+            warn(f"partition {each} is new, and is read from its first record on")
+        known.update(offsets)
+        fetcher.add(offsets)
 
 
 def _show(
@@ -108,7 +127,7 @@ async def _ends(
     if not options.until_end:
         return {}
     ends = await _find(cluster, options, dict.fromkeys(partitions, LATEST))
-    firsts = await _find(cluster, options, dict.fromkeys(partitions, -2))
+    firsts = await _find(cluster, options, dict.fromkeys(partitions, EARLIEST))
     return {partition: end for partition, end in ends.items() if max(starts[partition], firsts[partition]) < end}
 
 

@@ -137,6 +137,21 @@ def test_a_topic_that_is_deleted_meanwhile(ottla: RunOttla, broker: Broker, node
     assert "Processed a total of 4 messages" in said.err
 
 
+def test_partitions_that_are_added_meanwhile_are_read_whole(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+    usual = broker.fetch
+
+    def fetch(request: FetchRequest, version: int) -> object:
+        node.handlers[MetadataRequest] = metadata_of(describe("orders", partitions=3))
+        return usual(request, version)
+
+    node.handlers[FetchRequest] = fetch
+    said = ottla("consume", "orders", "--max-messages", 10, "--command-property", "metadata.max.age.ms=1")
+    assert (said.rc, said.lines) == (0, [f"2/{offset}" for offset in range(5, 15)])
+    assert said.err.count("partition orders-2 is new") == 1
+    alone = ottla("consume", "orders", "--partition", 1, "--timeout-ms", 100, "--command-property", "metadata.max.age.ms=1")
+    assert (alone.rc, alone.lines) == (0, [])
+
+
 def test_an_offset_that_is_not_there(ottla: RunOttla, broker: Broker) -> None:
     low = ottla(
         "consume",
