@@ -54,8 +54,8 @@ class ShardInHand:
     def submit(self, effects: Effects) -> Any:
         """Do what a decision wants done; the answer, if it gave one. A `KafkaError` among the answers is raised."""
         for record in effects.records:
-            self.log.append(_encoded(record))
-            self.shard.replay(_decoded(*self.log[-1]), len(self.log) - 1, None)
+            self.log.append(encoded(record))
+            self.shard.replay(decoded(*self.log[-1]), len(self.log) - 1, None)
         self.orders += effects.orders
         response = None
         for answer in effects.answers:
@@ -68,7 +68,7 @@ class ShardInHand:
         """Another shard, that was loaded from the log or its first records."""
         shard = TransactionShard(self.settings, lambda: next(self.ids))
         for offset, kept in enumerate(self.log[:up_to]):
-            shard.replay(_decoded(*kept), offset, None)
+            shard.replay(decoded(*kept), offset, None)
         return shard
 
     def restart(self) -> None:
@@ -121,11 +121,11 @@ def code_of(act: Callable[[], Any]) -> int:
     return 0
 
 
-def _encoded(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+def encoded(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     return encode_coordinator_key(record.key), None if record.value is None else encode_coordinator_value(*record.value)
 
 
-def _decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
+def decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
     decoded = decode_coordinator_key(InternalLog.TRANSACTIONS, key)
     kept = None if value is None else decode_coordinator_value(InternalLog.TRANSACTIONS, decoded, value)
     return CoordinatorRecord(decoded, kept)

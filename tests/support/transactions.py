@@ -123,10 +123,17 @@ def ends(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[i
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=asked)]
     )
-    with RawClient.to(bootstrap) as client:
-        (answer,) = client.request(request, 7).topics
-    assert not any(part.error_code for part in answer.partitions), answer
-    return [part.offset for part in sorted(answer.partitions, key=lambda part: int(part.partition_index))]
+    found: list[int] = []
+
+    def all_led() -> bool:
+        with RawClient.to(bootstrap) as client:
+            (answer,) = client.request(request, 7).topics
+        parts = sorted(answer.partitions, key=lambda part: int(part.partition_index))
+        found[:] = [part.offset for part in parts]
+        return not any(part.error_code for part in parts)
+
+    await_true(all_led, f"leaders of {topic}")  # a server that has just started may not lead yet
+    return found
 
 
 def await_all_decided(bootstrap: str, topic: str, partitions: int) -> None:

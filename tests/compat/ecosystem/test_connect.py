@@ -1,0 +1,83 @@
+"""Kafka Connect, distributed: a file goes through a topic into another file, and the topic has each line exactly once."""
+
+from pathlib import Path
+
+import pytest
+from tests.support.connect_worker import ConnectWorker
+from tests.support.java_programs import JavaPrograms
+from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import StartServer
+from tests.support.topics import await_true, make_topic
+from tests.support.transactions import read
+
+TOPIC = "file-lines"
+
+
+def append(path: Path, first: int, count: int) -> list[str]:
+    """Lines `first` … at the end of a file."""
+    lines = [f"line {number}" for number in range(first, first + count)]
+    with open(path, "a") as file:
+        file.writelines(f"{line}\n" for line in lines)
+    return lines
+
+
+def source_config(path: Path) -> dict[str, str]:
+    return {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector",
+        "tasks.max": "1",
+        "file": str(path),
+        "topic": TOPIC,
+        "batch.size": "50",
+        "exactly.once.support": "required",
+        "transaction.boundary": "poll",
+    }
+
+
+def sink_config(path: Path) -> dict[str, str]:
+    return {
+        "connector.class": "org.apache.kafka.connect.file.FileStreamSinkConnector",
+        "tasks.max": "1",
+        "file": str(path),
+        "topics": TOPIC,
+        "consumer.override.isolation.level": "read_committed",
+        "consumer.override.auto.offset.reset": "earliest",
+    }
+
+
+@pytest.mark.slow
+def test_file_to_file(start_server: StartServer, programs: JavaPrograms, tmp_path: Path) -> None:
+    source, sink = tmp_path / "in.txt", tmp_path / "out.txt"
+    settings = {
+        "exactly.once.source.support": "enabled",
+        "connector.client.config.override.policy": "All",
+    }
+    with start_server({"group.min.session.timeout.ms": 500}) as server:
+        make_topic(server.bootstrap, TOPIC, 1)
+        with ConnectWorker(programs, tmp_path, server.bootstrap, settings) as worker:
+            lines = append(source, 0, 500)
+            worker.put("source", source_config(source))
+            worker.put("sink", sink_config(sink))
+            worker.await_running("source")
+            worker.await_running("sink")
+            await_lines(server, lines)
+            await_true(lambda: sink.exists() and sink.read_text().splitlines() == lines, "the lines in the other file", 60)
+
+            lines += append(source, 500, 2000)
+            await_true(lambda: len(read(server.bootstrap, TOPIC, 1, committed=True)) > 600, "some of the new lines", 60)
+            worker.kill()
+            lines += append(source, 2500, 500)
+            worker.start()
+            await_lines(server, lines)
+            await_true(lambda: set(sink.read_text().splitlines()) == set(lines), "the lines in the other file", 60)
+
+
+def await_lines(server: KafkaServer, lines: list[str]) -> None:
+    """Return when the topic has all lines; more or others are a mistake."""
+    found: list[str] = []
+
+    def complete() -> bool:
+        found[:] = read(server.bootstrap, TOPIC, 1, committed=True)
+        return len(found) >= len(lines)
+
+    await_true(complete, f"{len(lines)} lines in the topic", 90)
+    assert found == lines
