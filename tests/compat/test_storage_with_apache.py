@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.support.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.kafka_server import default_properties, free_ports, properties_text
-from tests.support.ottla_server import run_ottla
+from tests.support.ottla_server import format_ottla, run_ottla
 from tests.support.raw_client import RawClient
 
 from ottla.broker.hosts.controller import ControllerHost
@@ -74,6 +74,18 @@ def described(path: Path) -> list[object]:
         ([], {"controller_quorum_voters": "1@localhost:29093", "controller_quorum_bootstrap_servers": ""}),
         (["-I", f"1@localhost:29093:{DIRECTORY_ID}", "--release-version", "3.9"], {}),
         (["-I", f"1@localhost:29093:{DIRECTORY_ID}", "-f", "group.version=0", "-f", "transaction.version=1"], {}),
+        (
+            [
+                "--no-initial-controllers",
+                "--add-scram",
+                "SCRAM-SHA-256=[name=alice,password=schön,salt=c2FsdA==]",
+                "-S",
+                'SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]',
+                "-S",
+                'SCRAM-SHA-512=[name=bob,password="in quotes",salt="N3E="]',
+            ],
+            {},
+        ),
     ],
 )
 def test_the_same_is_written_as_by_kafkas_storage_tool(
@@ -121,6 +133,44 @@ def test_each_tool_knows_the_others_directories(apache_kafka: ApacheKafka, tmp_p
     else:
         refused = apache_kafka.run_tool("kafka.tools.StorageTool", "format", "-s", "-t", "x", "-c", config, check=False)
         assert refused.rc == 1
+
+
+BAD_LOGINS = [
+    "SCRAM-SHA-256",
+    "SCRAM-MD5=[name=a,password=b]",
+    "SCRAM-SHA-256=name=a,password=b",
+    "SCRAM-SHA-256=[name=a]",
+    "SCRAM-SHA-256=[password=b]",
+    "SCRAM-SHA-256=[name=a,saltedpassword=YCE=]",
+    "SCRAM-SHA-256=[name=a,password=b,iterations=4095]",
+    "SCRAM-SHA-256=[name=a,password=b,iterations=16385]",
+    "SCRAM-SHA-256=[name=a,password=b,salt=?]",
+    "SCRAM-SHA-256=[name=a,password=b,more=c]",
+]
+
+
+@pytest.mark.slow  # a start of Java each
+@pytest.mark.parametrize("argument", BAD_LOGINS)
+def test_both_refuse_what_makes_no_login(apache_kafka: ApacheKafka, tmp_path: Path, argument: str) -> None:
+    config = write_config(tmp_path, f"{tmp_path}/a")
+    arguments = ("format", "-s", "-t", CLUSTER_ID, "-c", config, "-S", argument)
+    assert apache_kafka.run_tool("kafka.tools.StorageTool", *arguments, check=False).rc != 0
+    refused = run_ottla("storage", *arguments)
+    assert (refused.returncode, refused.stderr.startswith("ottla: --add-scram")) == (1, True)
+    assert not (tmp_path / "a").exists()
+
+
+def test_apache_knows_the_logins_of_a_new_cluster(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+    login = ["-S", "SCRAM-SHA-256=[name=alice,password=secret]", "-S", "SCRAM-SHA-512=[name=bob,password=x,iterations=5000]"]
+    properties = default_properties(tmp_path / "data", *free_ports(2))
+    format_ottla(properties, options=login)
+    with apache_kafka.start_server(properties, data_dir=tmp_path / "data") as server:
+        where = ("--bootstrap-server", server.bootstrap)
+        shown = apache_kafka.run_tool("kafka.admin.ConfigCommand", *where, "--describe", "--entity-type", "users").stdout
+    assert sorted(shown.splitlines()) == [
+        "SCRAM credential configs for user-principal 'alice' are SCRAM-SHA-256=iterations=4096",
+        "SCRAM credential configs for user-principal 'bob' are SCRAM-SHA-512=iterations=5000",
+    ]
 
 
 # -- the metadata log, taken in turns

@@ -1,7 +1,7 @@
 """Formatting log directories: what makes a folder one that a node may start on, as Kafka's storage tool writes it.
 
     meta.properties                                       whose directory it is; written last, so that it says "formatted"
-    bootstrap.checkpoint                                  the levels of features that a new cluster begins with
+    bootstrap.checkpoint                                  the levels of features that a new cluster begins with, and logins
     __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                                           in metadata.log.dir, for a dynamic quorum: its first voters
 
@@ -26,6 +26,7 @@ from ottla.log.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from ottla.metadata import features
 from ottla.raft.snapshots import FIRST_SNAPSHOT, build_snapshot, snapshot_name
 from ottla.raft.voters import ReplicaKey, Voter, VoterSet, parse_initial_controllers
+from ottla.wire.base import Message
 from ottla.wire.log_records import encode_metadata_record
 from ottla.wire.messages.metadata_records import FeatureLevelRecord
 
@@ -55,6 +56,8 @@ class FormatOptions(NamedTuple):
     release_version: str | None = None
     features: Mapping[str, int] = MappingProxyType({})
     ignore_formatted: bool = False
+    scram: Sequence[str] = ()
+    """Logins that the cluster begins with, in Kafka's words: see `scram_arguments`."""
 
 
 async def format_directories(world: World, config: BrokerConfig, options: FormatOptions) -> list[str]:
@@ -65,6 +68,7 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
     _check_cluster_id(options.cluster_id)
     voters = _first_voters(world, config, options)
     levels = _levels(options, _is_dynamic(config, options))
+    records: list[Message] = [*bootstrap_records(levels), *_logins(world, options, levels[features.METADATA_VERSION])]
     metadata_directory = config.log.metadata_log_dir
     directories = sorted({*config.log.log_dirs, metadata_directory})
     unformatted = _unformatted(world.disk, directories, config, options)
@@ -74,7 +78,7 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
     for directory in unformatted:
         is_metadata = directory == metadata_directory
         try:
-            await _format(world, config, options, directory, levels, voters if is_metadata else None)
+            await _format(world, config, options, directory, records, levels, voters if is_metadata else None)
         except OSError as error:
             raise LogDirectoryFailed(directory, error) from error
         name = features.metadata_version_name(levels[features.METADATA_VERSION])
@@ -205,6 +209,17 @@ def bootstrap_records(levels: Mapping[str, int]) -> list[FeatureLevelRecord]:
     ]
 
 
+def _logins(world: World, options: FormatOptions, metadata_version: int) -> list[Message]:
+    if not options.scram:
+        return []
+    if metadata_version < features.SCRAM_FROM:
+        needed = features.metadata_version_name(features.SCRAM_FROM)
+        raise FormatRefused(f"--add-scram needs metadata.version {needed} or more: leave it out, or take a newer version")
+    from ottla.broker.scram_arguments import parse_scram
+
+    return [parse_scram(each, lambda: world.randomness.new_uuid() + world.randomness.new_uuid()) for each in options.scram]
+
+
 # -- voters
 
 
@@ -257,11 +272,12 @@ async def _format(
     config: BrokerConfig,
     options: FormatOptions,
     directory: str,
+    records: Sequence[Message],
     levels: Mapping[str, int],
     voters: VoterSet | None,
 ) -> None:
     disk, now_ms = world.disk, world.clock.now_ms()
-    values = [encode_metadata_record(record, 0) for record in bootstrap_records(levels)]
+    values = [encode_metadata_record(record, 0) for record in records]
     files = {f"{directory}/{BOOTSTRAP_CHECKPOINT}": build_snapshot(FIRST_SNAPSHOT, 0, 0, None, values, now_ms)}
     directory_id: Uuid | None = None
     folders = [posixpath.dirname(path) or "." for path in _missing(disk, directory)]

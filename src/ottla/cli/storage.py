@@ -73,6 +73,14 @@ def random_uuid() -> None:
     help="The level of a feature. Repeatable.",
 )
 @click.option("--release-version", "-r", help="Begin with the levels of this release, such as 4.1 or 4.3-IV0.")
+@click.option(
+    "--add-scram",
+    "-S",
+    "scram",
+    multiple=True,
+    metavar="SCRAM-SHA-256=[name=…,password=…]",
+    help="A login that the cluster begins with; also [name=…,iterations=…,salt=…,saltedpassword=…]. Repeatable.",
+)
 @click.option("--ignore-formatted", "-g", is_flag=True, help="Leave directories alone that are formatted, and do the others.")
 def format_command(
     config: Path,
@@ -82,6 +90,7 @@ def format_command(
     initial_controllers: str | None,
     features: tuple[tuple[str, int], ...],
     release_version: str | None,
+    scram: tuple[str, ...],
     ignore_formatted: bool,
 ) -> None:
     """Make the log directories of a node ready for its first start."""
@@ -96,6 +105,7 @@ def format_command(
         release_version=release_version,
         features=dict(features),
         ignore_formatted=ignore_formatted,
+        scram=scram,
     )
     settings = read_config(config)
     with real_world() as world:

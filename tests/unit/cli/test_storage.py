@@ -141,3 +141,14 @@ def test_feature_dependencies() -> None:
     assert "no feature foo" in str(call("feature-dependencies", "-f", "foo=1").exception)
     assert "no level 9" in str(call("feature-dependencies", "-f", "group.version=9").exception)
     assert call("feature-dependencies", "-f", "share.version=1").output == "share.version=1 has no dependencies.\n"
+
+
+def test_logins_need_a_version_that_knows_them(config: Path) -> None:
+    login = ("-S", "SCRAM-SHA-256=[name=alice,password=secret]")
+    refused = call("format", "-c", config, "-t", "x", "-s", "-r", "3.5-IV1", *login)
+    assert isinstance(refused.exception, OttlaError)
+    assert "--add-scram needs metadata.version 3.5-IV2" in str(refused.exception)
+    assert call("format", "-c", config, "-t", "x", "-s", *login).exception is None
+    one, two = ((config.parent / name / "bootstrap.checkpoint").read_bytes() for name in "ab")
+    assert b"secret" not in one
+    assert one.partition(b"alice")[2][:90] == two.partition(b"alice")[2][:90] != b"", "one salt for all directories"
