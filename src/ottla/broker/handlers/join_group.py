@@ -10,6 +10,15 @@ from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 REBALANCE_TIMEOUT_SINCE = 1
+OF_THE_COORDINATOR = frozenset(
+    {
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_SERVER_ERROR,
+    }
+)
+"""Refusals that say nothing of the member: Apache does not name it in them."""
 
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
@@ -32,4 +41,5 @@ def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    return not_joined(error.code, request.member_id, context.version)
+    member_id = "" if error.code in OF_THE_COORDINATOR else request.member_id
+    return not_joined(error.code, member_id, context.version)
