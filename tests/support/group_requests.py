@@ -1,5 +1,7 @@
 """Requests about groups to a broker, in their newest versions and with the answers made short."""
 
+import time
+from collections.abc import Callable
 from typing import Any
 
 from tests.support.raw_client import RawClient
@@ -12,7 +14,15 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 COORDINATOR_LOAD_IN_PROGRESS = 14
+READY_TIMEOUT_S = 30
 Offsets = dict[tuple[str, int], int]
+
+
+def until(condition: Callable[[], bool], what: str) -> None:
+    """Ask again until it is so: brokers finish some things after they have answered."""
+    end_s = time.monotonic() + READY_TIMEOUT_S
+    while not condition():
+        assert time.monotonic() < end_s, f"{what} does not come"
 
 
 class GroupRequests:
@@ -20,8 +30,9 @@ class GroupRequests:
 
     def __init__(self, bootstrap: str) -> None:
         self._client = RawClient.to(bootstrap)
-        found = self._client.request(FindCoordinatorRequest(coordinator_keys=["g"]), 4)
-        assert found.coordinators[0].error_code == 0
+        find = FindCoordinatorRequest(coordinator_keys=["g"])
+        until(lambda: self.ask(find, 4).coordinators[0].error_code == 0, "a coordinator")
+        until(lambda: self.ask(ListGroupsRequest(), 5).error_code == 0, "what it has to load")
 
     def __enter__(self) -> "GroupRequests":
         return self
@@ -42,12 +53,9 @@ class GroupRequests:
         return [each.error_code for topic in answer.topics for each in topic.partitions]
 
     def fetch(self, *group_ids: str, require_stable: bool = False) -> dict[str, Offsets]:
-        """All offsets of the groups. Asked again while a coordinator still loads."""
+        """All offsets of the groups."""
         groups = [OffsetFetchRequestGroup(group_id=group_id, topics=None) for group_id in group_ids]
-        while True:
-            found = self.ask(OffsetFetchRequest(groups=groups, require_stable=require_stable), 9).groups
-            if all(group.error_code != COORDINATOR_LOAD_IN_PROGRESS for group in found):
-                break
+        found = self.ask(OffsetFetchRequest(groups=groups, require_stable=require_stable), 9).groups
         assert all(group.error_code == 0 for group in found), found
         return {
             group.group_id: {
@@ -57,8 +65,7 @@ class GroupRequests:
         }
 
     def listed(self) -> list[str]:
-        while (answer := self.ask(ListGroupsRequest(), 5)).error_code == COORDINATOR_LOAD_IN_PROGRESS:
-            pass
+        answer = self.ask(ListGroupsRequest(), 5)
         assert answer.error_code == 0
         return sorted(group.group_id for group in answer.groups)
 

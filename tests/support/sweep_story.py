@@ -3,10 +3,9 @@
 Requests are sent in one version each, with what the server has answered before; the cases themselves then vary the version.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any
 
+from tests.support.group_requests import until
 from tests.support.raw_client import RawClient
 
 from ottla.wire.base import Message
@@ -22,16 +21,8 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 GROUPS, TRANSACTIONS = 0, 1
-READY_TIMEOUT_S = 30
 SUBSCRIBED_TO_SWEEP = b"\0\1\0\0\0\1\0\5sweep\xff\xff\xff\xff\0\0\0\0"
 """What a member that reads the topic `sweep` says of itself."""
-
-
-def until(condition: Callable[[], bool], what: str) -> None:
-    """Ask again until it is so."""
-    end_s = time.monotonic() + READY_TIMEOUT_S
-    while not condition():
-        assert time.monotonic() < end_s, f"{what} does not come"
 
 
 class Story:
