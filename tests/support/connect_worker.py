@@ -80,12 +80,15 @@ class ConnectWorker:
         while True:
             try:
                 return self._request(method, path, body)
-            except (urllib.error.URLError, OSError) as refused:
-                if isinstance(refused, urllib.error.HTTPError) and refused.code not in RETRIABLE:
-                    raise AssertionError(f"{method} {path}: {refused.code} {refused.read().decode()}") from None
-                self._process.check_alive()
-                assert time.monotonic() < deadline, f"{method} {path} was not answered in {START_S} s: {refused}"
-                time.sleep(0.1)
+            except urllib.error.HTTPError as refused:
+                why = f"{refused.code} {refused.read().decode()}"
+                if refused.code not in RETRIABLE:
+                    raise AssertionError(f"{method} {path}: {why}") from None
+            except OSError as failed:
+                why = str(failed)
+            self._process.check_alive()
+            assert time.monotonic() < deadline, f"{method} {path} was not answered in {START_S} s: {why}"
+            time.sleep(0.1)
 
     def _request(self, method: str, path: str, body: dict[str, str] | None) -> Any:
         data = None if body is None else json.dumps(body).encode()
