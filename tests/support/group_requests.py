@@ -32,6 +32,8 @@ class GroupRequests:
         self._client = RawClient.to(bootstrap)
         find = FindCoordinatorRequest(coordinator_keys=["g"])
         until(lambda: self.ask(find, 4).coordinators[0].error_code == 0, "a coordinator")
+        fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id="g", topics=None)])
+        until(lambda: self.ask(fetch, 9).groups[0].error_code == 0, "an answer of it")
         until(lambda: self.ask(ListGroupsRequest(), 5).error_code == 0, "what it has to load")
 
     def __enter__(self) -> "GroupRequests":
