@@ -14,8 +14,10 @@ import pytest
 from tests.support.batches import make_batch, values_of
 from tests.support.hostile_node import HostileNode, linux_only
 from tests.support.ottla_server import run_ottla
-from tests.support.topics import make_topic
+from tests.support.topics import await_leaders, make_topic
 
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.produce import PartitionProduceData, PartitionProduceResponse, ProduceRequest, TopicProduceData
 
@@ -172,3 +174,32 @@ def test_ended_while_it_works(number: signal.Signals, tmp_path: Path) -> None:
     assert len(acknowledged) >= 200
     with HostileNode(tmp_path / "data") as again:
         assert records(again)[: len(acknowledged)] == acknowledged
+
+
+def ask_for_topic(node: HostileNode, name: str, partitions: int) -> None:
+    """Have a topic made, whose partitions may not all be there then."""
+    topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
+    with node.connect() as client:
+        assert client.request(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics[0].error_code == 0
+
+
+def test_more_partitions_than_files_may_be_open(tmp_path: Path) -> None:
+    with HostileNode(tmp_path / "data", command_prefix=["prlimit", "--nofile=400:400"]) as node:
+        make_topic(node.bootstrap, "kept", configs={"segment.bytes": 1_048_576})
+        ask_for_topic(node, "large", 300)
+        ask_for_topic(node, "late", 3)
+        for number in range(20):  # two segments' worth: rolling is not kept from it
+            answer = produce(node, bytes(100_000))
+            assert (answer.error_code, answer.base_offset) == (0, number)
+        assert len(records(node)) > 1
+        with pytest.raises(AssertionError, match="late to have 3 partitions"):
+            await_leaders(node.bootstrap, "late", 3, timeout_s=1)
+        said = [line for line in node.log.splitlines() if "this process may have 400 in all (ulimit -n)" in line]
+        assert 1 <= len(said) <= 2, "once, on the terminal and in its file"
+        assert "failed" not in node.log
+        with node.connect() as client:
+            client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=30_000), 6)
+        await_leaders(node.bootstrap, "late", 3)
+    with HostileNode(tmp_path / "data") as node:
+        assert produce(node, b"next").base_offset == 20
+        await_leaders(node.bootstrap, "late", 3)

@@ -84,6 +84,7 @@ class HeldPartitions:
         """Everything that was ever committed, as a restart reads it again."""
         self.stopped: list[str] = []
         self.new_uuid = uuids()
+        self._committing = asyncio.Lock()
 
     @classmethod
     async def open(
@@ -146,7 +147,11 @@ class HeldPartitions:
     # The cluster
 
     async def commit(self, *records: Message) -> None:
-        """Let the node follow `records`."""
+        """Let the node follow `records`, after those that it is just following."""
+        async with self._committing:
+            await self._commit(records)
+
+    async def _commit(self, records: Sequence[Message]) -> None:
         delta = MetadataDelta(self.metadata.image)
         delta.replay_all(records)
         self.records += records

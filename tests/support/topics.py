@@ -34,7 +34,7 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
     return topic
 
 
-def await_leaders(bootstrap: str, name: str, partitions: int | None = None) -> None:
+def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = 30) -> None:
     """Return when the topic has that many partitions (None: any) and their leader answers for them: it may learn of it last."""
 
     def all_led() -> bool:
@@ -48,7 +48,7 @@ def await_leaders(bootstrap: str, name: str, partitions: int | None = None) -> N
             (answer,) = client.request(request, 7).topics
         return not any(part.error_code for part in answer.partitions)
 
-    await_true(all_led, f"{name} to have {partitions or 'its'} partitions with leaders")
+    await_true(all_led, f"{name} to have {partitions or 'its'} partitions with leaders", timeout_s)
 
 
 def await_gone(bootstrap: str, name: str) -> None:

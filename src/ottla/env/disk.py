@@ -119,6 +119,13 @@ class Disk(Protocol):
         """`FileNotFoundError` where the mode needs the file to exist and it does not."""
         ...
 
+    def can_open(self, files: int, for_growth: bool = False) -> bool:
+        """Whether so many more files can be opened now, besides what has to be kept for the work on those that are open.
+
+        For growth, which new partitions are, more is kept than for what goes on with the old. Waits for nothing.
+        """
+        ...
+
     def absolute(self, path: str) -> str:
         """`path` from the root, if it is told from where the process is; links in it are left as they are."""
         ...

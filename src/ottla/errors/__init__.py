@@ -14,6 +14,8 @@ from ottla.errors.faults import (
     KafkaError,
     LogDirectoryFailed,
     OttlaError,
+    OutOfDescriptors,
+    is_out_of_descriptors,
 )
 
 __all__ = [
@@ -25,4 +27,6 @@ __all__ = [
     "KafkaError",
     "LogDirectoryFailed",
     "OttlaError",
+    "OutOfDescriptors",
+    "is_out_of_descriptors",
 ]

@@ -1,7 +1,9 @@
-"""The exceptions of Ottla. Owns no behaviour beyond saying well what happened; imports nothing.
+"""The exceptions of Ottla. Owns no behaviour beyond saying well what happened; imports nothing of Ottla's.
 
 Every exception's text answers three questions for its reader: what happened, to what, and what to do next.
 """
+
+import errno
 
 
 class OttlaError(Exception):
@@ -62,12 +64,27 @@ class LogDirectoryFailed(OttlaError):
     """
 
     def __init__(self, directory: str, cause: OSError) -> None:
+        remedy = "the limit on open files (ulimit -n) is raised" if is_out_of_descriptors(cause) else "the disk is repaired"
         super().__init__(
-            f"log directory {directory} failed: {cause}. Its partitions are offline until the disk is repaired and the "
-            "node restarted"
+            f"log directory {directory} failed: {cause}. Its partitions are offline until {remedy} and the node restarted"
         )
         self.directory = directory
         self.cause = cause
+
+
+def is_out_of_descriptors(error: OSError) -> bool:
+    """Whether a file could not be opened because too many are: no fault of the disk's."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
+
+
+class OutOfDescriptors(OttlaError):
+    """Something would need more open files than there may be. Whatever is open goes on; so does this, once there is room."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(
+            f"{what}: this process has as many files and connections open as it may. Raise the limit on open files (ulimit -n) "
+            "and restart the node, or delete topics; it goes on by itself when there is room"
+        )
 
 
 class BrokenInvariant(OttlaError):

@@ -9,7 +9,7 @@ from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.env import Buffer
-from ottla.errors import CorruptRecords, KafkaError, OttlaError
+from ottla.errors import CorruptRecords, KafkaError, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.origin import AppendOrigin
@@ -145,7 +145,12 @@ def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_
     # A follower's batches may begin after a gap. Segments follow each other without one wherever their indexes allow, so
     # that recovery can tell people of one that a power loss has made.
     reachable = last_offset - log.log_end_offset <= RELATIVE_OFFSET_MAX
-    return roll(log, log.log_end_offset if reachable else first_offset)
+    try:
+        return roll(log, log.log_end_offset if reachable else first_offset)
+    except OutOfDescriptors as shortage:
+        if log.segments.active.has_room(size_bytes, last_offset):
+            return log.segments.active  # larger or older than it should be, which is better than to refuse
+        raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(shortage)) from None
 
 
 def _apply(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend) -> None:

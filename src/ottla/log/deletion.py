@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from ottla.errors import BrokenInvariant, OttlaError
+from ottla.errors import BrokenInvariant, OttlaError, OutOfDescriptors
 from ottla.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from ottla.log.roll import roll
 from ottla.log.segment import Segment
@@ -67,7 +67,10 @@ def _take_out(log: "PartitionLog", segments: Sequence[Segment]) -> list[Segment]
         if doomed[-1].size == 0:
             doomed.pop()  # an empty active segment is as good as the one that would take its place
         else:
-            roll(log)
+            try:
+                roll(log)
+            except OutOfDescriptors:
+                doomed.pop()  # it goes another time
     if not doomed:
         return []
     above = log.segments.above(doomed[-1].base_offset)

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.config.topic import LogConfig
-from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid, uuid_text
 from ottla.log.loading import load_log, new_log
@@ -30,6 +30,8 @@ logger = logging.getLogger("ottla.log")
 
 PIECE = 64
 """How many partitions wait for the device together."""
+FILES_PER_PARTITION = 3
+"""What an empty one has open: its log and two indexes."""
 PIECES_AT_ONCE = 4
 """As many as there are worker threads: while those wait, the loop opens the files of another piece."""
 
@@ -104,10 +106,35 @@ async def _make_piece(home: LogDirectories, piece: list[_Wanted]) -> None:
                         ErrorCode.KAFKA_STORAGE_ERROR, f"{each.new.partition} has nowhere to go: no log directory is left"
                     )
             for together in by_directory.values():
-                await _make_in(home, together[0].directories[0], together)
+                await _make_in(home, together[0].directories[0], _with_room(home, together))
     finally:
         for each in piece:
             each.arrive(-1)
+
+
+def _with_room(home: LogDirectories, together: list[_Wanted]) -> list[_Wanted]:
+    """Those whose files can be opened; the others are told that they cannot."""
+    low, high = 0, len(together)
+    if _has_room(home, high):
+        return together  # nearly always
+    high -= 1
+    while low < high:
+        middle = (low + high + 1) // 2
+        if _has_room(home, middle):
+            low = middle
+        else:
+            high = middle - 1
+    for each in together[low:]:
+        each.made = _no_room(each)
+    return together[:low]
+
+
+def _has_room(home: LogDirectories, partitions: int) -> bool:
+    return home.world.disk.can_open(partitions * FILES_PER_PARTITION, for_growth=True)
+
+
+def _no_room(wanted: _Wanted) -> OutOfDescriptors:
+    return OutOfDescriptors(f"{wanted.new.partition} cannot be made")
 
 
 async def _found(home: LogDirectories, new: NewPartition) -> PartitionLog | None:
@@ -154,11 +181,16 @@ def _choose(home: LogDirectories, new: NewPartition) -> list[LogDirectory]:
 
 async def _make_in(home: LogDirectories, directory: LogDirectory, together: list[_Wanted]) -> None:
     """Make these in one directory. If it fails, those that are not made go on to their next."""
+    if not together:
+        return
     try:
         await _make_folders(home, directory, [each.new for each in together])
         for each in together:
-            each.made = await _open(home, directory, each.new)
-            await asyncio.sleep(0)  # others have their turn
+            if _has_room(home, 1):  # still: others have been made meanwhile
+                each.made = await _open(home, directory, each.new)
+                await asyncio.sleep(0)  # others have their turn
+            else:
+                each.made = _no_room(each)
     except LogDirectoryFailed as failed:
         home.note_loss(failed)
         for each in together:

@@ -24,7 +24,14 @@ from typing import NamedTuple
 
 from ottla.config.topic import LogConfig
 from ottla.env import Clock, Disk
-from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors import (
+    BrokenInvariant,
+    KafkaError,
+    LogDirectoryFailed,
+    OttlaError,
+    OutOfDescriptors,
+    is_out_of_descriptors,
+)
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log import append, deletion, flush, read, roll, truncate
@@ -323,6 +330,12 @@ class PartitionLog:
             for segment in self.segments:
                 segment.abandon()
         return failure
+
+    def cannot_read(self, error: OSError) -> OttlaError:
+        """What to raise when a read has failed: the disk has, unless only an index could not be opened, for want of room."""
+        if is_out_of_descriptors(error):
+            return OutOfDescriptors(f"{self.partition} cannot be read")
+        return self.fail(error)
 
     def check_usable(self) -> None:
         if self.failure is not None:

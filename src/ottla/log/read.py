@@ -67,7 +67,7 @@ def read(log: "PartitionLog", offset: int, max_bytes: int, isolation: Isolation,
             return _info(log, None, offset, base_offset, position, False, [] if isolation is Isolation.COMMITTED else None)
         return _read_below(log, offset, max_bytes, bound, isolation, min_one_batch)
     except OSError as error:
-        raise log.fail(error) from error
+        raise log.cannot_read(error) from error
 
 
 def _read_below(
@@ -163,7 +163,7 @@ def aborted_transactions(log: "PartitionLog", start_offset: int, upper_offset: i
         segment = log.segments.floor(start_offset) or log.segments.first
         return _collect(log, segment, start_offset, upper_offset)
     except OSError as error:
-        raise log.fail(error) from error
+        raise log.cannot_read(error) from error
 
 
 def _collect(log: "PartitionLog", segment: Segment, start_offset: int, upper_offset: int) -> list[AbortedTxn]:
@@ -188,7 +188,7 @@ def offset_for_time(log: "PartitionLog", timestamp: int) -> TimedOffset | None:
                     return found
         return None
     except OSError as error:
-        raise log.fail(error) from error
+        raise log.cannot_read(error) from error
 
 
 def earliest_offset(log: "PartitionLog") -> TimedOffset:
@@ -210,4 +210,4 @@ def max_timestamp_offset(log: "PartitionLog") -> TimedOffset | None:
     try:
         return find_max_timestamp(max(log.segments, key=lambda segment: segment.max_timestamp))
     except OSError as error:
-        raise log.fail(error) from error
+        raise log.cannot_read(error) from error

@@ -20,7 +20,7 @@ import logging
 from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING
 
-from ottla.errors import KafkaError, LogDirectoryFailed
+from ottla.errors import KafkaError, LogDirectoryFailed, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log.directory import LogDirectory
@@ -30,6 +30,7 @@ from ottla.log.log_copy import can_go_on, copy_piece, first_offset, follow_bound
 from ottla.log.names import InvalidFolderName, delete_folder_name, folder_name, future_folder_name, parse_folder_name
 from ottla.log.partition_log import PartitionLog
 from ottla.log.partition_metadata import write_partition_metadata
+from ottla.log.roll import FILES_PER_SEGMENT
 
 if TYPE_CHECKING:
     from ottla.log.directories import LogDirectories
@@ -50,6 +51,8 @@ async def begin(home: LogDirectories, partition: TopicPartition, target: LogDire
         source.check_online()
         target.check_online()
         disk, log = home.world.disk, source.logs[partition]
+        if not disk.can_open(len(log.segments) + FILES_PER_SEGMENT):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(OutOfDescriptors(f"{partition} cannot be moved")))
         folder = target.folder(future_folder_name(partition, home.world.new_uuid()))
         topic_id = source.topic_ids.get(partition)
         try:

@@ -5,15 +5,22 @@ A snapshot with the new segment's base offset as its name lets recovery begin wi
 
 from typing import TYPE_CHECKING
 
-from ottla.errors import BrokenInvariant
+from ottla.errors import BrokenInvariant, OutOfDescriptors
 from ottla.log.segment import Segment
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
 
+FILES_PER_SEGMENT = 5
+"""The log, three indexes and a producer snapshot."""
+
+
 def roll(log: "PartitionLog", expected_next_offset: int = 0) -> Segment:
-    """Begin a segment at the log's end, or at `expected_next_offset` if that is later; an empty active one is kept."""
+    """Begin a segment at the log's end, or at `expected_next_offset` if that is later; an empty active one is kept.
+
+    `OutOfDescriptors`, with nothing changed, if too many files are open: the active segment is to be gone on with.
+    """
     log.check_writable()
     base_offset = max(expected_next_offset, log.log_end_offset)
     active = log.segments.active
@@ -21,6 +28,8 @@ def roll(log: "PartitionLog", expected_next_offset: int = 0) -> Segment:
         return active
     if base_offset <= active.base_offset:
         raise BrokenInvariant(f"{log.partition}: a segment at {base_offset} cannot follow one at {active.base_offset}")
+    if not log.disk.can_open(FILES_PER_SEGMENT):
+        raise OutOfDescriptors(f"{log.partition} cannot begin a segment")
     try:
         active.finish()
         segment = new_segment(log, base_offset)

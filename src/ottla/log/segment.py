@@ -27,6 +27,10 @@ CUT_CHECK_BYTES = 1 << 20
 """How far behind its last entry a time index is held to the records when a segment is opened."""
 
 
+POSITION_MAX = (1 << 31) - 1
+"""Where a batch may begin or end in a file, as indexes can tell."""
+
+
 class SegmentOverflow(OttlaError):
     """A segment written by an old Kafka spans more offsets than an index can name. Loading splits it."""
 
@@ -182,6 +186,15 @@ class Segment(SegmentFiles):
                 return True
         offset_index, time_index = self.offset_index, self.time_index
         return offset_index.count >= offset_index.entries_max or time_index.count >= time_index.entries_max
+
+    def has_room(self, size_bytes: int, last_offset: int) -> bool:
+        """Whether so much more could be appended, however large or old the segment should be: its positions and indexes can."""
+        return (
+            self.file.size + size_bytes <= POSITION_MAX
+            and 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+            and not self.offset_index.is_full
+            and not self.time_index.is_full
+        )
 
     def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Append one batch whose offsets are set."""

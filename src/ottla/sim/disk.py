@@ -46,6 +46,8 @@ class MemoryDisk:
         self.on_crash: Callable[[], None] | None = None
         self.is_cold = False
         """Whether ranges say of themselves that they are not in memory."""
+        self.files_left: int | None = None
+        """How many more files `can_open` says could be opened; None: any number. Nothing keeps one from opening more."""
         self._calls_left: int | None = None
         self._failed_directories: set[str] = set()
         self._locks: set[str] = set()
@@ -121,6 +123,9 @@ class MemoryDisk:
             node = Inode(self.clock.now_ms())
             self.names.set("create", (path, node))
         return MemoryFile(self, node, path, writable=mode is not OpenMode.READ)
+
+    def can_open(self, files: int, for_growth: bool = False) -> bool:
+        return self.files_left is None or self.files_left >= files
 
     def absolute(self, path: str) -> str:
         return posixpath.normpath(posixpath.join("/", path))

@@ -12,6 +12,7 @@ import logging
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ottla.errors import OutOfDescriptors
 from ottla.metadata.features import record_version
 from ottla.metadata.image.image import MetadataImage
 from ottla.metadata.image.to_records import image_records
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
     from ottla.env import Clock
 
 logger = logging.getLogger("ottla.controller")
+
+SNAPSHOT_FILES = 2
+"""How many files are open while one is written."""
 
 ROLL_BYTES = 1 << 20
 """A segment of this size or more ends where a snapshot does, so that a start has less to check."""
@@ -53,7 +57,8 @@ class SnapshotWriter:
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms
         is_large = self._bytes_since >= self._config.metadata_log_max_record_bytes_between_snapshots
         is_old = interval_ms > 0 and (self._clock.monotonic_s() - self._last_s) * 1000 >= interval_ms
-        if (is_large or is_old) and self._task is None and image.open_transaction is None:
+        can_begin = self._task is None and image.open_transaction is None
+        if (is_large or is_old) and can_begin and self._quorum.log.log.disk.can_open(SNAPSHOT_FILES):
             self._task = asyncio.get_running_loop().create_task(self._take(image))
 
     async def _take(self, image: MetadataImage) -> None:
@@ -93,7 +98,10 @@ class SnapshotWriter:
         """Let the oldest snapshots and the log below go, as far as retention wants."""
         metadata_log, config = self._quorum.log, self._config
         if metadata_log.log.segments.active.size >= ROLL_BYTES:
-            metadata_log.log.roll()
+            try:
+                metadata_log.log.roll()
+            except OutOfDescriptors:
+                pass  # the next snapshot comes by here again
         while True:
             try:
                 keep = metadata_log.snapshots.next_to_keep(

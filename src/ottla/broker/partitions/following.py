@@ -1,7 +1,8 @@
 """How this node's partitions follow the cluster's metadata: logs made, adopted, reconfigured, put aside, deleted.
 
 Works on the table of `Partitions`; decides nothing that the metadata does not say. Deletions come first: a topic may have been
-made anew under the same name. A partition whose log cannot be had is offline; the others go on.
+made anew under the same name. A partition whose log cannot be had is offline; the others go on. One that could not be made
+because too many files are open waits, and is made as soon as there is room (`make_waiting`).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.broker.partitions.partition import Partition
-from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
+from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.making import NewPartition
@@ -78,11 +79,35 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
             missing.append(NewPartition(TopicPartition(topic.name, index), config, topic.id, is_new, directory_id))
     if moved_away:
         await _delete(here, moved_away, topic.id)
-    if missing:
-        for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
-            opened = await _open(here, new, made)
-            if opened is not None:
+    if missing and (shortage := await _make(here, topic, missing)) is not None:
+        logger.error("%d partitions of %s are not there yet: %s", here.waiting_of(topic.id), topic.name, shortage)
+
+
+async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> OutOfDescriptors | None:
+    """Find or make the logs of partitions; why some have to wait, if they do."""
+    shortage = None
+    for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
+        if isinstance(made, OutOfDescriptors):
+            shortage = made
+            here.waiting_for_room[new.partition] = new
+            here.set_offline(new.partition, str(made))
+        else:
+            here.waiting_for_room.pop(new.partition, None)
+            if (opened := await _open(here, new, made)) is not None:
                 opened.adopt(topic.partitions[new.partition.partition])
+    return shortage
+
+
+async def make_waiting(here: Partitions, image: MetadataImage) -> None:
+    """Try again to make what has waited for room."""
+    by_topic: dict[Uuid, list[NewPartition]] = {}
+    for new in here.waiting_for_room.values():
+        by_topic.setdefault(new.topic_id, []).append(new._replace(config=here.settings.topic_config(new.partition.topic)))
+    for topic_id, waiting in by_topic.items():
+        topic = image.topics.by_id[topic_id]  # else they would not wait any more
+        await _make(here, topic, waiting)
+        if (made_count := len(waiting) - here.waiting_of(topic_id)) > 0:
+            logger.info("there is room for files again: %d partitions of %s are made", made_count, topic.name)
 
 
 def _directory_of(state: PartitionState, node_id: int) -> Uuid | None:
@@ -119,6 +144,7 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid)
     doomed = []
     for name in names:
         here.offline.pop(name, None)
+        here.waiting_for_room.pop(name, None)
         partition = here.find(*name)
         if partition is not None:
             if partition.topic_id != topic_id:

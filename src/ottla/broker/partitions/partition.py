@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
-from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError
+from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
 from ottla.log.append import AppendInfo
@@ -194,6 +194,8 @@ class Partition:
         if isinstance(failure, LogDirectoryFailed):
             self._owner.lose_directory(failure, self.log)
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {failure}")
+        if isinstance(failure, OutOfDescriptors):
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
         if isinstance(failure, CorruptFile):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.name} cannot be read: {failure}")
         # The log was closed, or taken out of its directory: somebody else has it, or will soon.

@@ -8,13 +8,14 @@ One event loop. Looking up is plain calls; `apply` is awaited, one at a time.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.cold_reads import ColdReads
-from ottla.broker.partitions.following import follow
+from ottla.broker.partitions.following import follow, make_waiting
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.upkeep_loop import UpkeepLoop
 from ottla.broker.purgatory.wakeups import Wakeups
@@ -23,6 +24,7 @@ from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories import DirectoryLoss, LogDirectories
+from ottla.log.making import NewPartition
 from ottla.log.partition_log import PartitionLog
 
 if TYPE_CHECKING:
@@ -54,10 +56,13 @@ class Partitions:
         """The same by topic id."""
         self.offline: dict[TopicPartition, str] = {}
         """Partitions that belong here but cannot be used, and why."""
+        self.waiting_for_room: dict[TopicPartition, NewPartition] = {}
+        """Those of them that are made as soon as more files can be opened."""
         self.has_followed = False
         """Whether the metadata has been followed once; before, nobody knows which logs belong here."""
         self.cold_reads = ColdReads(world.disk)
         self._metadata = metadata
+        self._following = asyncio.Lock()
         self._wakeups = Wakeups()
         self._upkeep = UpkeepLoop(self, world.clock)
 
@@ -107,8 +112,18 @@ class Partitions:
         The first call must bring everything that was committed when the node started: logs that it does not know of are put
         aside.
         """
-        await follow(self, delta, image)
+        async with self._following:
+            await follow(self, delta, image)
         self.upkeep_is_due()
+
+    async def make_waiting(self) -> None:
+        """Make the partitions that wait for room, if there is some now."""
+        async with self._following:
+            await make_waiting(self, self._metadata.image)
+
+    def waiting_of(self, topic_id: Uuid) -> int:
+        """How many partitions of a topic wait for room."""
+        return sum(new.topic_id == topic_id for new in self.waiting_for_room.values())
 
     def add(self, partition: Partition) -> None:
         self.offline.pop(partition.name, None)

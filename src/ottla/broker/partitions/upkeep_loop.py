@@ -26,6 +26,7 @@ from ottla.errors import BrokenInvariant, LogDirectoryFailed
 from ottla.ids import TopicPartition
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories import LogDirectories
+from ottla.log.making import NewPartition
 from ottla.log.partition_log import PartitionLog
 from ottla.log.upkeep import Upkeep
 
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.partitions")
 
+ROOM_CHECK_S = 5.0
+"""How often partitions that wait for room are tried."""
 WAIT_MIN_S = 0.02
 WAIT_MAX_S = 3600.0
 
@@ -43,6 +46,11 @@ class UpkeepOwner(Protocol):
 
     directories: LogDirectories
     settings: BrokerSettings
+    waiting_for_room: dict[TopicPartition, NewPartition]
+
+    async def make_waiting(self) -> None:
+        """There may be room for those that wait for it."""
+        ...
 
     def take_losses(self) -> None:
         """A disk may have failed."""
@@ -147,11 +155,15 @@ class UpkeepLoop:
     async def _flush_and_delete(self) -> None:
         await self._upkeep.flush_due()
         await self._upkeep.delete_due()
+        if self._owner.waiting_for_room:
+            await self._owner.make_waiting()
 
     def _seconds_to_next(self) -> float:
         """Until the next deadline that is known; and as often as flush.ms of any log, since its next record sets a new one."""
         flush_ms = min((log.config.flush_ms for log in self._directories.logs.values()), default=LONG_MAX)
         wait_s = _seconds(min(flush_ms, self._settings.current.log.log_flush_scheduler_interval_ms))
+        if self._owner.waiting_for_room:
+            wait_s = min(wait_s, ROOM_CHECK_S)
         deadline_s = self._upkeep.next_deadline_s
         if deadline_s is not None:
             wait_s = min(wait_s, deadline_s - self._clock.monotonic_s())

@@ -9,12 +9,15 @@ import fcntl
 import os
 import stat
 from collections.abc import Callable, Mapping
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
-from ottla.env.real.file import RealFile, RealFileRange, sync_descriptor, warm, write_all
+from ottla.env.real.descriptors import Brief, can_open, spares
+from ottla.env.real.file import Descriptor, RealFile, RealFileRange, read_exactly, sync_descriptor, warm, write_all
 from ottla.env.work import InlineWorkers, Workers
-from ottla.errors import DirectoryInUse
+from ottla.errors import DirectoryInUse, is_out_of_descriptors
+
+T = TypeVar("T")
 
 FLAGS = {
     OpenMode.READ: os.O_RDONLY,
@@ -33,6 +36,7 @@ class RealDisk:
 
     def __init__(self, workers: Workers | None = None) -> None:
         self._workers: Workers = workers if workers is not None else InlineWorkers()
+        spares.fill()
 
     def open(self, path: str, mode: OpenMode) -> RealFile:
         flags = FLAGS[mode] | os.O_CLOEXEC
@@ -51,6 +55,9 @@ class RealDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return self.file_class(fd, path, status.st_size, self._workers)
 
+    def can_open(self, files: int, for_growth: bool = False) -> bool:
+        return can_open(files, Descriptor.open_count, for_growth)
+
     def absolute(self, path: str) -> str:
         return os.path.abspath(path)
 
@@ -61,7 +68,7 @@ class RealDisk:
         return os.path.isdir(path)
 
     def list_directory(self, path: str) -> list[str]:
-        return sorted(os.listdir(path))
+        return sorted(_even_if_short(lambda: os.listdir(path)))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -73,8 +80,8 @@ class RealDisk:
         os.utime(path, ns=(modified_ms * 1_000_000, modified_ms * 1_000_000))
 
     def read_file(self, path: str) -> bytes:
-        with open(path, "rb", buffering=0) as file:
-            return file.read()
+        with Brief(path, os.O_RDONLY) as fd:
+            return read_exactly(fd, 0, os.fstat(fd).st_size)
 
     def lock_directory(self, path: str) -> DirectoryLock:
         return RealDirectoryLock(path)
@@ -105,9 +112,7 @@ class RealDisk:
         await self._workers.run(_unless_gone(lambda: os.remove(path)))
 
     async def remove_directory(self, path: str) -> None:
-        from shutil import rmtree  # late: it brings compression with it
-
-        await self._workers.run(_unless_gone(lambda: rmtree(path)))
+        await self._workers.run(_unless_gone(lambda: _even_if_short(lambda: _remove_tree(path))))
 
     async def sync_directory(self, path: str) -> None:
         await self._workers.run(lambda: _sync_folder(path))
@@ -115,6 +120,12 @@ class RealDisk:
     async def space(self, path: str) -> DiskSpace:
         found = await self._workers.run(lambda: os.statvfs(path))
         return DiskSpace(found.f_blocks * found.f_frsize, found.f_bavail * found.f_frsize)
+
+
+def _remove_tree(path: str) -> None:
+    from shutil import rmtree  # late: it brings compression with it
+
+    rmtree(path)
 
 
 def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
@@ -130,20 +141,14 @@ def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
 def _replace_files(files: Mapping[str, Buffer]) -> None:
     """All are written before the first is synced, and so on: what is synced first takes much of the rest along."""
     for path, data in files.items():
-        fd = os.open(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
-        try:
+        with Brief(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC) as fd:
             write_all(fd, 0, [data])
             if len(files) == 1:
                 sync_descriptor(fd)
-        finally:
-            os.close(fd)
     if len(files) > 1:
         for path in files:
-            fd = os.open(f"{path}.tmp", os.O_RDWR | os.O_CLOEXEC)
-            try:
+            with Brief(f"{path}.tmp", os.O_RDWR) as fd:
                 sync_descriptor(fd)
-            finally:
-                os.close(fd)
     for path in files:
         os.replace(f"{path}.tmp", path)
     for folder in {os.path.dirname(path): None for path in files}:
@@ -151,11 +156,21 @@ def _replace_files(files: Mapping[str, Buffer]) -> None:
 
 
 def _sync_folder(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
+    with Brief(path, os.O_RDONLY | os.O_DIRECTORY) as fd:
         os.fsync(fd)
+
+
+def _even_if_short(call: Callable[[], T]) -> T:
+    """What `call` returns, which opens something for a moment and may be called again."""
+    try:
+        while True:
+            try:
+                return call()
+            except OSError as error:
+                if not is_out_of_descriptors(error) or not spares.give_up_one():
+                    raise
     finally:
-        os.close(fd)
+        spares.fill()
 
 
 class RealDirectoryLock:

@@ -10,6 +10,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Sequence
+from typing import ClassVar
 
 from ottla.env.disk import Buffer
 from ottla.env.work import Workers
@@ -47,11 +48,15 @@ class Descriptor:
     """A file descriptor that is closed when nothing refers to it any more."""
 
     __slots__ = ("fd",)
+    open_count: ClassVar[int] = 0
+    """How many there are in this process; nearly, if several threads open files."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
+        Descriptor.open_count += 1
 
     def __del__(self, close=os.close) -> None:  # type: ignore[no-untyped-def]  # bound early: `os` may be gone at exit
+        Descriptor.open_count -= 1
         try:
             close(self.fd)
         except OSError:

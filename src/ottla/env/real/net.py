@@ -14,7 +14,7 @@ import socket
 from typing import Any
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
-from ottla.env.real.descriptors import connection_descriptor_max
+from ottla.env.real.descriptors import SAY_AGAIN_S, connection_descriptor_max, descriptor_limit
 from ottla.env.real.stream import RealStream
 
 logger = logging.getLogger("ottla.net")
@@ -86,6 +86,7 @@ class RealListener:
         self._is_paused = False
         self._rest: asyncio.TimerHandle | None = None
         self._descriptor_max = connection_descriptor_max()
+        self._said_s = -SAY_AGAIN_S
         self.address = plain_address(sock.getsockname())
         loop.add_reader(sock.fileno(), self._readable)
 
@@ -141,13 +142,16 @@ class RealListener:
             stream.owner = owner
 
     def _take_a_rest(self, reason: str) -> None:
-        logger.error(
-            "no further connection can be accepted on %s:%d: %s. Trying again in %s s; raise the limit on open files "
-            "(ulimit -n), or lower max.connections",
-            *self.address,
-            reason,
-            REST_S,
-        )
+        now_s = self._loop.time()
+        if now_s - self._said_s >= SAY_AGAIN_S:
+            self._said_s = now_s
+            logger.error(
+                "no further connection can be accepted on %s:%d: %s. It is tried again twice a second; raise the limit on open "
+                "files (ulimit -n), which is %d, or lower max.connections",
+                *self.address,
+                reason,
+                descriptor_limit(),
+            )
         self._loop.remove_reader(self._socket.fileno())
         self._rest = self._loop.call_later(REST_S, self._end_rest)
 

@@ -31,6 +31,9 @@ from ottla.log.segment import Segment
 
 logger = logging.getLogger("ottla.log")
 
+FILES_PER_PASS = 24
+"""Pipes to a helper process, or files that are read and written in place."""
+
 INLINE_BYTES_MAX = 1 << 20
 INLINE_RECORDS_MAX = 10_000
 """Up to this size a log is compacted in place: starting a helper would take as long (docs/decisions/0010)."""
@@ -117,8 +120,8 @@ class Compactor:
     async def run_once(self, logs: Mapping[TopicPartition, PartitionLog]) -> CompactionStats | None:
         """Compact the dirtiest of `logs`, if one is due; None if none was, or if its pass came to nothing."""
         candidate = self.choose(logs.values())
-        if candidate is None:
-            return None
+        if candidate is None or not self._disk.can_open(FILES_PER_PASS):
+            return None  # for want of room for its files a pass can wait
         return await self.compact(candidate)
 
     async def compact(self, candidate: Candidate) -> CompactionStats | None:

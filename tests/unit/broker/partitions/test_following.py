@@ -1,5 +1,7 @@
 """Partitions follow the metadata: made, adopted, reconfigured, put aside, deleted; on one disk or several, also failed ones."""
 
+import asyncio
+
 import pytest
 from tests.support.batches import make_batch
 from tests.support.held_partitions import HeldPartitions, virtual
@@ -29,6 +31,32 @@ def code_for(held: HeldPartitions, topic: str, index: int = 0, leader_epoch: int
     except KafkaError as error:
         return error.code
     return 0
+
+
+def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a",))
+        await held.make_topic("old")
+        held.disk.files_left = 6
+        held.partitions.start()
+        await held.make_topic("t", 60)
+        await held.make_topic("gone", 5)
+        assert [code_for(held, "t", index) for index in (0, 1, 2, 59)] == [0, 0, 56, 56]
+        assert len([record for record in caplog.records if "58 partitions of t are not there yet" in record.message]) == 1
+        assert held.produced("old", 0, make_batch(b"v")).error_code == 0
+        assert held.stopped == []
+        await held.delete_topic("gone")
+        await held.change("t", 50, leader=2)
+        held.disk.files_left = None
+        await asyncio.sleep(6)
+        assert [code_for(held, "t", index) for index in range(60) if index != 50] == [0] * 59
+        assert code_for(held, "t", 50) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "what was said of it meanwhile is known"
+        assert code_for(held, "gone") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert not held.partitions.waiting_for_room
+        assert not held.partitions.offline
+        await held.partitions.stop()
+
+    virtual(scenario())
 
 
 def test_a_new_topic_gets_its_logs() -> None:

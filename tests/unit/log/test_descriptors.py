@@ -1,0 +1,118 @@
+"""When no further file can be opened: what is there goes on, what is new has to wait, and no directory is taken for broken."""
+
+import errno
+
+import pytest
+from tests.support.batches import make_batch
+from tests.support.log_directories import SMALL, TOPIC_ID, NodeStorage
+from tests.support.logs import run
+
+from ottla.errors import KafkaError, LogDirectoryFailed, OutOfDescriptors
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log.making import NewPartition
+from ottla.log.partition_log import PartitionLog
+from ottla.log.relocation import begin
+from ottla.sim.faults import Fault
+
+T0 = TopicPartition("t", 0)
+
+
+def short_of(node: NodeStorage, files_left: int | None) -> None:
+    node.disk.files_left = files_left
+
+
+def test_as_many_partitions_are_made_as_there_is_room_for() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    short_of(node, 3 * 70 - 1)  # for a piece of 64 there is room, and a simulated disk does not count what is opened then
+    wanted = [NewPartition(TopicPartition("t", number), SMALL, TOPIC_ID) for number in range(64)]
+    assert all(isinstance(made, PartitionLog) for made in run(directories.create_all(wanted)))
+    short_of(node, 3 * 5 + 2)
+    wanted = [NewPartition(TopicPartition("u", number), SMALL, TOPIC_ID) for number in range(64)]
+    made = run(directories.create_all(wanted))
+    assert [isinstance(each, PartitionLog) for each in made] == [True] * 5 + [False] * 59
+    assert isinstance(made[5], OutOfDescriptors)
+    assert "u-5 cannot be made" in str(made[5])
+    assert "ulimit -n" in str(made[5])
+    assert directories.take_losses() == []
+    assert "u-5" not in node.disk.list_directory("/a"), "nothing is left behind"
+    short_of(node, None)
+    assert all(isinstance(each, PartitionLog) for each in run(directories.create_all(wanted)))
+
+
+def test_a_log_goes_on_in_its_segment_and_rolls_when_there_is_room() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.create("t")
+    short_of(node, 0)
+    node.fill(T0, 60)
+    log = directories.logs[T0]
+    assert log.segments.base_offsets == [0]
+    assert log.size_bytes > 2 * SMALL.segment_bytes
+    short_of(node, None)
+    node.fill(T0, 1)
+    assert log.segments.base_offsets == [0, 120]
+    assert node.crash(power_loss=False).logs[T0].log_end_offset == 122
+
+
+def test_where_an_index_is_full_an_append_is_refused_and_the_log_stays_usable() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.create("t")
+    log = directories.logs[T0]
+    node.fill(T0, 3)
+    log.segments.active.offset_index.entries_max = log.segments.active.offset_index.count
+    short_of(node, 0)
+    with pytest.raises(KafkaError) as refused:
+        log.append_as_leader(make_batch(b"v"), 0)
+    assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
+    assert "ulimit -n" in str(refused.value)
+    short_of(node, None)
+    assert log.append_as_leader(make_batch(b"v"), 0).first_offset == 6
+
+
+def test_retention_leaves_the_active_segment_until_another_can_be_begun() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.create("t")
+    node.fill(T0, 5)
+    log = directories.logs[T0]
+    short_of(node, 0)
+    assert run(log.delete_segments(list(log.segments))) == 0
+    short_of(node, None)
+    assert run(log.delete_segments(list(log.segments))) == 1
+
+
+def test_a_read_that_cannot_open_an_index_does_not_fail_the_disk() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.create("t")
+    node.fill(T0, 60)
+    log = directories.logs[T0]
+    run(log.flush())  # the indexes of the older segments are let go of
+    fault = node.disk.fail("open", "/a/t-0/*", errno.EMFILE)
+    with pytest.raises(OutOfDescriptors, match="t-0 cannot be read"):
+        log.read(30, 1000)
+    assert fault.hits == 1
+    assert log.failure is None
+    assert log.read(30, 1000).records is not None
+
+
+def test_a_move_is_refused() -> None:
+    node = NodeStorage()
+    directories = node.open()
+    node.create("t")
+    short_of(node, 0)
+    target = directories.directories[1]
+    with pytest.raises(KafkaError, match="t-0 cannot be moved"):
+        run(begin(directories, T0, target))
+    assert target.is_online
+
+
+def test_a_directory_that_fails_all_the_same_says_what_to_do() -> None:
+    node = NodeStorage(("/a",))
+    directories = node.open()
+    node.disk.faults.append(Fault("open", "/a/t-0/*", errno.EMFILE))
+    with pytest.raises(LogDirectoryFailed, match=r"until the limit on open files \(ulimit -n\) is raised"):
+        run(directories.create(T0, SMALL, TOPIC_ID))
