@@ -108,6 +108,23 @@ def test_live_groups_are_described_alike(
     assert {each["groupInstanceId"] for each in shown["members"]} == {None, "instance-2"}
 
 
+def test_a_group_of_the_new_protocol_that_its_members_have_left(
+    ottla: RunOttla, kafka: RunTool, members: Members, bootstrap: str, filled: str
+) -> None:
+    group = f"left-{filled}"
+    member = members.open("confluent", bootstrap, MemberOptions(group, (filled,), protocol="consumer"))
+    await_members(ottla, group, 1, 3)
+    member.close()
+    await_true(lambda: described(ottla, group)["state"] == "Empty", f"{group} to be empty")
+    done = ottla("groups", "reset-offsets", group, "--topic", filled, "--to-offset", 3, "--execute")
+    assert (done.rc, done.err.count("offset 3 is after the end")) == (0, 1), done.err
+    same(ottla, kafka, "--describe", "--group", group)
+    same(ottla, kafka, "--describe", "--group", group, "--state", "--verbose")
+    assert [each["currentOffset"] for each in described(ottla, group)["offsets"]] == [3, 3, 0]
+    assert ottla("groups", "delete", group).rc == 0
+    assert ottla("groups", "describe", group).rc == 1
+
+
 def test_a_group_amid_its_upgrade_is_described_alike(
     ottla: RunOttla, kafka: RunTool, members: Members, bootstrap: str, filled: str
 ) -> None:

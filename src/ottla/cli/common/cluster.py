@@ -239,15 +239,16 @@ class Cluster:
         wanted = sorted(set(things))
         done: dict[K, T | KafkaError] = {}
         failures = 0
-        while True:
+        while wanted:
             places, errors = await locate(wanted)
             done.update(errors)
             for outcome in await asyncio.gather(*(self._ask_place(ask, *each) for each in sorted(places.items()))):
                 done.update(outcome)
             wanted = [each for each in wanted if isinstance(error := done[each], KafkaError) and is_retriable(error)]
             failures += 1
-            if not wanted or not await self.wait(failures, deadline_s):
-                return dict(sorted(done.items()))
+            if wanted and not await self.wait(failures, deadline_s):
+                break
+        return dict(sorted(done.items()))
 
     async def _leaders(
         self, wanted: Sequence[TopicPartition]

@@ -42,7 +42,7 @@ def group_arguments(function: F) -> F:
 
 
 timeout_option = click.option(
-    "--timeout", "timeout_ms", type=click.IntRange(1), metavar="MS", help="How long the cluster may take.  [default: 30000]"
+    "--timeout", "timeout_ms", type=click.IntRange(1), metavar="MS", help="How long the cluster may take.  [default: 60000]"
 )
 
 

@@ -68,7 +68,10 @@ async def describe_groups(cluster: Cluster, ids: Iterable[str]) -> dict[str, Gro
 
     async def ask(broker_id: int, wanted: list[str]) -> dict[str, GroupView | KafkaError]:
         link = await cluster.link_to(broker_id)
-        coordinator = cluster.brokers[broker_id]
+        coordinator = cluster.brokers.get(broker_id)
+        if coordinator is None:  # it went while we asked: whoever takes its place is found next
+            gone = refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"coordinator {broker_id} has left the cluster")
+            return dict.fromkeys(wanted, gone)
         found: dict[str, GroupView | KafkaError] = {}
         if link.versions.has(ApiKey.CONSUMER_GROUP_DESCRIBE):
             found = await _ask_new(link, coordinator, wanted)

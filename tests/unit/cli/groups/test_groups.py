@@ -13,7 +13,7 @@ from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeReq
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.list_groups import ListGroupsRequest
+from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
@@ -56,6 +56,13 @@ def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator
     assert ["old", "orders", "1", "-", "10", "-", "m-1", "/1.2.3.4", "me"] in rows
     missing = ottla("groups", "describe", "absent")
     assert (missing.rc, "group absent does not exist (GROUP_ID_NOT_FOUND)" in missing.err) == (1, True)
+
+
+def test_a_cluster_without_groups_has_no_coordinators_to_ask(ottla: RunOttla, coordinator: FakeNode) -> None:
+    coordinator.handlers[ListGroupsRequest] = lambda request, version: ListGroupsResponse()
+    said = ottla("groups", "describe")
+    assert (said.rc, said.out, said.err) == (0, "", "")
+    assert coordinator.asked_for(FindCoordinatorRequest) == []
 
 
 def test_old_brokers_do_not_filter(ottla: RunOttla, coordinator: FakeNode) -> None:
