@@ -9,6 +9,7 @@ from tests.unit.cli.conftest import RunOttla, describe, metadata_of
 from tests.unit.cli.groups.conftest import END, describe_classic, find_coordinator
 
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.api_versions import ApiVersion
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
@@ -46,8 +47,8 @@ def test_which_groups_are_listed(ottla: RunOttla, coordinator: FakeNode) -> None
 
 
 @pytest.mark.parametrize("served", [all_versions(), OLD], ids=["new", "old"])
-def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator: FakeNode, served: list[object]) -> None:
-    coordinator.served = served  # type: ignore[assignment]  # a list of versions
+def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator: FakeNode, served: list[ApiVersion]) -> None:
+    coordinator.served = served
     said = ottla("groups", "describe", "old", "idle")
     assert said.rc == 0, said.err
     assert "group idle has no active members" in said.err
