@@ -145,7 +145,12 @@ def await_all_decided(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def read(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[str]:
-    """What a reader sees now, partition by partition, up to the end that its isolation level has."""
+    """What a reader sees now, partition after partition."""
+    return [value for values in read_partitions(bootstrap, topic, partitions, committed) for value in values]
+
+
+def read_partitions(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[list[str]]:
+    """What a reader sees now of each partition, up to the end that its isolation level has."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     # Markers have offsets but no value, so the end is an offset and not a count.
@@ -172,7 +177,7 @@ def read(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[s
         elif error.code() == KafkaError._PARTITION_EOF and message.offset() >= left.get(message.partition(), 0):
             left.pop(message.partition(), None)
     consumer.close()
-    return [value for values in found.values() for value in values]
+    return list(found.values())
 
 
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:

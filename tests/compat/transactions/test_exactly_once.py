@@ -1,0 +1,26 @@
+"""Consume, transform, produce while broker and workers are killed at random: nothing lost, nothing doubled."""
+
+import pytest
+from tests.support.apache_kafka import ApacheKafka
+from tests.support.exactly_once_load import Report, run
+from tests.support.ottla_server import StartServer, start_ottla
+
+
+def check(report: Report, harms_min: int) -> None:
+    assert report.problems == []
+    assert report.done.total() >= harms_min
+    assert report.done["broker killed"] > 0
+    assert report.done["worker killed"] > 0
+    assert report.records > 500
+
+
+def test_through_random_kills(start_server: StartServer) -> None:
+    check(run(start_server, seconds=8, seed=1), 5)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+@pytest.mark.parametrize("seed", [2, 3])
+def test_through_a_minute_of_kills(apache_kafka: ApacheKafka, seed: int, protocol: str) -> None:
+    """With one worker of Kafka's own, too."""
+    check(run(start_ottla, 60, seed, protocol, apache_kafka), 30)
