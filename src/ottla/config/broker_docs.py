@@ -27,6 +27,36 @@ _WORDS: dict[str, str] = {
     "default.replication.factor": "How many replicas a new topic's partitions have, if whoever makes it does not say.",
     "delete.topic.enable": "Let topics be deleted.",
     "fetch.max.bytes": "The most a fetch may return in bytes, whatever the client asks for. One batch is always returned.",
+    "group.consumer.assignment.interval.ms": (
+        "How long a consumer group waits at least from one assignment to the next, so that members that come or go one after "
+        "the other need one and not many. 0 assigns at every change. Groups can have their own."
+    ),
+    "group.consumer.assignors": (
+        "How consumer groups may share partitions: uniform (everybody as much, and little moves) or range (runs of partitions, "
+        "the same of every topic). The first is for members that do not say. Classes of Java are not loaded."
+    ),
+    "group.consumer.heartbeat.interval.ms": (
+        "How often members of consumer groups are told to send heartbeats. Groups can have their own."
+    ),
+    "group.consumer.max.assignment.interval.ms": "The longest consumer.assignment.interval.ms that a group can be given.",
+    "group.consumer.max.heartbeat.interval.ms": "The longest consumer.heartbeat.interval.ms that a group can be given.",
+    "group.consumer.max.session.timeout.ms": "The longest consumer.session.timeout.ms that a group can be given.",
+    "group.consumer.max.size": "How many members a consumer group may have. Whoever comes when it is full is turned away.",
+    "group.consumer.migration.policy": (
+        "Whether groups with live members change their protocol: from classic to consumer when the first member of the latter "
+        "joins (upgrade), back when the last one leaves (downgrade), both (bidirectional) or neither (disabled). Groups "
+        "without members always can."
+    ),
+    "group.consumer.min.assignment.interval.ms": "The shortest consumer.assignment.interval.ms that a group can be given.",
+    "group.consumer.min.heartbeat.interval.ms": "The shortest consumer.heartbeat.interval.ms that a group can be given.",
+    "group.consumer.min.session.timeout.ms": "The shortest consumer.session.timeout.ms that a group can be given.",
+    "group.consumer.session.timeout.ms": (
+        "How long a member of a consumer group may be silent before it is removed, and its partitions go to others. Groups can "
+        "have their own."
+    ),
+    "group.coordinator.rebalance.protocols": (
+        "Which protocols groups may use: classic and consumer. share and streams are accepted, and not served."
+    ),
     "group.initial.rebalance.delay.ms": (
         "How long a group that was empty waits for more members after the first has come, and again after each that comes, up "
         "to the rebalance timeout. It saves rebalances while an application starts, and makes its first records late."
