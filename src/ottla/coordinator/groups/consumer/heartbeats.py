@@ -15,6 +15,7 @@ from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.consumer.draft import Draft
 from ottla.coordinator.groups.consumer.joining import check_epoch, check_instance, replace_static
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember, sorted_topics
+from ottla.coordinator.groups.consumer.own_settings import heartbeat_interval_ms
 from ottla.coordinator.groups.consumer.reconciling import Owned, goal_of, reconcile
 from ottla.coordinator.groups.consumer.records import current_record, member_record, no_regex
 from ottla.coordinator.groups.consumer.room import Room
@@ -47,10 +48,10 @@ def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller
     settings = room.table.settings
     assign(draft, settings, room.table.topics, now)
     after = told_next(room, draft, member, owned, has_resubscribed, now)
-    room_id = request.group_id
-    draft.when_decided(lambda: room.sessions.heard(room_id, after, now))
+    group_id = request.group_id
+    draft.when_decided(lambda: room.sessions.heard(group_id, after, now))
     response = ConsumerGroupHeartbeatResponse(
-        member_id=after.member_id, member_epoch=after.epoch, heartbeat_interval_ms=_interval_ms(room, room_id)
+        member_id=after.member_id, member_epoch=after.epoch, heartbeat_interval_ms=heartbeat_interval_ms(settings, group_id)
     )
     if is_joining or _is_full(request) or after.assigned != before.assigned:
         response.assignment = _assignment(after)
@@ -132,12 +133,6 @@ def told_next(
         if not after.is_classic:
             draft.when_decided(lambda: room.sessions.told(group_id, after, now))
     return after
-
-
-def _interval_ms(room: Room, group_id: str) -> int:
-    settings = room.table.settings
-    own = settings.of_groups.get(group_id, {}).get("consumer.heartbeat.interval.ms")
-    return settings.group_consumer_heartbeat_interval_ms if own is None else int(own)
 
 
 def _assignment(member: ConsumerMember) -> Assignment:

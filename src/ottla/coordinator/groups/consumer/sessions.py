@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from ottla.coordinator.contract import Effects, Instant
 from ottla.coordinator.groups.consumer.member import ConsumerMember, MemberState
+from ottla.coordinator.groups.consumer.own_settings import session_timeout_ms
 from ottla.coordinator.groups.table import GroupTable
 
 Evict = Callable[[str, str, str, Instant], Effects]
@@ -27,16 +28,10 @@ class Sessions:
             (kind, group_id, member_id), now.steady_ms + timeout_ms, lambda then: self._evict(group_id, member_id, why, then)
         )
 
-    def session_timeout_ms(self, group_id: str, member: ConsumerMember) -> int:
-        if member.classic is not None:
-            return member.classic.session_timeout_ms
-        settings = self._table.settings
-        own = settings.of_groups.get(group_id, {}).get("consumer.session.timeout.ms")
-        return settings.group_consumer_session_timeout_ms if own is None else int(own)
-
     def heard(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
         """The member has shown that it is alive."""
-        timeout_ms = self.session_timeout_ms(group_id, member)
+        classic = member.classic
+        timeout_ms = session_timeout_ms(self._table.settings, group_id) if classic is None else classic.session_timeout_ms
         setting = "its session.timeout.ms" if member.is_classic else "group.consumer.session.timeout.ms"
         self._set(_SESSION, group_id, member.member_id, timeout_ms, f"it was not heard of for {timeout_ms} ms ({setting})", now)
 

@@ -10,6 +10,7 @@ from ottla.coordinator.groups.consumer.assignors.uniform import assign_uniformly
 from ottla.coordinator.groups.consumer.assignors.view import AssignedMember, Assignor, GroupView
 from ottla.coordinator.groups.consumer.draft import Draft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.own_settings import assignment_interval_ms
 from ottla.coordinator.groups.consumer.records import target_epoch_record, target_record
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.topics import Topics
@@ -46,8 +47,7 @@ def assign(draft: Draft, settings: GroupSettings, topics: Topics, now: Instant) 
 
 def _may_assign(group: ConsumerGroup, settings: GroupSettings, now: Instant) -> bool:
     """Members that come one after the other are waited for a little: one assignment instead of many."""
-    own = settings.of_groups.get(group.group_id, {}).get("consumer.assignment.interval.ms")
-    interval_ms = settings.group_consumer_assignment_interval_ms if own is None else int(own)
+    interval_ms = assignment_interval_ms(settings, group.group_id)
     return not group.targeted_at_ms or not interval_ms or now.wall_ms >= group.targeted_at_ms + interval_ms
 
 
