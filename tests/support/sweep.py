@@ -24,13 +24,17 @@ GOLDEN = Path(__file__).parents[1] / "golden/broker/replies.jsonl.gz"
 COORDINATED_GOLDEN = GOLDEN.with_name("coordinator_replies.jsonl.gz")
 COORDINATED = {
     *(ApiKey.OFFSET_COMMIT, ApiKey.OFFSET_FETCH, ApiKey.OFFSET_DELETE, ApiKey.TXN_OFFSET_COMMIT),
-    *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS),
+    *(ApiKey.LIST_GROUPS, ApiKey.DESCRIBE_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.FIND_COORDINATOR),
+    *(ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.CONSUMER_GROUP_DESCRIBE),
+    *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS),
+    *(ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
 }
 """APIs of coordinators, which have a sweep of their own."""
 
 DROPPED = {"throttle_time_ms", "unknown_tags", "session_id", "error_message", "batch_index_error_message"}
 TEXTS = {"documentation"}
 NUMBERS = {
+    *("transaction_start_time_ms",),
     *("total_bytes", "usable_bytes", "port", "finalized_features_epoch", "producer_id", "last_fetch_timestamp"),
     *("last_caught_up_timestamp", "partition_size", "cluster_metadata_offset"),
 }

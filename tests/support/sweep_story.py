@@ -110,6 +110,10 @@ class Story:
         answer = self.ask(request, version)
         assert answer.error_code == 0
         until(lambda: self._is_stable(group_id), "the end of the transaction in its group")
+        self.await_end(transactional_id)
+
+    def await_end(self, transactional_id: str) -> None:
+        """Wait until all markers of a transaction that was ended are written."""
         describe = DescribeTransactionsRequest(transactional_ids=[transactional_id])
         until(
             lambda: self.ask(describe, 0).transaction_states[0].transaction_state.startswith("Complete"),

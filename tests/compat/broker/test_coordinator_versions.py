@@ -11,7 +11,9 @@ import pytest
 from tests.support.kafka_server import KafkaServer
 from tests.support.ottla_server import StartServer
 from tests.support.sweep import COORDINATED, COORDINATED_GOLDEN, ask_all, differences, read_golden, write_golden
+from tests.support.sweep_consumer_cases import consumer_cases, finding_cases
 from tests.support.sweep_offset_cases import OffsetCases
+from tests.support.sweep_producer_cases import ProducerCases
 from tests.support.sweep_story import Story
 from tests.support.sweep_transaction_cases import transaction_cases
 from tests.support.topics import make_topic
@@ -32,10 +34,13 @@ def replies(swept: KafkaServer, server_kind: str) -> dict[str, Any]:
     offsets = OffsetCases(make_topic(swept.bootstrap, "sweep", 2), story)
     found = ask_all(swept, offsets.early())
     story.await_coordinators()
+    found |= ask_all(swept, finding_cases())
     found |= ask_all(swept, offsets.simple())
     story.join("members")
     found |= ask_all(swept, offsets.with_members())
+    found |= ask_all(swept, consumer_cases(offsets))
     found |= ask_all(swept, transaction_cases(offsets, story))
+    found |= ask_all(swept, ProducerCases(story).all())
     if server_kind == "apache" and os.environ.get("OTTLA_WRITE_GOLDEN"):
         write_golden(found, COORDINATED_GOLDEN)
     return found
