@@ -50,6 +50,7 @@ _ID_HANDSHAKE_SINCE = 4
 
 
 def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+    """A classic member joins, or joins again. Answered at once."""
     group = room.find(request.group_id)
     if not group.members:
         # Treated as if it were not there; what it was goes before what the classic group writes.
@@ -57,6 +58,15 @@ def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, no
         effects.records[:0] = group.tombstones()
         room.watch.forget(group.group_id)
         return effects
+    try:
+        return _join(room, group, request, caller, reply, now)
+    except KafkaError as refused:
+        logger.info("group %s: a classic member is turned away: %s", group.group_id, refused)
+        # Unlike in classic groups, whoever is refused is not told its id.
+        return Effects.answer(reply, not_joined(refused.code, "", caller.version))
+
+
+def _join(room: Room, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
     member_id, instance_id = request.member_id or uuid_text(room.table.new_uuid()), request.group_instance_id
     room.check_size(group, request.member_id)
     _check_protocols(group, member_id, request)

@@ -21,7 +21,7 @@ from ottla.coordinator.groups.consumer.records import current_record, member_rec
 from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import assign
 from ottla.coordinator.groups.consumer.watch import compiled
-from ottla.ids import uuid_text
+from ottla.ids import Uuid, uuid_text
 from ottla.wire.messages.consumer_group_heartbeat import (
     Assignment,
     ConsumerGroupHeartbeatResponse,
@@ -61,8 +61,12 @@ def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller
 
 
 def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
-    told = request.topic_partitions
-    return None if told is None else {each.topic_id: each.partitions for each in told}
+    if request.topic_partitions is None:
+        return None
+    owned: dict[Uuid, list[int]] = {}
+    for each in request.topic_partitions:  # a topic may come twice, and none of it must be lost
+        owned.setdefault(each.topic_id, []).extend(each.partitions)
+    return owned
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
