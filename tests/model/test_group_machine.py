@@ -14,19 +14,18 @@ from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
 
-GROUPS = st.sampled_from(["g", "h"])
-INSTANCES = st.sampled_from([None, None, None, "i", "j"])
+GROUPS = st.sampled_from(["g", "g", "g", "h"])
+INSTANCES = st.sampled_from([None, None, "i", "j"])
 PROTOCOLS = st.sampled_from(
     [
-        (("range", b"1"),),
-        (("range", b"1"),),
+        *[(("range", b"1"),)] * 4,
         (("range", b"2"),),
-        (("range", b"1"), ("sticky", b"s")),
+        *[(("range", b"1"), ("sticky", b"s"))] * 2,
         (("sticky", b"s"), ("range", b"1")),
         (("sticky", b"s"),),
     ]
 )
-TYPES = st.sampled_from(["consumer", "consumer", "consumer", "connect"])
+TYPES = st.sampled_from([*["consumer"] * 9, "connect"])
 TIMES_MS = st.sampled_from([0, 1, 1000, 3000, 6000, 9999, 10_000, 20_000, 60_000, 300_000])
 PICK = st.integers(0, 30)
 PARTITIONS = 8
@@ -97,7 +96,7 @@ class GroupMachine(RuleBasedStateMachine):
     def all_rejoin(self, group_id: str) -> None:
         """What clients do when a heartbeat tells them to."""
         group = self._group(group_id)
-        if group is not None and group.state != "Empty":
+        if group is not None:
             for member in [*group.members.values(), *group.pending_joins]:
                 if isinstance(member, str):
                     asked = self.bench.join(member, (("range", b"1"),), group_id=group_id)
@@ -107,18 +106,29 @@ class GroupMachine(RuleBasedStateMachine):
                     asked = self.bench.join(member.member_id, member.protocols, group_id=group_id, instance_id=instance_id)
                 self.joins.append((group_id, asked, instance_id))
 
+    @rule(group_id=GROUPS, seed=st.integers(0, 9), newcomers=st.integers(0, 2), is_leader_first=st.booleans())
+    def comes_to_rest(self, group_id: str, seed: int, newcomers: int, is_leader_first: bool) -> None:
+        """Everybody does what is asked of it, until the group is stable."""
+        for _ in range(newcomers):
+            self.newcomer(group_id, None, (("range", b"1"), ("sticky", b"s")), "consumer", 9, (10_000, 60_000))
+        self.all_rejoin(group_id)
+        self.bench.advance(self.bench.table.settings.group_initial_rebalance_delay_ms)
+        self._learn()
+        self.all_sync(group_id, seed, 0, is_leader_first)
+
     @rule(group_id=GROUPS, pick=PICK, seed=st.integers(0, 9), generation_off=st.sampled_from([0, 0, 0, 0, -1, 1]))
     def sync(self, group_id: str, pick: int, seed: int, generation_off: int) -> None:
         member = self._pick(group_id, pick)
         if member is not None:
             self._sync(group_id, *member, seed, generation_off)
 
-    @rule(group_id=GROUPS, seed=st.integers(0, 9), leaves_out=st.sampled_from([0, 0, 0, 1]))
-    def all_sync(self, group_id: str, seed: int, leaves_out: int) -> None:
+    @rule(group_id=GROUPS, seed=st.integers(0, 9), leaves_out=st.sampled_from([0, 1]), is_leader_first=st.booleans())
+    def all_sync(self, group_id: str, seed: int, leaves_out: int, is_leader_first: bool) -> None:
         group = self._group(group_id)
         if group is not None:
             members = [(each.member_id, each.instance_id) for each in group.members.values()]
-            for member_id, instance_id in members[leaves_out:]:
+            members.sort(key=lambda each: (each[0] == group.leader_id) != is_leader_first)
+            for member_id, instance_id in members[: len(members) - leaves_out]:
                 self._sync(group_id, member_id, instance_id, seed, 0)
 
     def _sync(self, group_id: str, member_id: str, instance_id: str | None, seed: int, generation_off: int) -> None:

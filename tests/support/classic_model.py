@@ -104,6 +104,7 @@ class ClassicChecks:
             assert isinstance(group, ClassicGroup)
             self._check_members(group)
             self._check_timers(group)
+            self._check_assignments(group)
         self._check_log()
 
     def _check_replies(self) -> None:
@@ -141,6 +142,15 @@ class ClassicChecks:
             assert ("classic-join", group.group_id) in timers
         if group.pending_syncs:
             assert ("classic-sync", group.group_id) in timers
+
+    def _check_assignments(self, group: ClassicGroup) -> None:
+        """What members were told they own is what the group knows, and what will be told again after a crash."""
+        if group.state != "Stable":
+            return
+        by_owner = {member.instance_id or member.member_id: member.assignment for member in group.members.values()}
+        for (group_id, generation, partition), owner in self.owners.items():
+            if (group_id, generation) == (group.group_id, group.generation):
+                assert partition in by_owner[owner], f"{owner} was told that {partition!r} is its own"
 
     def _check_log(self) -> None:
         for key, value in self.bench.log[len(self.follower.log) :]:

@@ -201,6 +201,23 @@ def test_a_leader_that_never_assigns_is_out_and_those_who_wait_rejoin() -> None:
     assert bench.join(follower).answer.generation_id == 3
 
 
+def test_who_waited_for_an_assignment_longer_than_its_session_has_another_when_all_have_to_rejoin() -> None:
+    bench = ClassicBench()
+    leader, follower = bench.stable(2, session_ms=10_000, rebalance_ms=60_000)
+    bench.join(leader, session_ms=10_000)
+    bench.join(follower, session_ms=10_000)
+    parked = bench.sync(follower, 2)
+    bench.advance(9000)
+    bench.heartbeat(leader, 2)
+    bench.advance(9000)
+    bench.leave(leader)
+    assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
+    bench.advance(9999)
+    assert list(bench.group().members) == [follower]
+    bench.advance(1)
+    assert bench.group().state == "Empty"
+
+
 def test_a_second_sync_replaces_the_first() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)

@@ -118,6 +118,7 @@ def test_a_restart_while_others_join_fences_the_parked_join() -> None:
     assert parked.code == ErrorCode.FENCED_INSTANCE_ID
     bench.join(leader, instance_id="a")
     assert restarted.code == third.code == ErrorCode.NONE
+    assert bench.heartbeat(restarted.answer.member_id, 2, instance_id="b") == ErrorCode.NONE
 
 
 def test_a_restart_while_the_leader_assigns_fences_the_parked_sync_and_begins_anew() -> None:
