@@ -231,7 +231,12 @@ def _check(bootstrap: str, workers: Workers, report: Report) -> None:
             report.problems.append(f"after {DRAIN_S} s only {offsets} of {report.records} records were taken")
             break
     workers.end()
-    await_all_decided(bootstrap, OUTPUT, PARTITIONS)
+    try:
+        await_all_decided(bootstrap, OUTPUT, PARTITIONS)
+    except AssertionError as hanging:
+        report.problems.append(
+            f"{hanging}: {ends(bootstrap, OUTPUT, PARTITIONS, True)} of {ends(bootstrap, OUTPUT, PARTITIONS, False)}"
+        )
     for index, found in enumerate(read_partitions(bootstrap, OUTPUT, PARTITIONS, committed=True)):
         if found != expected[index]:
             counted = Counter(found)

@@ -17,9 +17,8 @@ def group_type(bootstrap: str, group: str) -> str:
     return next(each.type.name for each in listed.valid if each.group_id == group)
 
 
-@pytest.mark.parametrize(
-    ("library", "old"), [("java", "eager"), ("java", "cooperative"), ("confluent", "eager"), ("confluent", "cooperative")]
-)
+# librdkafka's cooperative-sticky may put data of its own into assignments; Kafka upgrades no group with such an assignor.
+@pytest.mark.parametrize(("library", "old"), [("java", "eager"), ("java", "cooperative"), ("confluent", "eager")])
 def test_upgrade_and_downgrade(cluster: KafkaServer, members: Members, name: str, library: str, old: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
     everything = all_of(name, PARTITIONS)
