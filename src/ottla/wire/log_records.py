@@ -12,14 +12,17 @@ record ignored, as Kafka does.
 from enum import Enum
 from importlib import import_module
 from struct import Struct
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ottla.errors import DecodeError
 from ottla.wire.base import EncodeError, Message
 from ottla.wire.binding import binding_of
 from ottla.wire.codec import decoder, join_parts
-from ottla.wire.sparing import decode_all, encode
+from ottla.wire.sparing import decode_all, encode, encoder_if_many
 from ottla.wire.varint import decode_uvarint, encode_uvarint
+
+if TYPE_CHECKING:
+    from ottla.wire.compiler.encoding import Encoder
 
 FRAME_VERSION: Final = 1
 
@@ -63,6 +66,7 @@ class LogRecord(NamedTuple):
 
 
 _metadata_classes: dict[InternalLog, dict[int, type[Message]]] = {}
+_coordinator_encoders: dict[tuple[type[Message], int], "Encoder"] = {}
 _coordinator_classes: dict[InternalLog, dict[int, tuple[type[Message], type[Message]]]] = {}
 
 
@@ -121,12 +125,25 @@ def decode_metadata_record(value: bytes | bytearray | memoryview, log: InternalL
 
 def encode_coordinator_key(key: Message) -> bytes:
     """The key of a coordinator's record."""
-    return join_parts(encode(key, _KEY_VERSION, _INT16.pack(key.KEY)))
+    return _encoded(key, _KEY_VERSION, _INT16.pack(key.KEY))
 
 
 def encode_coordinator_value(value: Message, version: int) -> bytes:
     """The value of a coordinator's record; a tombstone is None instead, and needs no encoding."""
-    return join_parts(encode(value, version, _INT16.pack(version)))
+    return _encoded(value, version, _INT16.pack(version))
+
+
+def _encoded(message: Message, version: int, head: bytes) -> bytes:
+    """`head` and the message as one. Offsets are committed in their thousands: what is compiled is looked up only once."""
+    encode_now = _coordinator_encoders.get((message.__class__, version))
+    if encode_now is None:
+        encode_now = encoder_if_many(message.__class__, version)
+        if encode_now is None:
+            return join_parts(encode(message, version, head))
+        _coordinator_encoders[message.__class__, version] = encode_now
+    parts = encode_now(message, head)
+    first = parts[0]
+    return first if len(parts) == 1 and isinstance(first, bytes) else join_parts(parts)
 
 
 def decode_coordinator_key(log: InternalLog, key: bytes | bytearray | memoryview) -> Any:

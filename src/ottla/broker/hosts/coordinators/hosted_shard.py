@@ -23,13 +23,13 @@ from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Insta
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
-from ottla.records.builder import build_batch
-from ottla.records.kernels import Record
+from ottla.records.builder import build_produce_batch
 from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_value
 
 if TYPE_CHECKING:
     from ottla.env import Clock
     from ottla.log.verification import VerificationState
+    from ottla.records.kernels import Row
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -74,7 +74,7 @@ class HostedShard(Generic[S]):
         self._clock = clock
         self._commit_timeout_s = commit_timeout_ms / 1000
         self._loop = asyncio.get_running_loop()
-        self._batch: list[Record] = []
+        self._batch: list[Row] = []
         self._batch_bytes = BATCH_OVERHEAD_BYTES
         self._is_append_due = False
         self._waiting: deque[Waiting] = deque()
@@ -145,14 +145,15 @@ class HostedShard(Generic[S]):
             self.shard.replay(record, offset, producer)
             offset += 1
 
-    def _encoded(self, records: list[CoordinatorRecord]) -> tuple[list[Record], int]:
+    def _encoded(self, records: list[CoordinatorRecord]) -> tuple[list[Row], int]:
         now_ms = self._clock.now_ms()
-        encoded, size_bytes = [], 0
+        encoded: list[Row] = []
+        size_bytes = 0
         for key, value in records:
             key_bytes = encode_coordinator_key(key)
             value_bytes = None if value is None else encode_coordinator_value(*value)
             size_bytes += RECORD_OVERHEAD_BYTES + len(key_bytes) + (0 if value_bytes is None else len(value_bytes))
-            encoded.append(Record(0, now_ms, key_bytes, value_bytes))
+            encoded.append((now_ms, key_bytes, value_bytes, ()))
         limit = self.partition.log.config.max_message_bytes
         if BATCH_OVERHEAD_BYTES + size_bytes > limit:
             raise KafkaError(
@@ -183,13 +184,11 @@ class HostedShard(Generic[S]):
             return
         self.settle()
 
-    def _append(self, batch: list[Record], producer: Producer | None, verified_by: VerificationState | None) -> None:
-        first = self.partition.log.log_end_offset
-        records = [Record(first + index, each.timestamp, each.key, each.value) for index, each in enumerate(batch)]
+    def _append(self, batch: list[Row], producer: Producer | None, verified_by: VerificationState | None) -> None:
         if producer is None:
-            data = build_batch(records)
+            data = build_produce_batch(batch)
         else:
-            data = build_batch(records, producer_id=producer.id, producer_epoch=producer.epoch, transactional=True)
+            data = build_produce_batch(batch, producer_id=producer.id, producer_epoch=producer.epoch, transactional=True)
         if self.partition.leader_epoch != self.epoch:
             raise self.partition.refusal()
         self.partition.append(data, ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR, verified_by=verified_by)

@@ -10,13 +10,14 @@ from typing import NamedTuple
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
 from ottla.coordinator.groups.group import PartitionCheck
-from ottla.coordinator.groups.offsets.records import record_of
+from ottla.coordinator.groups.offsets.records import EXPIRING_VALUE_VERSION, VALUE_VERSION
 from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import Topics
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid
+from ottla.wire.log_records import LogRecord
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -24,7 +25,7 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-from ottla.wire.messages.offset_records import OffsetCommitValue
+from ottla.wire.messages.offset_records import OffsetCommitKey, OffsetCommitValue
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
@@ -157,10 +158,11 @@ def _records(
     with_ids: bool = True,
 ) -> list[CoordinatorRecord]:
     limit = table.settings.offset_metadata_max_bytes
+    version = VALUE_VERSION if expire_ms == NO_EXPIRY_MS else EXPIRING_VALUE_VERSION
     records = []
     for topic, topic_id, committed, result in candidates:
         metadata = committed.committed_metadata or ""
-        if _is_longer(metadata, limit):
+        if metadata and _is_longer(metadata, limit):
             result.error_code = ErrorCode.OFFSET_METADATA_TOO_LARGE
             continue
         if check is not None:
@@ -173,7 +175,8 @@ def _records(
             expire_timestamp=expire_ms,
             topic_id=topic_id if with_ids else ZERO_UUID,
         )
-        records.append(record_of(group_id, topic, committed.partition_index, value))
+        key = OffsetCommitKey(group=group_id, topic=topic, partition=committed.partition_index)
+        records.append(CoordinatorRecord(key, LogRecord(value, version)))
     return records
 
 

@@ -6,18 +6,13 @@ value   version 4; version 1 where the client says itself when the offset expire
 
 from __future__ import annotations
 
-from ottla.coordinator.contract import CoordinatorRecord, put, tombstone
-from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS, CommittedOffset, Place
+from ottla.coordinator.contract import CoordinatorRecord, tombstone
+from ottla.coordinator.groups.offsets.store import CommittedOffset, Place
 from ottla.wire.log_records import LogRecord
 from ottla.wire.messages.offset_records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 
 VALUE_VERSION = 4
 EXPIRING_VALUE_VERSION = 1
-
-
-def record_of(group_id: str, topic: str, partition: int, value: OffsetCommitValue) -> CoordinatorRecord:
-    version = VALUE_VERSION if value.expire_timestamp == NO_EXPIRY_MS else EXPIRING_VALUE_VERSION
-    return put(OffsetCommitKey(group=group_id, topic=topic, partition=partition), value, version)
 
 
 def tombstone_of(place: Place) -> CoordinatorRecord:
