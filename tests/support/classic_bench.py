@@ -1,4 +1,4 @@
-"""Classic groups without a host: decisions are replayed at once, answers kept, time moved by hand. For tests.
+"""A shard of groups without a host: decisions are replayed at once, answers kept, time moved by hand. For classic groups.
 
 What is written goes through the codec, so that another bench can be loaded from any prefix of the log.
 """
@@ -10,9 +10,8 @@ from typing import Any
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Reply
 from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.settings import GroupSettings
-from ottla.coordinator.groups.table import GroupTable
+from ottla.coordinator.groups.shard import GroupShard
 from ottla.errors import KafkaError
 from ottla.wire.log_records import (
     InternalLog,
@@ -21,9 +20,12 @@ from ottla.wire.log_records import (
     encode_coordinator_key,
     encode_coordinator_value,
 )
+from ottla.wire.messages.classic_group_records import GroupMetadataKey
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 WALL_AHEAD_MS = 1_700_000_000_000
@@ -76,15 +78,14 @@ class ClassicBench:
 
     def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:
         self._uuids = 0
-        self.table = GroupTable(settings or GroupSettings(), NoTopics(), self._new_uuid)
-        self.classic = ClassicGroups(self.table)
+        self.shard = GroupShard(settings or GroupSettings(), NoTopics(), self._new_uuid)
+        self.table, self.classic = self.shard.table, self.shard.classic
         self.now_ms = 0
         self.log: list[LoggedRecord] = []
         self.asked: list[Asked] = []
         for key, value in log:
-            self.classic.replay(decoded(key, value))
-            self.log.append((key, value))
-        self.submit(self.classic.loaded(self.now))
+            self.follow(key, value)
+        self.submit(self.shard.loaded(self.now))
 
     def _new_uuid(self) -> bytes:
         self._uuids += 1
@@ -94,16 +95,26 @@ class ClassicBench:
     def now(self) -> Instant:
         return Instant(WALL_AHEAD_MS + self.now_ms, self.now_ms)
 
+    @property
+    def timers(self) -> list[Any]:
+        """Names of the timers that are set, but for the one that looks for offsets that have expired."""
+        return [name for name in self.table.timers._actions if name != ("offsets",)]
+
     def group(self, group_id: str = "g") -> ClassicGroup:
         group = self.table.by_id[group_id]
         assert isinstance(group, ClassicGroup)
         return group
 
+    def follow(self, key: bytes, value: bytes | None) -> None:
+        """Replay a record that somebody else has written."""
+        self.shard.replay(decoded(key, value), len(self.log), None)
+        self.log.append((key, value))
+
     def submit(self, effects: Effects) -> None:
         for record in effects.records:
             value = None if record.value is None else encode_coordinator_value(*record.value)
             self.log.append((encode_coordinator_key(record.key), value))
-            self.classic.replay(record)
+            self.shard.replay(record, len(self.log) - 1, None)
         for reply, response in effects.answers:
             assert isinstance(reply, Asked)
             assert not reply.is_answered, f"{reply} is answered again, with {response}"
@@ -112,11 +123,9 @@ class ClassicBench:
     def advance(self, time_ms: int) -> None:
         """Let time pass; whatever is due on the way is done in its time."""
         until_ms = self.now_ms + time_ms
-        while (deadline_ms := self.table.timers.next_deadline_ms) is not None and deadline_ms <= until_ms:
+        while (deadline_ms := self.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
-            action = self.table.timers.pop_due(self.now)
-            assert action is not None
-            self.submit(action(self.now))
+            self.submit(self.shard.expire(self.now))
         self.now_ms = until_ms
 
     def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicBench:
@@ -128,7 +137,8 @@ class ClassicBench:
     def values(self, group_id: str = "g") -> list[Any]:
         """What was written of the group: messages, None for a tombstone."""
         records = [decoded(key, value) for key, value in self.log]
-        return [each.value and each.value.message for each in records if each.key.group == group_id]
+        mine = (each for each in records if isinstance(each.key, GroupMetadataKey) and each.key.group == group_id)
+        return [each.value and each.value.message for each in mine]
 
     # -- requests
 
@@ -165,7 +175,7 @@ class ClassicBench:
             protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
         )
         caller = Caller(client_id, "/127.0.0.1", version)
-        return self.ask(f"join of {member_id!r}", lambda reply: self.classic.join(request, caller, reply, self.now))
+        return self.ask(f"join of {member_id!r}", lambda reply: self.shard.join(request, caller, reply, self.now))
 
     def sync(
         self,
@@ -189,14 +199,14 @@ class ClassicBench:
             ],
         )
         caller = Caller("c", "/127.0.0.1", 5)
-        return self.ask(f"sync of {member_id!r}", lambda reply: self.classic.sync(request, caller, reply, self.now))
+        return self.ask(f"sync of {member_id!r}", lambda reply: self.shard.sync(request, caller, reply, self.now))
 
     def heartbeat(self, member_id: str, generation: int, group_id: str = "g", instance_id: str | None = None) -> int:
         request = HeartbeatRequest(
             group_id=group_id, member_id=member_id, generation_id=generation, group_instance_id=instance_id
         )
         caller = Caller("c", "/127.0.0.1", 4)
-        return self.ask("heartbeat", lambda reply: self.classic.heartbeat(request, caller, reply, self.now)).code
+        return self.ask("heartbeat", lambda reply: self.shard.heartbeat(request, caller, reply, self.now)).code
 
     def leave(self, *members: str | tuple[str, str | None], group_id: str = "g") -> Asked:
         """Members by id, or by id and instance id."""
@@ -204,7 +214,33 @@ class ClassicBench:
         identities = [MemberIdentity(member_id=member_id, group_instance_id=instance) for member_id, instance in named]
         request = LeaveGroupRequest(group_id=group_id, members=identities)
         caller = Caller("c", "/127.0.0.1", 5)
-        return self.ask("leave", lambda reply: self.classic.leave(request, caller, reply, self.now))
+        return self.ask("leave", lambda reply: self.shard.leave(request, caller, reply, self.now))
+
+    def commit(
+        self, member_id: str, generation: int, offset: int = 0, group_id: str = "g", instance_id: str | None = None
+    ) -> int:
+        """The error code of a commit for partition 0 of the topic "t"."""
+        part = OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+        request = OffsetCommitRequest(
+            group_id=group_id,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=[OffsetCommitRequestTopic(name="t", partitions=[part])],
+        )
+        caller = Caller("c", "/127.0.0.1", 9)
+        asked = self.ask("commit", lambda reply: self.shard.offsets.commit(request, caller, reply, self.now))
+        if isinstance(asked.answer, KafkaError):
+            return asked.answer.code
+        code: int = asked.answer.topics[0].partitions[0].error_code
+        return code
+
+    def committed(self, group_id: str = "g") -> int:
+        """The offset committed for partition 0 of the topic "t"; -1 if there is none."""
+        topics = [OffsetFetchRequestTopics(name="t", partition_indexes=[0])]
+        fetched = self.shard.offsets.fetch(OffsetFetchRequestGroup(group_id=group_id, topics=topics), False, 9)
+        offset: int = fetched.topics[0].partitions[0].committed_offset
+        return offset
 
     # -- stories that many tests begin with
 

@@ -42,7 +42,7 @@ def test_a_tombstone_takes_the_group_and_its_timers() -> None:
     bench.new_id()
     bench.submit(Effects(bench.group().tombstones()))
     assert bench.table.by_id == {}
-    assert len(bench.table.timers) == 0
+    assert bench.timers == []
     assert bench.reloaded().table.by_id == {}
 
 
@@ -76,7 +76,7 @@ def test_a_group_that_goes_to_the_new_protocol_tells_who_is_parked() -> None:
     parked = bench.join(leader)
     bench.submit(bench.classic.hand_over(bench.group()))
     assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert len(bench.table.timers) == 0
+    assert bench.timers == []
 
 
 def test_a_group_that_comes_from_the_new_protocol_is_watched() -> None:
