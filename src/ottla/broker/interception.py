@@ -37,6 +37,8 @@ class Interception(NamedTuple):
     """Off: with no `answer` either, the handler is not called at all, and there is nothing to send."""
     rewrite: Callable[[Message], Message] | None = None
     """Called with the handler's answer; what it returns is sent in its place."""
+    refuse: Callable[[KafkaError], Message] | None = None
+    """With `rewrite`: what the handler's answer is if it raises an error, so that this too can be rewritten."""
     fate: ReplyFate = ReplyFate.SENT
 
 
@@ -94,7 +96,11 @@ class InterceptedRequest(Pending):
             case ReplyFate.LOST_WITH_CONNECTION:
                 self.fail(CloseConnection("a test asked for the connection to be lost"))
             case _ if failure is not None:
-                self.fail(failure)
+                refuse = self._interception.refuse
+                if refuse is None or not isinstance(failure, KafkaError):
+                    self.fail(failure)
+                else:
+                    self._end(refuse(failure), None)
             case _:
                 rewrite = self._interception.rewrite
                 self.complete(rewrite(response) if rewrite is not None and response is not None else response)

@@ -72,8 +72,11 @@ def fail_parts(context: RequestContext, request: Message, failures: list[Failure
             add_answers(response, refusal, shape)
         return response
 
+    def refuse(error: KafkaError) -> Message:
+        return cast(Message, module.refuse(context, request, error))
+
     if not is_empty(request, shape):
-        return Interception(delay_s=delay_s, rewrite=add_refusals)
+        return Interception(delay_s=delay_s, rewrite=add_refusals, refuse=refuse)
     first, *refusals = refusals
     return Interception(delay_s=delay_s, answer=add_refusals(first))
 

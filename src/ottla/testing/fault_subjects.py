@@ -36,6 +36,8 @@ SHAPES: Final[dict[int, Shape]] = {
     ApiKey.PRODUCE: Shape(("topic_data",), "name", "partition_data", "index", "responses", "partition_responses"),
     ApiKey.FETCH: Shape(("topics",), "topic", "partitions", "partition", "responses", "partitions"),
     ApiKey.LIST_OFFSETS: Shape(("topics",), "name", "partitions", "partition_index", "topics", "partitions"),
+    ApiKey.OFFSET_COMMIT: Shape(("topics",), "name", "partitions", "partition_index", "topics", "partitions"),
+    ApiKey.TXN_OFFSET_COMMIT: Shape(("topics",), "name", "partitions", "partition_index", "topics", "partitions"),
     ApiKey.METADATA: Shape(("topics",), "name", None, "", "topics", None),
     ApiKey.CREATE_TOPICS: Shape(("topics",), "name", None, "", "topics", None),
     ApiKey.DELETE_TOPICS: Shape(("topics", "topic_names"), "name", None, "", "responses", None),

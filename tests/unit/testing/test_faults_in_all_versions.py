@@ -26,8 +26,10 @@ from ottla.wire.messages import fetch as f
 from ottla.wire.messages import incremental_alter_configs as iac
 from ottla.wire.messages import list_offsets as lo
 from ottla.wire.messages import metadata as m
+from ottla.wire.messages import offset_commit as oc
 from ottla.wire.messages import offset_for_leader_epoch as ole
 from ottla.wire.messages import produce as p
+from ottla.wire.messages import txn_offset_commit as toc
 
 GOOD, BAD = "good", "bad"
 ERROR = ErrorCode.TOPIC_AUTHORIZATION_FAILED
@@ -61,6 +63,28 @@ CASES: dict[int, Build] = {
         replica_id=-1,
         topics=[
             lo.ListOffsetsTopic(name=name, partitions=[lo.ListOffsetsPartition(partition_index=0, timestamp=-1)])
+            for name in names
+        ],
+    ),
+    ApiKey.OFFSET_COMMIT: lambda names, ids, v: oc.OffsetCommitRequest(
+        group_id="g",
+        generation_id_or_member_epoch=-1,
+        topics=[
+            oc.OffsetCommitRequestTopic(
+                name=name,
+                topic_id=ids[name],
+                partitions=[oc.OffsetCommitRequestPartition(partition_index=0, committed_offset=1, committed_metadata="")],
+            )
+            for name in names
+        ],
+    ),
+    ApiKey.TXN_OFFSET_COMMIT: lambda names, ids, v: toc.TxnOffsetCommitRequest(
+        group_id="g",
+        transactional_id="t",
+        topics=[
+            toc.TxnOffsetCommitRequestTopic(
+                name=name, partitions=[toc.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+            )
             for name in names
         ],
     ),
