@@ -45,7 +45,7 @@ SESSION_MS = 300_000
 TOPICS = {"sweep-four": 4, "sweep-two": 2}
 FOUR, TWO = TOPICS
 _DROPPED = ("throttle_time_ms", "unknown_tags", "error_message", "client_host", "authorized_operations")
-_GIVEN_ID = re.compile(r"[\w-]{22}|.*[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_GIVEN_ID = re.compile(r"(?<![\w-])([\w-]{22}|(sweep-|i-)?[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})(?![\w-])")
 
 Owned = Mapping[str, Sequence[int]]
 
@@ -57,7 +57,9 @@ class ConsumerGroupSweep:
         self.replies: dict[str, Any] = {}
         self._client = RawClient.to(bootstrap, client_id="sweep")
         self._labels: dict[str, str] = {}
-        self._ids: dict[str, Uuid] = {}
+        self.topic_ids: dict[str, Uuid] = {}
+        self.told: list[str] = []
+        """The group of every story."""
         self.group_id = ""
         self.version = 0
         self._steps = 0
@@ -68,7 +70,7 @@ class ConsumerGroupSweep:
     def run(self, stories: Sequence[Callable[["ConsumerGroupSweep"], None]]) -> dict[str, Any]:
         """Every story in every version of the heartbeat; the first before the server has a coordinator."""
         self._tell("too early", lambda sweep: sweep.beat("m", 0, {}, **JOIN))
-        self._await_coordinator()
+        self.begin()
         for story in stories:
             self._tell(story.__name__.removeprefix("tell_").replace("_", " "), story)
         return self.replies
@@ -77,9 +79,11 @@ class ConsumerGroupSweep:
         for version in versions_of(ApiKey.CONSUMER_GROUP_HEARTBEAT):
             self._labels, self.version, self._steps = {}, version, 0
             self.group_id = f"{name} {version}"
+            self.told.append(self.group_id)
             story(self)
 
-    def _await_coordinator(self) -> None:
+    def begin(self) -> None:
+        """Wait until the server knows the topics, made if need be, and serves groups."""
         find = FindCoordinatorRequest(coordinator_keys=["g"])
         until(lambda: self._client.request(find, 4).coordinators[0].error_code == 0, "a coordinator")
         until(lambda: self._client.request(ListGroupsRequest(), 5).error_code == 0, "what it has to load")
@@ -89,8 +93,8 @@ class ConsumerGroupSweep:
         def learn() -> bool:
             wanted = [MetadataRequestTopic(name=name) for name in TOPICS]
             found = self._client.request(MetadataRequest(topics=wanted), 12).topics
-            self._ids = {each.name: each.topic_id for each in found if not each.error_code}
-            return len(self._ids) == len(TOPICS)
+            self.topic_ids = {each.name: each.topic_id for each in found if not each.error_code}
+            return len(self.topic_ids) == len(TOPICS)
 
         until(learn, "the topics")
         attempts = count()
@@ -119,17 +123,21 @@ class ConsumerGroupSweep:
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, bytes | bytearray | memoryview):
-            known = {bytes(topic_id): name for name, topic_id in self._ids.items()}
+            known = {bytes(topic_id): name for name, topic_id in self.topic_ids.items()}
             return known.get(bytes(value), bytes(value).hex())
         if isinstance(value, list):
             return sorted((self._plain(each) for each in value), key=repr)  # Java's maps and sets have no order
         if isinstance(value, str):
-            is_given = _GIVEN_ID.fullmatch(value) is not None
-            return self._labels.setdefault(value, f"id {len(self._labels)}") if is_given else value
+            return self.labelled(value, self._labels)
         if hasattr(value, "__slots__") and not isinstance(value, int):
             fields = (field for part in type(value).__mro__ for field in getattr(part, "__slots__", ()))
             return {field: self._plain(getattr(value, field)) for field in fields if field not in _DROPPED}
         return value
+
+    @staticmethod
+    def labelled(text: str, labels: dict[str, str]) -> str:
+        """The text with ids that the server gave replaced by the order of their appearance."""
+        return _GIVEN_ID.sub(lambda found: labels.setdefault(found[0], f"id {len(labels)}"), text)
 
     # -- members of the consumer protocol
 
@@ -138,7 +146,7 @@ class ConsumerGroupSweep:
         request = ConsumerGroupHeartbeatRequest(member_id=member_id, member_epoch=epoch, **fields)
         if owned is not None:
             request.topic_partitions = [
-                ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=self._ids[name], partitions=list(held))
+                ConsumerGroupHeartbeatRequestTopicPartitions(topic_id=self.topic_ids[name], partitions=list(held))
                 for name, held in owned.items()
             ]
         return self.ask(request)
