@@ -66,7 +66,7 @@ class ConsumerGroups:
         return described(group, served_assignors(self._table.settings)[0], self._table.topics)
 
     def _check_served(self) -> None:
-        if CONSUMER.lower() not in self._table.settings.rebalance_protocols:
+        if CONSUMER not in self._table.settings.rebalance_protocols:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 "the consumer protocol is not served: it needs the feature group.version, and consumer in "

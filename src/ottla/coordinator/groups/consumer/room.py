@@ -35,7 +35,7 @@ class Room:
         group = self.table.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
-        what = "there is no group" if group is None else f"not a consumer group but a {group.type.lower()} one:"
+        what = "there is no group" if group is None else f"not a consumer group but a {group.type} one:"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id}")
 
     def open(self, group_id: str, is_joining: bool, now: Instant) -> Draft:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ottla.coordinator.groups.consumer.assignors.uniform import assign_uniformly
@@ -28,6 +28,7 @@ def held(targets: Mapping[str, Assignment]) -> list[tuple[Uuid, int]]:
 COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 12), min_size=1)
 
 
+@settings(deadline=None)
 @given(counts=COUNTS, first=st.integers(1, 7), then=st.integers(1, 7), grown=COUNTS)
 def test_members_that_read_the_same_share_alike(counts: dict[Uuid, int], first: int, then: int, grown: dict[Uuid, int]) -> None:
     read = {f"m{number}": frozenset(counts) for number in range(first)}
@@ -59,6 +60,7 @@ def test_one_more_member_takes_only_its_share() -> None:
         assert set(after[member_id][TOPICS[0]]) < set(before[member_id][TOPICS[0]])
 
 
+@settings(deadline=None)
 @given(
     counts=st.just({topic_id: number + 2 for number, topic_id in enumerate(TOPICS)}),
     read=st.dictionaries(st.sampled_from("abcdef"), st.frozensets(st.sampled_from(TOPICS)), min_size=2),

@@ -1,0 +1,40 @@
+"""Tests of `ottla.coordinator.groups.consumer.describing`."""
+
+from tests.support.consumer_bench import ConsumerBench
+
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.errors.codes import ErrorCode
+
+
+def test_a_group_with_a_member_that_gives_up_partitions() -> None:
+    bench = ConsumerBench({"t": 4})
+    bench.join("a", rack_id="r", server_assignor="range")
+    bench.join("b", instance_id="i")
+    bench.heartbeat("a", 2)
+    group = bench.shard.consumer.describe("g", 1)
+    assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
+    assert group.assignor_name == "range"
+    first, second = group.members
+    assert (first.member_id, first.rack_id, first.member_epoch, first.member_type) == ("a", "r", 2, 1)
+    assert [(each.topic_name, each.partitions) for each in first.assignment.topic_partitions] == [("t", [0, 1, 2, 3])]
+    assert [len(each.partitions) for each in first.target_assignment.topic_partitions] == [2]
+    assert (second.instance_id, second.member_epoch, second.assignment.topic_partitions) == ("i", 3, [])
+
+
+def test_topics_that_are_gone_are_left_out() -> None:
+    bench = ConsumerBench({"t": 1})
+    bench.join("a")
+    bench.set_topic("t", None)
+    (member,) = bench.shard.consumer.describe("g", 1).members
+    assert member.assignment.topic_partitions == []
+    assert member.subscribed_topic_names == ["t"]
+
+
+def test_groups_that_are_not_there() -> None:
+    bench = ConsumerBench()
+    assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+
+
+def test_a_protocol_that_is_switched_off() -> None:
+    bench = ConsumerBench({}, GroupSettings(rebalance_protocols=("classic",)))
+    assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.UNSUPPORTED_VERSION

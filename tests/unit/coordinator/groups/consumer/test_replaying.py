@@ -1,0 +1,110 @@
+"""Tests of `ottla.coordinator.groups.consumer.replaying`: records that our own decisions do not write, or not in that order."""
+
+import pytest
+from tests.support.consumer_bench import ConsumerBench, topic_id
+
+from ottla.coordinator.contract import CoordinatorRecord, put, tombstone
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.member import MemberState
+from ottla.coordinator.groups.consumer.replaying import apply
+from ottla.errors import BrokenInvariant
+from ottla.wire.messages.consumer_group_records import (
+    ConsumerGroupCurrentMemberAssignmentKey,
+    ConsumerGroupCurrentMemberAssignmentValue,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupMetadataKey,
+    ConsumerGroupPartitionMetadataKey,
+    ConsumerGroupPartitionMetadataValue,
+    TopicPartitions,
+)
+from ottla.wire.messages.streams_group_records import StreamsGroupMetadataKey, StreamsGroupMetadataValue
+
+T = topic_id(1)
+
+
+def _current(member_id: str, epoch: int, partitions: list[int], epochs: list[int] | None, state: int = 0) -> CoordinatorRecord:
+    held = [TopicPartitions(topic_id=T, partitions=partitions, assignment_epochs=epochs)] if partitions else []
+    value = ConsumerGroupCurrentMemberAssignmentValue(
+        member_epoch=epoch, previous_member_epoch=epoch, state=state, assigned_partitions=held
+    )
+    return put(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id=member_id), value)
+
+
+@pytest.mark.parametrize("epochs", [None, [], [1, 2, 3]])
+def test_records_without_epochs_of_partitions_have_the_members(epochs: list[int] | None) -> None:
+    group = ConsumerGroup("g")
+    apply(group, _current("a", 5, [0, 1], epochs))
+    assert group.members["a"].assigned == {T: {0: 5, 1: 5}}
+    apply(group, _current("a", -2, [0], epochs))
+    assert group.members["a"].assigned == {T: {0: 0}}
+
+
+def test_a_state_that_is_not_known() -> None:
+    group = ConsumerGroup("g")
+    apply(group, _current("a", 5, [], None, state=9))
+    assert group.members["a"].state is MemberState.UNKNOWN
+
+
+def test_a_later_owner_is_not_forgotten_when_an_earlier_one_lets_go() -> None:
+    group = ConsumerGroup("g")
+    apply(group, _current("a", 5, [0], [5]))
+    apply(group, _current("b", 6, [0], [6]))  # what "a" wrote in between was compacted away
+    apply(group, _current("a", 7, [], None))
+    assert group.holder_epochs == {(T, 0): 6}
+
+
+def test_two_owners_in_one_epoch_are_a_broken_log() -> None:
+    group = ConsumerGroup("g")
+    apply(group, _current("a", 5, [0], [5]))
+    with pytest.raises(BrokenInvariant, match="another holds it"):
+        apply(group, _current("b", 5, [0], [5]))
+
+
+def test_tombstones_of_what_is_not_there() -> None:
+    bench = ConsumerBench()
+    for key in (
+        ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
+        ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a"),
+        ConsumerGroupMetadataKey(group_id="g"),
+    ):
+        bench.shard.replay(tombstone(key), 0, None)
+    assert not bench.shard.table.by_id
+    group = ConsumerGroup("g")
+    assert apply(group, tombstone(ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")))
+    assert apply(group, tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")))
+
+
+def test_members_go_in_order() -> None:
+    group = ConsumerGroup("g")
+    apply(group, _current("a", 5, [0], [5]))
+    with pytest.raises(BrokenInvariant, match="still holds something"):
+        apply(group, tombstone(ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")))
+    with pytest.raises(BrokenInvariant, match="still has members"):
+        apply(group, tombstone(ConsumerGroupMetadataKey(group_id="g")))
+
+
+def test_what_kafka_4_0_wrote_is_taken_away_at_the_next_change() -> None:
+    bench = ConsumerBench({"t": 1})
+    bench.join("a")
+    old = put(ConsumerGroupPartitionMetadataKey(group_id="g"), ConsumerGroupPartitionMetadataValue())
+    bench.shard.replay(old, 0, None)
+    bench.set_topic("t", 2)
+    start = len(bench.log)
+    bench.heartbeat("a", 2)
+    assert (4, None) in bench.written(start)
+    assert not bench.group().has_partition_metadata
+
+
+def test_groups_of_kinds_that_are_not_served_are_passed_over() -> None:
+    bench = ConsumerBench()
+    bench.shard.replay(put(StreamsGroupMetadataKey(group_id="s"), StreamsGroupMetadataValue(epoch=1)), 0, None)
+    assert not bench.shard.table.by_id
+
+
+def test_a_member_in_an_unknown_state_must_begin_again() -> None:
+    bench = ConsumerBench({"t": 1})
+    bench.join("a")
+    bench.shard.replay(_current("a", 2, [0], [2], state=9), 0, None)
+    assert bench.heartbeat("a", 2).code == 110
+    assert bench.given(bench.join("a")) == {"t": [0]}
+    assert bench.group().members["a"].state is MemberState.STABLE
