@@ -38,7 +38,7 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
 def _pattern(text: str | None) -> Callable[[str], bool] | None:
     if not text:
         return None
-    import re2  # type: ignore[import-untyped]  # it has no types of its own; late: few need it
+    import re2  # late: few need it
 
     options = re2.Options()
     options.log_errors = False
