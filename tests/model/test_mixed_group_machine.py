@@ -1,0 +1,213 @@
+"""A rule machine over one group with members of both protocols: it is upgraded and downgraded while they live.
+
+Classic members are modelled as cooperative consumers: they say what they hold when they join, and let go of what they were
+not given before they join again; they lead where the group has a leader. Whatever happens: no partition is held by two members,
+what is written leads to a group of the same kind, and when everybody goes on, everything is held by somebody.
+"""
+
+from __future__ import annotations
+
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.classic_bench import Asked
+from tests.support.consumer_bench import told_by_records
+from tests.support.mixed_bench import MixedBench, assignment, held_by
+
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.settings import GroupSettings
+from ottla.errors.codes import ErrorCode
+
+TOPIC, PARTITIONS = "t", 5
+BEGIN_AGAIN = {
+    *(ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND),
+    *(ErrorCode.ILLEGAL_GENERATION, ErrorCode.INCONSISTENT_GROUP_PROTOCOL),
+}
+
+
+class Newer:
+    """A consumer of the new protocol."""
+
+    def __init__(self, member_id: str) -> None:
+        self.member_id = member_id
+        self.epoch = 0
+        self.held: set[int] = set()
+        self.told: set[int] = set()
+
+    def step(self, bench: MixedBench) -> None:
+        """Do as told, and send a heartbeat."""
+        self.held = set(self.told)
+        if self.epoch:
+            asked = bench.heartbeat(self.member_id, self.epoch, {TOPIC: sorted(self.held)})
+        else:
+            asked = bench.heartbeat(self.member_id, 0, {}, subscribed_topic_names=[TOPIC], rebalance_timeout_ms=20_000)
+        if asked.code:
+            assert asked.code in BEGIN_AGAIN, asked
+            self.epoch, self.held, self.told = 0, set(), set()
+            return
+        self.epoch = bench.response(asked).member_epoch
+        given = bench.given(asked)
+        if given is not None:
+            self.told = set(given.get(TOPIC, ()))
+
+    def leave(self, bench: MixedBench) -> None:
+        bench.heartbeat(self.member_id, -1)
+
+
+class Older:
+    """A cooperative consumer of the classic protocol."""
+
+    def __init__(self) -> None:
+        self.member_id = ""
+        self.generation = -1
+        self.held: set[int] = set()
+        self.join: Asked | None = None
+        self.sync: Asked | None = None
+        self.must_join = True
+
+    def step(self, bench: MixedBench) -> None:
+        """Take up what was answered, and ask for what comes next."""
+        if self.join is not None:
+            self._joined(bench)
+        elif self.sync is not None:
+            self._synced()
+        elif self.must_join:
+            self.join = bench.classic_join(self.member_id, [TOPIC], {TOPIC: sorted(self.held)}, session_ms=30_000)
+        else:
+            code = bench.classic_heartbeat(self.member_id, self.generation)
+            self.must_join = code == ErrorCode.REBALANCE_IN_PROGRESS
+            if code in BEGIN_AGAIN:
+                self._begin_again(code)
+
+    def _begin_again(self, code: int) -> None:
+        if code != ErrorCode.ILLEGAL_GENERATION:
+            self.member_id = ""
+        self.held, self.must_join, self.generation = set(), True, -1
+
+    def _joined(self, bench: MixedBench) -> None:
+        assert self.join is not None
+        if not self.join.is_answered:
+            return
+        asked, self.join = self.join, None
+        if asked.code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = asked.answer.member_id
+        elif asked.code == ErrorCode.REBALANCE_IN_PROGRESS:
+            pass
+        elif asked.code:
+            assert asked.code in BEGIN_AGAIN, asked
+            self._begin_again(asked.code)
+        else:
+            self.member_id, self.generation = asked.answer.member_id, asked.answer.generation_id
+            members = [each.member_id for each in asked.answer.members]
+            self.sync = bench.classic_sync(self.member_id, self.generation, _shared(members, bench))
+
+    def _synced(self) -> None:
+        assert self.sync is not None
+        if not self.sync.is_answered:
+            return
+        asked, self.sync = self.sync, None
+        if asked.code == ErrorCode.REBALANCE_IN_PROGRESS:
+            self.must_join = True
+        elif asked.code:
+            assert asked.code in BEGIN_AGAIN, asked
+            self._begin_again(asked.code)
+        else:
+            given = set(held_by(asked.answer.assignment).get(TOPIC, ())) if asked.answer.assignment else set()
+            self.must_join = bool(self.held - given)  # what it let go of, others may have when it has said so
+            self.held = given
+
+    def leave(self, bench: MixedBench) -> None:
+        if self.member_id:
+            bench.classic_leave(self.member_id)
+
+
+def _shared(members: list[str], bench: MixedBench) -> dict[str, bytes]:
+    """What a leader gives, as a cooperative assignor does: what others hold is left out until they have let go of it."""
+    if not members:
+        return {}
+    from ottla.coordinator.groups.consumer.embedded import read_subscription
+
+    group = bench.classic_group()
+    owners: dict[int, str] = {}
+    for member in group.members.values():
+        for each in read_subscription(bytes(member.metadata(group.protocol_name))).owned_partitions:
+            for partition in each.partitions:
+                owners[partition] = member.member_id
+    wanted = {partition: sorted(members)[partition % len(members)] for partition in range(PARTITIONS)}
+    given: dict[str, list[int]] = {member_id: [] for member_id in members}
+    for partition, member_id in wanted.items():
+        if owners.get(partition, member_id) == member_id:
+            given[member_id].append(partition)
+    return {member_id: assignment({TOPIC: partitions}) for member_id, partitions in given.items()}
+
+
+class MixedGroupMachine(RuleBasedStateMachine):
+    def __init__(self) -> None:
+        super().__init__()
+        settings = GroupSettings(group_consumer_assignment_interval_ms=0, group_initial_rebalance_delay_ms=0)
+        self.bench = MixedBench({TOPIC: PARTITIONS}, settings)
+        self.clients: dict[str, Newer | Older] = {}
+        self.count = 0
+
+    @rule(is_newer=st.booleans())
+    @precondition(lambda self: len(self.clients) < 4)
+    def come(self, is_newer: bool) -> None:
+        self.count += 1
+        name = f"m{self.count}"
+        self.clients[name] = Newer(name) if is_newer else Older()
+
+    @rule(data=st.data(), steps=st.integers(1, 4))
+    @precondition(lambda self: self.clients)
+    def step(self, data: st.DataObject, steps: int) -> None:
+        client = self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
+        for _ in range(steps):
+            client.step(self.bench)
+
+    @rule()
+    def everybody_steps(self) -> None:
+        for client in self.clients.values():
+            client.step(self.bench)
+
+    @rule(data=st.data())
+    @precondition(lambda self: self.clients)
+    def leave(self, data: st.DataObject) -> None:
+        self.clients.pop(data.draw(st.sampled_from(sorted(self.clients)))).leave(self.bench)
+
+    @rule(time_ms=st.sampled_from([1000, 10_000, 31_000, 61_000]))
+    def wait(self, time_ms: int) -> None:
+        self.bench.advance(time_ms)
+
+    # -- what must hold
+
+    def _held(self) -> list[int]:
+        group = self.bench.shard.table.by_id.get("g")
+        members = {} if group is None else group.members  # type: ignore[attr-defined]  # both kinds have them
+        return [each for client in self.clients.values() if client.member_id in members for each in client.held]
+
+    @invariant()
+    def nothing_is_held_twice(self) -> None:
+        held = self._held()
+        assert len(held) == len(set(held)), held
+
+    @invariant()
+    def the_log_tells_the_same(self) -> None:
+        again = self.bench.reloaded().shard
+        assert told_by_records(again) == told_by_records(self.bench.shard)
+        kinds = {group_id: group.type for group_id, group in self.bench.shard.table.by_id.items()}
+        assert {group_id: group.type for group_id, group in again.table.by_id.items()} == kinds
+
+    def teardown(self) -> None:
+        for _ in range(40):
+            self.bench.advance(1000)
+            for client in self.clients.values():
+                client.step(self.bench)
+        if not self.clients:
+            return
+        assert sorted(self._held()) == list(range(PARTITIONS)), self.bench.shard.table.by_id["g"]
+        has_newer = any(isinstance(client, Newer) for client in self.clients.values())
+        assert isinstance(self.bench.shard.table.by_id["g"], ConsumerGroup) is has_newer
+        assert self.bench.shard.table.by_id["g"].state == "Stable"
+
+
+MixedGroupMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)
+TestMixedGroupMachine = MixedGroupMachine.TestCase
