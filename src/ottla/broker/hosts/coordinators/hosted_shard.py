@@ -104,11 +104,16 @@ class HostedShard(Generic[S]):
 
     def submit(self, effects: Effects, verified_by: VerificationState | None = None) -> None:
         """Do what a decision wants done. `KafkaError` if its records are refused as a whole: nothing has happened then."""
-        if effects.may_split:
-            for record in effects.records:
-                self._write([record], None, None)
-        elif effects.records:
-            self._write(effects.records, effects.producer, verified_by)
+        try:
+            if effects.may_split:
+                for record in effects.records:
+                    self._write([record], None, None)
+            elif effects.records:
+                self._write(effects.records, effects.producer, verified_by)
+        except KafkaError as refused:
+            for reply, _ in effects.answers:  # some may have been parked for long, and are in nobody's hands now
+                _deliver(reply, refused)
+            raise
         if effects.answers or effects.orders:
             self._waiting.append(Waiting(self._end_offset, effects.answers, effects.orders))
             if not self._batch:

@@ -68,19 +68,21 @@ class ClassicGroups:
                 )
         if group.state == PREPARING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances again: join again")
+        if group.state == COMPLETING and group.is_leader(member.member_id):
+            return self._assign(group, {each.member_id: each.assignment for each in request.assignments}, member, reply, now)
         self._rebalances.synced(group, member)
         if group.state == STABLE:
             return Effects.answer(reply, answers.synced(group, member.assignment))
-        if not group.is_leader(member.member_id):
-            before, member.sync_reply = member.sync_reply, reply
-            return Effects(answers=[] if before is None else [answers.superseded(before, group)])
-        return self._assign(group, {each.member_id: each.assignment for each in request.assignments}, member, reply, now)
+        before, member.sync_reply = member.sync_reply, reply
+        return Effects(answers=[] if before is None else [answers.superseded(before, group)])
 
     def _assign(
         self, group: ClassicGroup, assignments: dict[str, bytes], leader: ClassicMember, reply: Reply, now: Instant
     ) -> Effects:
-        """The leader has decided. The group is stable, and the parked requests are done with, when the record is replayed."""
-        assert group.state == COMPLETING, f"nothing is to be assigned in {group}"
+        """The leader has decided. The group is stable, and the parked requests are done with, when the record is replayed.
+
+        If the record is refused, because it is too large, the leader is still waited for: until its time is up, or it rejoins.
+        """
         told = []
         for member in group.members.values():
             waiting = reply if member is leader else member.sync_reply
@@ -188,6 +190,8 @@ class ClassicGroups:
         if group is None:
             group = self._table.by_id[record.key.group] = ClassicGroup(record.key.group)
         take(group, record.value.message)
+        if group.pending_syncs and group.leader_id is not None:
+            self._rebalances.synced(group, group.members[group.leader_id])  # this was its assignment
 
     def loaded(self, now: Instant) -> Effects:
         """Every record there is has been replayed: members have a whole session to be heard of."""

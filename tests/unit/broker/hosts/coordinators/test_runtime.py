@@ -8,7 +8,7 @@ from tests.support.held_partitions import HeldPartitions, virtual, waiting
 from tests.support.tally_shard import TallyShard, record_of, tally_runtime
 
 from ottla.broker.hosts.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime
-from ottla.coordinator.contract import Effects, Producer
+from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC
@@ -198,6 +198,26 @@ def test_a_decision_too_large_for_a_batch_is_refused_whole() -> None:
         assert numbers(runtime) == {}
         assert await asyncio.gather(*(set_to(runtime, f"{number}", number) for number in range(40)))
         assert held.partition(OFFSETS_TOPIC).log.log_end_offset == 40
+
+    virtual(scenario())
+
+
+def test_whoever_a_refused_decision_was_to_answer_is_told() -> None:
+    async def scenario() -> None:
+        _, runtime = await opened(**{"max.message.bytes": 1000})
+        parked = asyncio.ensure_future(runtime.call("a", lambda shard, reply, now: shard.park(reply, now)))
+        await asyncio.sleep(0)
+
+        def answer_all(shard: TallyShard, reply: Reply, now: Instant) -> Effects:
+            waiting, shard.parked = [*shard.parked, reply], []
+            return Effects([record_of("a", 1, "x" * 2000)], [Answer(each, "done") for each in waiting])
+
+        with pytest.raises(KafkaError) as refused:
+            runtime.ask("a", answer_all)
+        assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        with pytest.raises(KafkaError) as told:
+            await parked
+        assert told.value.code == ErrorCode.MESSAGE_TOO_LARGE
 
     virtual(scenario())
 

@@ -3,11 +3,13 @@
 import logging
 
 import pytest
-from tests.support.classic_bench import ClassicBench
+from tests.support.classic_bench import Asked, ClassicBench
 
+from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.sync_group import SyncGroupRequest
 
 
 def test_a_silent_member_is_removed_and_the_others_rejoin(caplog: pytest.LogCaptureFixture) -> None:
@@ -185,6 +187,23 @@ def test_who_does_not_sync_in_time_is_out(caplog: pytest.LogCaptureFixture) -> N
     assert list(bench.group().members) == ids[:2]
     assert bench.group().state == "PreparingRebalance"
     assert f"{ids[2]} removed" in caplog.text
+
+
+def test_an_assignment_that_cannot_be_written_leaves_the_group_waiting_for_its_leader() -> None:
+    bench = ClassicBench()
+    leader, follower = bench.stable(2, rebalance_ms=20_000)
+    bench.join(leader, rebalance_ms=20_000)
+    bench.join(follower, rebalance_ms=20_000)
+    parked = bench.sync(follower, 2)
+    request = SyncGroupRequest(group_id="g", member_id=leader, generation_id=2)
+    bench.shard.sync(request, Caller("c", "/", 5), Asked("sync"), bench.now)  # and the host refuses it
+    assert bench.group().state == "CompletingRebalance"
+    assert list(bench.classic.waiting_replies()) == [parked]
+    for _ in range(4):
+        bench.heartbeat(leader, 2)
+        bench.advance(5000)
+    assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
+    assert list(bench.group().members) == [follower]
 
 
 def test_a_leader_that_never_assigns_is_out_and_those_who_wait_rejoin() -> None:
