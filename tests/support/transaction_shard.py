@@ -54,8 +54,8 @@ class ShardInHand:
     def submit(self, effects: Effects) -> Any:
         """Do what a decision wants done; the answer, if it gave one. A `KafkaError` among the answers is raised."""
         for record in effects.records:
-            self.log.append(encoded(record))
-            self.shard.replay(decoded(*self.log[-1]), len(self.log) - 1, None)
+            self.log.append(_encoded(record))
+            self.shard.replay(_decoded(*self.log[-1]), len(self.log) - 1, None)
         self.orders += effects.orders
         response = None
         for answer in effects.answers:
@@ -67,9 +67,12 @@ class ShardInHand:
     def loaded(self, up_to: int | None = None) -> TransactionShard:
         """Another shard, that was loaded from the log or its first records."""
         shard = TransactionShard(self.settings, lambda: next(self.ids))
-        for offset, kept in enumerate(self.log[:up_to]):
-            shard.replay(decoded(*kept), offset, None)
+        for offset in range(len(self.log[:up_to])):
+            self.replay_into(shard, offset)
         return shard
+
+    def replay_into(self, shard: TransactionShard, offset: int) -> None:
+        shard.replay(_decoded(*self.log[offset]), offset, None)
 
     def restart(self) -> None:
         """Load the shard anew; orders that were not carried out are given again."""
@@ -121,11 +124,11 @@ def code_of(act: Callable[[], Any]) -> int:
     return 0
 
 
-def encoded(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
+def _encoded(record: CoordinatorRecord) -> tuple[bytes, bytes | None]:
     return encode_coordinator_key(record.key), None if record.value is None else encode_coordinator_value(*record.value)
 
 
-def decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
+def _decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
     decoded = decode_coordinator_key(InternalLog.TRANSACTIONS, key)
     kept = None if value is None else decode_coordinator_value(InternalLog.TRANSACTIONS, decoded, value)
     return CoordinatorRecord(decoded, kept)

@@ -1,0 +1,134 @@
+"""The transaction coordinator under Hypothesis, with partitions, late batches, zombies, lost answers and restarts.
+
+What must hold is in tests/support/transaction_model.py. Producers of both transaction versions share the ids.
+"""
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+from tests.support.transaction_model import PARTITIONS, Instance, World
+from tests.support.transaction_shard import NEW, OLD
+
+from ottla.ids import TopicPartition
+
+IDS = st.sampled_from(["a", "a", "b"])
+CLIENTS = st.sampled_from([OLD, NEW])
+ANY = st.integers(0, 10_000)
+MOSTLY = st.sampled_from([True, True, True, False])
+
+
+class TransactionMachine(RuleBasedStateMachine):
+    """One coordinator, two transactional ids, three partitions of which one has the offsets."""
+
+    world: World
+
+    @initialize(version=st.sampled_from([0, 1, 2, 2]))
+    def begin(self, version: int) -> None:
+        self.world = World(version)
+
+    def _alive(self) -> list[Instance]:
+        return [each for each in self.world.instances if not each.is_over]
+
+    def _pick(self, index: int) -> Instance | None:
+        alive = self._alive()
+        return alive[index % len(alive)] if alive else None
+
+    @rule(name=IDS, client=CLIENTS, is_welcome=ANY)
+    def a_producer_comes(self, name: str, client: int, is_welcome: int) -> None:
+        # Each fences the one before: often where there is none, seldom where there is.
+        if is_welcome % 4 == 0 or all(each.name != name for each in self._alive()):
+            self.world.new_instance(name, client)
+
+    @rule(name=IDS, client=CLIENTS, place=st.sampled_from(PARTITIONS))
+    def a_producer_takes_over(self, name: str, client: int, place: TopicPartition) -> None:
+        """The one before does not know yet, and may try what it will."""
+        for _ in range(2):
+            self.world.new_instance(name, client)
+            self.world.send_all_markers()
+        self.world.send(self.world.instances[-1], place)
+
+    @rule(index=ANY, names=st.lists(st.sampled_from(PARTITIONS), min_size=1, max_size=4), commit=MOSTLY, is_answered=MOSTLY)
+    def a_whole_transaction(self, index: int, names: list[TopicPartition], commit: bool, is_answered: bool) -> None:
+        sender = self._pick(index)
+        if sender is None or sender.asked_to is not None or sender.has_failed:
+            return
+        for name in names:
+            self.world.send(sender, name)
+        for batch in list(self.world.batches):
+            if batch.sender is sender:
+                self.world.deliver(batch, True)
+        self.world.end(sender, commit, is_answered)
+
+    @precondition(lambda self: self.world.sending)
+    @rule()
+    def all_markers_are_written(self) -> None:
+        self.world.send_all_markers()
+
+    @rule(index=ANY, name=st.sampled_from(PARTITIONS))
+    def a_batch_is_sent(self, index: int, name: TopicPartition) -> None:
+        sender = self._pick(index)
+        if sender is not None and sender.asked_to is None and not sender.has_failed:
+            self.world.send(sender, name)
+
+    @precondition(lambda self: self.world.batches)
+    @rule(index=ANY, is_acknowledged=MOSTLY)
+    def a_batch_arrives(self, index: int, is_acknowledged: bool) -> None:
+        batches = self.world.batches
+        self.world.deliver(batches[index % len(batches)], is_acknowledged)
+
+    @precondition(lambda self: self.world.batches)
+    @rule()
+    def all_batches_arrive(self) -> None:
+        for batch in list(self.world.batches):
+            self.world.deliver(batch, True)
+
+    @rule(index=ANY, commit=MOSTLY, is_answered=MOSTLY)
+    def a_transaction_ends(self, index: int, commit: bool, is_answered: bool) -> None:
+        sender = self._pick(index)
+        if sender is not None:
+            self.world.end(sender, commit, is_answered)
+
+    @rule(index=ANY)
+    def a_producer_begins_again(self, index: int) -> None:
+        sender = self._pick(index)
+        if sender is not None:
+            self.world.initialise_again(sender)
+
+    @rule(index=ANY, left=st.integers(0, 3))
+    def epochs_are_used_up(self, index: int, left: int) -> None:
+        sender = self._pick(index)
+        if sender is not None and sender.asked_to is None and not sender.in_flight and not sender.added:
+            self.world.use_up_epochs(sender, left)
+
+    @precondition(lambda self: self.world.sending)
+    @rule(index=ANY, place=ANY)
+    def a_marker_is_written(self, index: int, place: int) -> None:
+        order = list(self.world.sending)[index % len(self.world.sending)]
+        left = self.world.sending[order]
+        if left:
+            self.world.send_marker(order, left[place % len(left)])
+        else:
+            self.world.finish(order)
+
+    @rule()
+    def the_coordinator_restarts(self) -> None:
+        self.world.restart_coordinator()
+
+    @rule(elapsed_ms=st.sampled_from([1000, 15_000, 45_000]))
+    def time_passes(self, elapsed_ms: int) -> None:
+        self.world.pass_time(elapsed_ms)
+
+    @invariant()
+    def nothing_is_visible_that_was_not_committed(self) -> None:
+        if hasattr(self, "world"):
+            self.world.check()
+
+    def teardown(self) -> None:
+        if hasattr(self, "world"):
+            self.world.wind_up()
+
+
+TestTransactions = TransactionMachine.TestCase
+TestTransactions.settings = settings(
+    max_examples=200, stateful_step_count=50, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
