@@ -22,14 +22,28 @@ README = ROOT / "README.md"
 RESULTS = ROOT / "bench" / "results.json"
 PLOT = ROOT / "docs" / "bench.svg"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
-ORDER = ("produce", "cpu", "consume", "latency", "start", "memory", "raw", "many", "compaction")
+ORDER = (
+    "produce",
+    "cpu",
+    "consume",
+    "latency",
+    "groups",
+    "offsets",
+    "transactions",
+    "start",
+    "memory",
+    "raw",
+    "many",
+    "compaction",
+)
 """What the README shows first; a figure's key begins with one of these."""
 
 HOW = (
-    "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once and compaction looks for",
-    "work every 0.1 s) and are loaded in turn, round by round. Produce rows come from Kafka's own ProducerPerformance, consume",
-    "and latency rows from Kafka's Java clients. Figures are medians, and in brackets the smallest and the largest of the",
-    "rounds; a ratio is Ottla's figure to Apache Kafka's of the same round, unless it says otherwise.",
+    "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once, compaction looks for",
+    "work every 0.1 s, members of groups have a heartbeat every 0.1 s and groups no initial delay) and are loaded in turn,",
+    "round by round. Produce rows come from Kafka's own ProducerPerformance, the rows from consume to transactions from Kafka's Java",
+    "clients. Figures are medians, and in brackets the smallest and the largest of the rounds; a ratio is Ottla's figure to",
+    "Apache Kafka's of the same round, unless it says otherwise.",
 )
 
 

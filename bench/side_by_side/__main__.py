@@ -5,8 +5,8 @@
     make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
     SAVE=1 / SAVE=0                             keep the figures after all, or do not
 
-Rows: start, produce (and cpu), memory, consume, latency, raw, many, compaction, micro. Whatever ends the run, servers and
-temporary data go with it.
+Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, micro. Whatever
+ends the run, servers and temporary data go with it.
 """
 
 import importlib

@@ -5,7 +5,20 @@ from dataclasses import dataclass
 
 from bench.side_by_side.errors import BadOption
 
-ROWS = ("start", "produce", "memory", "consume", "latency", "raw", "many", "compaction", "micro")
+ROWS = (
+    "start",
+    "produce",
+    "memory",
+    "consume",
+    "latency",
+    "groups",
+    "offsets",
+    "transactions",
+    "raw",
+    "many",
+    "compaction",
+    "micro",
+)
 """All rows, in the order they run."""
 
 QUICK_ROWS = tuple(row for row in ROWS if row != "micro")

@@ -24,11 +24,20 @@ from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_server import SERVER_JVM_FLAGS, KafkaServer
 from tests.support.ottla_server import start_ottla
 
+HEARTBEAT_MS = 100
 SETTINGS = {
     # Stock settings but for these: deleted topics go at once, so that a row does not leave its data to the next one.
     "log.segment.delete.delay.ms": 0,
     "log.cleaner.backoff.ms": 100,
     "auto.create.topics.enable": "false",
+    # The harness makes internal topics of one partition; here they have as many as Kafka gives them.
+    "offsets.topic.num.partitions": 50,
+    "transaction.state.log.num.partitions": 50,
+    # Members of groups say often that they are there, and are assigned their share at once: else a group's start is made of
+    # waiting. The harness has set group.initial.rebalance.delay.ms to 0.
+    "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
+    "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
+    "group.consumer.assignment.interval.ms": 0,
 }
 LOG_LINES = 15
 SETTLE_S = 3
