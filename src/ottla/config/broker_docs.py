@@ -8,6 +8,13 @@ from __future__ import annotations
 from ottla.config.topic_keys import TOPIC_KEYS, TOPIC_SYNONYMS, TOPIC_WITHOUT_EFFECT
 
 _WORDS: dict[str, str] = {
+    "add.partitions.to.txn.retry.backoff.max.ms": (
+        "How long records of a transaction wait at most, when the transaction before is still being ended in its partitions."
+    ),
+    "add.partitions.to.txn.retry.backoff.ms": (
+        "How long to wait before a transaction's coordinator is asked again, on behalf of records that wait for the end of the "
+        "transaction before."
+    ),
     "advertised.listeners": (
         "Where clients and other nodes are told to connect to, as NAME://host:port, if that differs from where the node "
         "listens: behind a proxy, in a container. A listener without an entry advertises its own address."
@@ -163,6 +170,10 @@ _WORDS: dict[str, str] = {
     "replica.alter.log.dirs.io.max.bytes.per.second": (
         "The most that is copied in a second for each partition that moves to another log directory. Set at run time."
     ),
+    "request.timeout.ms": (
+        "How long the transaction coordinator waits for the replicas of what it writes: its own records, and the markers that "
+        "end transactions. Records are refused then; markers are tried again."
+    ),
     "security.inter.broker.protocol": (
         "The protocol that brokers speak to each other, where inter.broker.listener.name does not name a listener."
     ),
@@ -170,6 +181,45 @@ _WORDS: dict[str, str] = {
     "socket.receive.buffer.bytes": "The size of the kernel's buffer for what comes in; -1 is the kernel's choice.",
     "socket.request.max.bytes": "The largest request that is taken. A larger one ends its connection.",
     "socket.send.buffer.bytes": "The size of the kernel's buffer for what goes out; -1 is the kernel's choice.",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": (
+        "How often to look for transactions that are open for longer than their producer's transaction.timeout.ms. They are "
+        "aborted, and their producer is fenced."
+    ),
+    "transaction.max.timeout.ms": (
+        "The longest transaction.timeout.ms that a producer may ask for. Whatever hangs open keeps readers of committed "
+        "records waiting for so long."
+    ),
+    "transaction.partition.verification.enable": (
+        "Ask a transaction's coordinator whether it knows of a partition before the transaction's first records are written "
+        "there, so that late ones cannot open a transaction that nobody ends. Producers of transaction version 2 have their "
+        "partitions added by that question, whatever this says."
+    ),
+    "transaction.remove.expired.transaction.cleanup.interval.ms": (
+        "How often to look for transactional ids that have not been used for transactional.id.expiration.ms."
+    ),
+    "transaction.state.log.min.isr": (
+        "How many replicas of __transaction_state must be in sync for transactions to go on: the min.insync.replicas that the "
+        "topic is made with."
+    ),
+    "transaction.state.log.num.partitions": (
+        "How many partitions __transaction_state is made with. Transactional ids are spread over them, and with them over "
+        "brokers. It must not be changed once the topic is there."
+    ),
+    "transaction.state.log.replication.factor": (
+        "How many replicas __transaction_state is made with. Where there are fewer brokers it cannot be made, and no "
+        "transactional producer can be used: a single broker needs 1."
+    ),
+    "transaction.state.log.segment.bytes": (
+        "The size of the segments of __transaction_state. Small ones are compacted sooner, so that a coordinator starts faster."
+    ),
+    "transaction.two.phase.commit.enable": (
+        "Let producers keep transactions open without a timeout, for another system to decide on. No client can ask for that "
+        "yet: the version of InitProducerId that has it is not stable."
+    ),
+    "transactional.id.expiration.ms": (
+        "How long a transactional id is remembered that begins and ends no transaction. Its producer must be initialised again "
+        "after that."
+    ),
 }
 
 
