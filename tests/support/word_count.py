@@ -1,6 +1,6 @@
 """Kafka Streams counts words exactly once while it and its broker are killed; each word's counts must be 1, 2, 3 … n.
 
-    python -m tests.support.word_count [--server ottla|apache] [--kills 3] [--seed N]
+    python -m tests.support.word_count [--server ottla|apache] [--kills 3] [--seed N] [--spare-broker]
 
 A producer that is idempotent and lives through everything writes lines of a few words. Each round kills the application, then
 the broker, each after it has made progress. No cache is between the counts and their topic, so that each step of each count
@@ -89,8 +89,8 @@ class Lines:
         self._thread.join()
 
 
-def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1) -> Report:
-    """A whole run; problems do not raise."""
+def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1, broker_too: bool = True) -> Report:
+    """A whole run; problems do not raise. Why one would spare the broker is told in `exactly_once_load`."""
     report = Report()
     with (
         tempfile.TemporaryDirectory(prefix="ottla-words-") as folder,
@@ -107,10 +107,11 @@ def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1
                 application.kill()
                 report.application_kills += 1
                 application = _start(programs, broker.bootstrap, Path(folder))
-                _await_progress(broker.bootstrap, application)
-                broker.kill()
-                report.broker_kills += 1
-                broker.start()
+                if broker_too:
+                    _await_progress(broker.bootstrap, application)
+                    broker.kill()
+                    report.broker_kills += 1
+                    broker.start()
             _await_progress(broker.bootstrap, application)
             lines.stop()
             report.words = lines.written.total()
@@ -203,9 +204,11 @@ def main() -> None:
     options.add_argument("--server", choices=("ottla", "apache"), default="ottla")
     options.add_argument("--kills", type=int, default=3)
     options.add_argument("--seed", type=int, default=1)
+    options.add_argument("--spare-broker", action="store_true")
     chosen = options.parse_args()
     kafka = ApacheKafka.obtain(["streams"])
-    report = run(start_ottla if chosen.server == "ottla" else kafka.start_server, kafka, chosen.kills, chosen.seed)
+    start: StartServer = start_ottla if chosen.server == "ottla" else kafka.start_server
+    report = run(start, kafka, chosen.kills, chosen.seed, not chosen.spare_broker)
     print(report)
     sys.exit(1 if report.problems else 0)
 
