@@ -24,7 +24,7 @@ from ottla.wire.schema.model import (
 )
 from ottla.wire.varint import encode_uvarint
 
-REQUEST_ELEMENTS_MAX = 1 << 18
+REQUEST_ELEMENTS_MAX = 1 << 16
 """How many elements all arrays of a request may have together, unknown tagged fields among them."""
 
 

@@ -34,20 +34,20 @@ def test_as_many_elements_as_allowed() -> None:
 def test_more_are_refused_before_anything_is_made_of_them() -> None:
     data = topics(10_000_000)
     tracemalloc.start()
-    with pytest.raises(DecodeError, match="ProduceRequest has more than 262144 elements"):
+    with pytest.raises(DecodeError, match="ProduceRequest has more than 65536 elements"):
         decode(ProduceRequest, 9, data)
     assert tracemalloc.get_traced_memory()[1] < 1_000_000
     tracemalloc.stop()
-    with pytest.raises(DecodeError, match="more than 262144 elements"):
+    with pytest.raises(DecodeError, match="more than 65536 elements"):
         interpreter.decode(binding_of(ProduceRequest), 9, data)
 
 
 def test_arrays_within_arrays_count_together() -> None:
-    partitions = list(range(70_000))
+    partitions = list(range(20_000))
     message = DescribeLogDirsRequest(topics=[DescribableLogDirTopic(topic="t", partitions=partitions)] * 3)
     assert decode(DescribeLogDirsRequest, 1, encode_bytes(message, 1))[0] == message
     message.topics *= 2
-    with pytest.raises(DecodeError, match="more than 262144 elements"):
+    with pytest.raises(DecodeError, match="more than 65536 elements"):
         decode(DescribeLogDirsRequest, 1, encode_bytes(message, 1))
 
 
@@ -56,7 +56,7 @@ def test_unknown_tagged_fields_count_too() -> None:
         return HEAD + b"\1" + encode_uvarint(count) + b"\x7f\0" * count
 
     assert len(decode(ProduceRequest, 9, tagged(5_000))[0].unknown_tags) == 5_000
-    with pytest.raises(DecodeError, match="more than 262144 elements"):
+    with pytest.raises(DecodeError, match="more than 65536 elements"):
         decode(ProduceRequest, 9, tagged(2_000_000))
 
 

@@ -21,7 +21,7 @@ from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import REQUEST_ELEMENTS_MAX, decode, smallest_size, too_many_elements
 from ottla.wire.schema.model import FIXED_FORMATS, FIXED_SIZES, FieldSchema, StructSchema
 
-EXAMINED_ELEMENTS_MAX = 50_000
+EXAMINED_ELEMENTS_MAX = 5_000
 """A request with more elements than this that cannot be decoded is refused as it is: the interpreter, which would find the
 field at fault, is ten times slower, and must not keep others waiting."""
 
