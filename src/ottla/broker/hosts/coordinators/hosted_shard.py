@@ -250,8 +250,9 @@ class HostedShard(Generic[S]):
             self._alarm = None
         self._alarm_ms = deadline_ms
         if deadline_ms is not None:
-            wait_s = max(0.0, deadline_ms / 1000 - self._clock.monotonic_s())
-            self._alarm = self._loop.call_later(wait_s, self._expire)
+            # In whole milliseconds, as `now` counts them: an alarm that is a fraction early would go off again and again.
+            wait_ms = max(0, deadline_ms - self.now().steady_ms)
+            self._alarm = self._loop.call_later(wait_ms / 1000, self._expire)
 
     def _expire(self) -> None:
         self._alarm, self._alarm_ms = None, None

@@ -240,6 +240,37 @@ def test_what_is_due_is_done_at_its_time_and_written() -> None:
     virtual(scenario())
 
 
+def test_an_alarm_is_never_a_fraction_early() -> None:
+    """2.034 s is 2033 whole milliseconds in floating point: an alarm set for 2034 must not go off until it is that late."""
+
+    async def scenario() -> None:
+        _, runtime = await opened()
+        hosted = runtime.shard_at(0)
+        done: list[int] = []
+        alarms: list[int] = []
+        expire = hosted._expire
+
+        def expired() -> None:
+            alarms.append(1)
+            assert len(alarms) < 100, "the alarm goes off again and again"
+            expire()
+
+        hosted._expire = expired  # type: ignore[method-assign]  # to count
+        for deadline_ms in range(2_000, 2_100):
+
+            def note(then: Any) -> Effects:
+                done.append(then.steady_ms)
+                return Effects()
+
+            hosted.shard.timers.set(deadline_ms, deadline_ms, note)
+            hosted.submit(Effects())
+            await asyncio.sleep(deadline_ms / 1000 - asyncio.get_running_loop().time() + 0.002)
+            alarms.clear()
+        assert len(done) == 100
+
+    virtual(scenario())
+
+
 def test_a_fault_in_what_is_due_loads_the_shard_again(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         _, runtime = await opened()
