@@ -17,7 +17,6 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 NOW_MS = int(time.time() * 1000)
 UNKNOWN_PARTITION, LOADING, INVALID_TOPIC, INVALID_REQUEST = 3, 14, 17, 42
-COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
 
 
 @pytest.fixture
@@ -52,12 +51,9 @@ def test_a_producer_with_an_id_gets_another(raw: RawClient) -> None:
     assert other_id != producer_id
 
 
-def test_init_producer_id_refusals(raw: RawClient, server_kind: str) -> None:
+def test_init_producer_id_refusals(raw: RawClient) -> None:
     assert init(raw, producer_id=5) == init(raw, producer_epoch=5) == (INVALID_REQUEST, -1, -1)
     assert init(raw, transactional_id="") == (INVALID_REQUEST, -1, -1)
-    # Apache's coordinator has no partition of its topic yet; Ottla has no coordinator yet.
-    code = COORDINATOR_NOT_AVAILABLE if server_kind == "ottla" else NOT_COORDINATOR
-    assert init(raw, transactional_id="mine") == (code, -1, -1)
 
 
 def test_blocks_of_ids_are_never_given_twice(start_server: StartServer, tmp_path: Path) -> None:
