@@ -252,11 +252,11 @@ def test_an_alarm_is_never_a_fraction_early() -> None:
 
         def expired() -> None:
             alarms.append(1)
-            assert len(alarms) < 100, "the alarm goes off again and again"
-            expire()
+            if len(alarms) < 10:  # else again and again, for ever
+                expire()
 
         hosted._expire = expired  # type: ignore[method-assign]  # to count
-        for deadline_ms in range(2_000, 2_100):
+        for deadline_ms in range(2_004, 3_004, 10):
 
             def note(then: Any) -> Effects:
                 done.append(then.steady_ms)
@@ -265,6 +265,7 @@ def test_an_alarm_is_never_a_fraction_early() -> None:
             hosted.shard.timers.set(deadline_ms, deadline_ms, note)
             hosted.submit(Effects())
             await asyncio.sleep(deadline_ms / 1000 - asyncio.get_running_loop().time() + 0.002)
+            assert len(alarms) < 3, f"the alarm for {deadline_ms} ms went off {len(alarms)} times"
             alarms.clear()
         assert len(done) == 100
 
