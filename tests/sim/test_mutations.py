@@ -12,6 +12,7 @@ from ottla.log import flush, loading, recovery
 from ottla.log.producer_state import ProducerState
 from ottla.log.upkeep import Upkeep
 from ottla.sim.machine import Machine
+from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import RunFailed, run_seed
 
 SEEDS_MAX = 60
@@ -91,8 +92,8 @@ MUTATIONS = {
 }
 
 
-def run_seeds(count: int) -> None:
-    for seed in range(count):
+def run_seeds(scene: str, count: int) -> None:
+    for seed in [seed for seed in range(count * len(SCENES)) if scene_of(seed) == scene]:
         run_seed(seed)
 
 
@@ -100,4 +101,4 @@ def run_seeds(count: int) -> None:
 def test_a_broken_node_is_found_out(mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch) -> None:
     mutation(monkeypatch)
     with pytest.raises(RunFailed, match=MUTATIONS[mutation]):
-        run_seeds(SEEDS_MAX)
+        run_seeds("logs", SEEDS_MAX)

@@ -3,14 +3,25 @@
 from __future__ import annotations
 
 import errno
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from ottla.sim.clients.consumer import ConsumerPlan
 from ottla.sim.clients.producer import ProducerPlan
+from ottla.sim.coordination import (
+    CLOCK_ERRORS_MS,
+    FLUSHED,
+    AppPlan,
+    GroupPlan,
+    coordinator_settings,
+    plan_apps,
+    plan_groups,
+)
 from ottla.sim.machine import DIRECTORIES, DiskFault
 from ottla.sim.net import Weather
 
+SCENES = ("logs", "groups", "transactions")
+"""What runs are about, by turns."""
 ENDS = ("kill", "kill", "crash", "crash", "power", "power crash", "stop")
 """How a life may end: a kill at some time or in the middle of a change to the disk, both with the power, or in good order."""
 
@@ -56,18 +67,37 @@ class Plan:
     settings: dict[str, str]
     """Of the node, beside what every node has."""
     admin_pause_s_max: float
+    scene: str = "logs"
+    groups: list[GroupPlan] = field(default_factory=list)
+    apps: list[AppPlan] = field(default_factory=list)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the node flushes all that it writes before it answers."""
+        return FLUSHED.items() <= self.settings.items()
+
+    @property
+    def transaction_timeout_ms_max(self) -> int:
+        return max((app.timeout_ms for app in self.apps), default=0)
+
+
+def scene_of(seed: int) -> str:
+    """What a seed's run is about."""
+    return SCENES[seed % len(SCENES)]
 
 
 def make_plan(seed: int) -> Plan:
     """The plan of a seed."""
     random = Random(f"{seed}/plan")
-    rough = random.random() < 0.4
-    weather = Weather(
-        delay_s_max=random.choice((0.000_5, 0.002, 0.02)),
-        pieces_chance=random.choice((0.0, 0.3)),
-        cut_chance=0.004 if rough else 0.0,
-        connect_timeout_s=1.0,
-    )
+    scene = scene_of(seed)
+    if scene == "logs":
+        return _logs(random, seed)
+    return _coordinators(random, seed, scene)
+
+
+def _logs(random: Random, seed: int) -> Plan:
+    """Plain and idempotent producers, consumers in assign mode, topics of all kinds."""
+    weather = _weather(random)
     topics = [_topic(random, index) for index in range(random.randint(1, 2))]
     lives = [_life(random) for _ in range(random.randint(1, 4))]
     if random.random() < 0.5 and any("flush.ms" in topic.configs for topic in topics):
@@ -82,6 +112,45 @@ def make_plan(seed: int) -> Plan:
         lives,
         _settings(random),
         random.choice((0.1, 0.5)),
+    )
+
+
+def _coordinators(random: Random, seed: int, scene: str) -> Plan:
+    """Groups, or transactions, on topics that keep what is written to them."""
+    is_flushed = random.random() < 0.5
+    lives = [_life(random) for _ in range(random.randint(1, 4))]
+    apps = plan_apps(random) if scene == "transactions" else []
+    if apps:
+        lives = [replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS)) for life in lives]
+        if not is_flushed:
+            # What a power loss takes then is no longer one story: halves of transactions may go, as with Apache Kafka.
+            lives = [replace(life, end={"power": "kill", "power crash": "crash"}.get(life.end, life.end)) for life in lives]
+    # Long enough for members to come together, and for transactions to run.
+    lives = [replace(life, length_s=life.length_s + random.choice((0.0, 0.5, 2.0)) * random.random()) for life in lives]
+    configs = {"flush.messages": "1"} if is_flushed else {}
+    producer = ProducerPlan(is_idempotent=True, acks=-1, in_flight_max=2, pause_s_max=0.1, version=random.randint(9, 13))
+    return Plan(
+        seed,
+        _weather(random),
+        [TopicSetup(f"topic{index}", random.randint(1, 3), configs) for index in range(2)],
+        [producer] if apps else [],
+        [replace(_consumer(random), is_committed=True)] if apps else [],
+        lives,
+        _settings(random) | coordinator_settings(random, is_flushed),
+        random.choice((0.5, 1.0)),
+        scene,
+        plan_groups(random) if scene == "groups" else [],
+        apps,
+    )
+
+
+def _weather(random: Random) -> Weather:
+    rough = random.random() < 0.4
+    return Weather(
+        delay_s_max=random.choice((0.000_5, 0.002, 0.02)),
+        pieces_chance=random.choice((0.0, 0.3)),
+        cut_chance=0.004 if rough else 0.0,
+        connect_timeout_s=1.0,
     )
 
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from ottla.sim.checkers.checker import Checkers, Place, TopicPlan
+from ottla.sim.cast import Cast
+from ottla.sim.checkers.checker import Checkers
 from ottla.sim.checkers.flushed_in_time import FlushedInTime
 from ottla.sim.checkers.in_step import InStep
 from ottla.sim.checkers.no_loss import NoLoss
@@ -21,10 +22,13 @@ from ottla.sim.checkers.quorum import MonotonicQuorum
 from ottla.sim.checkers.topics import LastingTopics
 from ottla.sim.checkers.watermarks import RisingWatermarks
 from ottla.sim.clients.admin import Admin
+from ottla.sim.clients.app import App
 from ottla.sim.clients.auditor import Auditor
-from ottla.sim.clients.client import Client, Stage
+from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
 from ottla.sim.clients.consumer import Consumer
-from ottla.sim.clients.producer import TOPIC_IDS_FROM, Producer
+from ottla.sim.clients.group_client import GroupClient
+from ottla.sim.clients.producer import Producer
+from ottla.sim.group_checkers import GroupCheckers
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.machine import Machine
 from ottla.sim.net import SimNetwork
@@ -78,6 +82,7 @@ class _Run:
         self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings)
         self._no_loss = NoLoss()
         self._flushed = FlushedInTime(loop.time, self.machine.safe_before_s)
+        self._groups = GroupCheckers(self.plan)
         checkers = Checkers(
             [
                 self._no_loss,
@@ -88,27 +93,30 @@ class _Run:
                 UniqueProducerIds(),
                 MonotonicQuorum(),
                 LastingTopics(),
+                *self._groups.all,
             ]
         )
         self.stage = Stage(seed, self._network, trace, checkers, self.machine.name)
-        self.admin = Admin(self.stage, self.plan.admin_pause_s_max)
+        self.admin = Admin(self.stage, self.plan.admin_pause_s_max, has_coordinators=self.plan.scene != "logs")
         self.auditor = Auditor(self.stage)
-        self._clients: list[Client] = [self.admin]
+        self._cast = Cast(self.plan, self.stage, self.admin)
 
     async def run(self) -> dict[str, int]:
         self.stage.gate.set()
         self.machine.start()
         for topic in self.plan.topics:
             self.admin.topics.append(await self.admin.make(topic.name, topic.partitions, dict(topic.configs)))
-        self._make_clients()
-        tasks = [self._loop.create_task(client.run(), name=client.name) for client in self._clients]
-        troubles = Troubles(self.plan, self.machine, self._network, self.stage, self._clients, self.auditor, self.admin)
+        self._cast.assemble()
+        clients = self._cast.clients
+        tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
+        troubles = Troubles(self.plan, self.machine, self._network, self.stage, clients, self.auditor, self.admin)
         lives = self._loop.create_task(troubles.run(), name="troubles")
         await self._first_failure_or(lives, tasks)
         self.stage.is_ending = True
         await self._first_failure_or(asyncio.gather(*tasks), tasks)
         await self.auditor.audit([*self.admin.topics, *self.admin.passing])
         await self.auditor.ask_topics()
+        await self._close()
         await self.machine.stop()
         if self.machine.failures:
             raise self.machine.failures[0]
@@ -125,29 +133,30 @@ class _Run:
                 raise self.machine.failures[0]
         work.result()
 
-    def _make_clients(self) -> None:
-        places = self.admin.places()
-        for index, producer in enumerate(self.plan.producers):
-            chosen = Random(f"{self.plan.seed}/places/{index}").sample(places, min(len(places), 3))
-            self._clients.append(Producer(self.stage, f"p{index}", producer, chosen))
-        self.admin.on_made = self._offer
-        for index, consumer in enumerate(self.plan.consumers):
-            self._clients.append(Consumer(self.stage, f"c{index}", consumer, places))
-
-    def _offer(self, topic: TopicPlan) -> None:
-        """A topic was made that will not stay: producers that know topics by their ids may write to it while it lasts."""
-        for client in self._clients:
-            if isinstance(client, Producer) and client.plan.version >= TOPIC_IDS_FROM:
-                client.take_on([Place(topic, index) for index in range(topic.partitions)])
+    async def _close(self) -> None:
+        """Look at what groups and transactions have come to."""
+        if self._cast.apps():
+            await self.auditor.audit_transactions(self.admin.places())
+        groups: dict[str, GroupClient] = {}
+        for client in self._cast.clients:
+            if isinstance(client, GroupClient):
+                groups.setdefault(client.group, client)
+        for client in groups.values():
+            places = client.inputs if isinstance(client, App) else self.admin.places()
+            while (found := await client.fetch_offsets_anyway(places)) is None:
+                await client.pause(BACKOFF_S_MAX)
+            if isinstance(client, App):
+                self.stage.checkers.app_ended(client.transactional_id, found)
 
     def _counts(self) -> dict[str, int]:
         counts = {
             "lives": self.machine.lives,
             "power losses": self.machine.power_losses,
-            "acknowledged": sum(each.acknowledged for each in self._clients if isinstance(each, Producer)),
-            "read": sum(each.read for each in self._clients if isinstance(each, Consumer)),
+            "acknowledged": sum(each.acknowledged for each in self._cast.clients if isinstance(each, Producer)),
+            "read": sum(each.read for each in self._cast.clients if isinstance(each, Consumer)),
             "lost to power": self._no_loss.records_lost_to_power,
             "kept by flush.ms": self._flushed.judged,
+            **self._groups.counts(),
         }
         counts.update(sorted((self._network.counts + self.machine.disk.counts).items()))
         self._trace.note("run", "end", " ".join(f"{name}={count}" for name, count in counts.items()))

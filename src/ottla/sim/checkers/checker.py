@@ -91,6 +91,64 @@ class Audit(NamedTuple):
     log_start_offset: int
     high_watermark: int
     records: list[SeenRecord]
+    markers: tuple[int, ...] = ()
+    """The offsets of the control records among them."""
+
+
+@dataclass(eq=False)
+class Commit:
+    """Offsets that somebody commits in one request. Groups never commit an offset twice, so that each tells its commit."""
+
+    group: str
+    protocol: str
+    """"classic", "consumer", "simple" (of no member), or "transaction" (counts when its transaction does)."""
+    member: str
+    instance: str | None
+    epoch: int
+    """The generation, or the member's epoch."""
+    offsets: dict[Place, int]
+    sent_s: float
+
+
+class Assigned(NamedTuple):
+    """What a member of a classic group was told by SyncGroup."""
+
+    group: str
+    generation: int
+    member: str
+    instance: str | None
+    places: list[Place]
+    asked_s: float
+    told_s: float
+
+
+class Beat(NamedTuple):
+    """An answered heartbeat of a member of a consumer group, and what it said; no `places` means what was said before."""
+
+    group: str
+    member: str
+    epoch: int
+    places: list[Place] | None
+    asked_s: float
+    told_s: float
+
+
+@dataclass(eq=False)
+class Transaction:
+    """A transaction that some producer has begun."""
+
+    name: str
+    transactional_id: str
+
+
+class Handed(NamedTuple):
+    """A transactional id's producer id and epoch, as an instance was told."""
+
+    transactional_id: str
+    producer_id: int
+    epoch: int
+    asked_s: float
+    told_s: float
 
 
 class Checker:
@@ -125,6 +183,69 @@ class Checker:
 
     def quorum_told(self, leader_epoch: int, high_watermark: int) -> None:
         """The state of the metadata log, as told to one client; each is told in order."""
+
+    # Groups
+
+    def commit_sent(self, commit: Commit) -> None:
+        """Offsets are about to be committed. In a transaction: its commit is about to be asked for."""
+
+    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+        """The answer: these offsets are committed."""
+
+    def commit_refused(self, commit: Commit, places: list[Place]) -> None:
+        """The answer: these are not, for what the member or its epoch is."""
+
+    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
+        """The committed offsets of a group, none of them about to change within a transaction; -1 where there is none."""
+
+    def generation_assigned(self, assigned: Assigned) -> None:
+        """A member of a classic group was told its part."""
+
+    def heartbeat_answered(self, beat: Beat) -> None:
+        """A member of a consumer group was told its epoch and, maybe, its part."""
+
+    def given_up(self, group: str, member: str, places: list[Place]) -> None:
+        """A member of a consumer group is about to say that it does not hold these any more, or that it goes."""
+
+    def member_fenced(self, group: str, member: str) -> None:
+        """A member of a consumer group was told that it is none."""
+
+    # Transactions
+
+    def transaction_began(self, transaction: Transaction) -> None:
+        """Nothing has been sent yet."""
+
+    def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
+        """A batch of it is about to be sent."""
+
+    def commit_asked(self, transaction: Transaction) -> None:
+        """All of it is acknowledged, and its commit is about to be asked for."""
+
+    def commit_told(self, transaction: Transaction) -> None:
+        """It is committed, its producer was told."""
+
+    def producer_handed(self, handed: Handed) -> None:
+        """An instance was given a transactional id, or its next epoch at the end of a transaction."""
+
+    def producer_obeyed(self, transactional_id: str, producer_id: int, epoch: int, sent_s: float) -> None:
+        """Something that only the present producer of a transactional id may do was done for this one."""
+
+    def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
+        """These, and no others, are what a reader of committed records got from `start` up to `end`."""
+
+    def stability_told(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
+        """So far a partition is stable, so long after the node's last start, while nobody writes."""
+
+    def transformed(self, app: str, origin: Place, offset: int, value: bytes) -> None:
+        """An app makes `value` of the record at `offset` of its input, and is about to write it."""
+
+    def audited_committed(self, place: Place, records: list[SeenRecord]) -> None:
+        """A whole partition as a reader of committed records gets it, in the end."""
+
+    def app_ended(self, app: str, offsets: dict[Place, int]) -> None:
+        """How far an app has come by what it committed, in the end, after all was audited."""
+
+    # Topics
 
     def topic_made(self, topic: TopicPlan) -> None:
         """A topic was made, and acknowledged."""

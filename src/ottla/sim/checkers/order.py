@@ -60,7 +60,7 @@ class Order(Checker):
         self.seen(audit.place, audit.records)
         offsets = [record.offset for record in audit.records]
         gaps = self._gaps.setdefault(audit.place, set())
-        missing = set(range(audit.log_start_offset, audit.high_watermark)).difference(offsets)
+        missing = set(range(audit.log_start_offset, audit.high_watermark)).difference(offsets, audit.markers)
         topic = audit.place.topic
         if topic.is_compacted or audit.place in self._after_power_loss:
             gaps |= missing

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
 from ottla.sim.machine import DIRECTORIES
@@ -36,8 +37,9 @@ PASSING = ("passing0", "passing1", "passing2")
 class Admin(Client):
     """Makes `topics`, and others that come and go, and changes them while the run lasts."""
 
-    def __init__(self, stage: Stage, pause_s_max: float) -> None:
+    def __init__(self, stage: Stage, pause_s_max: float, has_coordinators: bool = False) -> None:
         super().__init__(stage, "admin")
+        self._has_coordinators = has_coordinators
         self.topics: list[TopicPlan] = []
         """Those that stay."""
         self.passing: list[TopicPlan] = []
@@ -46,7 +48,8 @@ class Admin(Client):
         self._pause_s_max = pause_s_max
 
     async def run(self) -> None:
-        steps = (self._come, self._come, self._go, self._grow, self._configure, self._delete_records, self._move)
+        steps = [self._come, self._come, self._go, self._grow, self._configure, self._move]
+        steps.append(self._move if self._has_coordinators else self._delete_records)
         await self.pause(self._pause_s_max)
         while not self.stage.is_ending:
             await self.random.choice(steps)()
@@ -159,12 +162,14 @@ class Admin(Client):
         if not self.topics:
             return
         topic = self.random.choice(self.topics)
-        place, path = Place(topic, self.random.randrange(topic.partitions)), self.random.choice(DIRECTORIES)
+        name, number, path = topic.name, self.random.randrange(topic.partitions), self.random.choice(DIRECTORIES)
+        if self._has_coordinators and self.random.random() < 0.6:
+            name, number = self.random.choice((OFFSETS_TOPIC, TRANSACTIONS_TOPIC)), self.random.randrange(2)
         request = AlterReplicaLogDirsRequest(
-            dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=topic.name, partitions=[place.number])])]
+            dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=[number])])]
         )
         result = (await self.ask_until_answered(request)).results[0].partitions[0]
-        self.note("move", f"{place} to {path}: {error_name(result.error_code)}")
+        self.note("move", f"{name}-{number} to {path}: {error_name(result.error_code)}")
 
     # Asking
 

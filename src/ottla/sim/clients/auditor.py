@@ -7,7 +7,7 @@ from typing import Any
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Audit, Place, SeenRecord, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
-from ottla.sim.clients.fetching import EARLIEST, answers_by_place, fetch_request, offset_request, records_from
+from ottla.sim.clients.fetching import EARLIEST, LATEST, answers_by_place, fetch_request, offset_request, records_from
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -39,6 +39,7 @@ class Auditor(Client):
 
     async def _read(self, place: Place) -> Audit:
         records: list[SeenRecord] = []
+        markers: list[int] = []
         start, position, end = -1, await self._earliest(place), None
         refusals = 0
         while refusals < REFUSALS_MAX:
@@ -50,19 +51,20 @@ class Auditor(Client):
                 self.note("refused", f"{place} {error_name(part.error_code)}")
                 await self.pause(BACKOFF_S_MAX)
                 if part.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                    records, start, position = [], -1, await self._earliest(place)
+                    records, markers, start, position = [], [], -1, await self._earliest(place)
             else:
                 if start < 0:
                     start, end = part.log_start_offset, part.high_watermark
                     position = max(position, start)
                 assert end is not None
-                found, next_offset = records_from(part.records, position)
+                found, next_offset, control = records_from(part.records, position)
                 records += [each for each in found if each.offset < end]
+                markers += [each for each in control if position <= each < end]
                 is_over = next_offset in (position, end)
                 position = next_offset
                 if is_over or position > end:
                     self.note("audit", f"{place} {start}-{end}: {len(records)} records")
-                    return Audit(place, start, end, records)
+                    return Audit(place, start, end, records, tuple(markers))
         raise Violation(f"{place} cannot be read: {error_name(part.error_code)} again and again at offset {position}")
 
     async def _earliest(self, place: Place) -> int:
@@ -72,10 +74,41 @@ class Auditor(Client):
         offset: int = answer.offset
         return offset
 
+    async def audit_transactions(self, places: list[Place]) -> None:
+        """Wait until all that is written is stable, and tell the checkers what readers of committed records get."""
+        begun_s = self.stage.now_s()
+        for place in places:
+            while True:
+                stable, end = await self._end(place, 1), await self._end(place, 0)
+                self.stage.checkers.stability_told(place, stable, end, self.stage.now_s() - begun_s)
+                if stable == end:
+                    break
+                await self.pause(BACKOFF_S_MAX)
+            records, position = [], 0
+            while position < end:
+                request = fetch_request({place: position}, VERSION, isolation_level=1, partition_bytes_max=1 << 20)
+                part = answers_by_place(await self.ask_until_answered(request, VERSION), [place], VERSION)[place]
+                found, next_offset, _ = records_from(part.records, position, part.aborted_transactions)
+                if part.error_code or next_offset == position:
+                    self.note("refused", f"{place} {error_name(part.error_code)}")
+                    await self.pause(BACKOFF_S_MAX)
+                records += found
+                position = next_offset
+            self.note("committed", f"{place} {len(records)} of {end}")
+            self.stage.checkers.audited_committed(place, records)
+
+    async def _end(self, place: Place, isolation_level: int) -> int:
+        request = offset_request(place, LATEST, isolation_level)
+        while (answer := (await self.ask_until_answered(request)).topics[0].partitions[0]).error_code:
+            self.note("refused", f"{place} {error_name(answer.error_code)}")
+            await self.pause(BACKOFF_S_MAX)
+        offset: int = answer.offset
+        return offset
+
     async def ask_topics(self) -> None:
         """Tell the checkers which topics there are; nobody changes any meanwhile."""
         answer = await self.ask_until_answered(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        found = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics}
+        found = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics if not topic.is_internal}
         self.note("topics", " ".join(f"{name}:{count}" for name, (_, count) in sorted(found.items())))
         resources = [
             DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configuration_keys=None) for name in found

@@ -6,7 +6,9 @@ A client runs as one task of the harness. Whatever it does is decided by its own
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import Any
 
@@ -38,6 +40,12 @@ class Stage:
     """Whether the node's disk has a fault in this life, so that it may answer what it else would not."""
     is_ending: bool = False
     """Nothing new is begun: what is under way is brought to its end."""
+
+    numbers: Iterator[int] = field(default_factory=count)
+    """Whatever must be told from everything else in the run takes the next of these."""
+
+    def now_s(self) -> float:
+        return asyncio.get_running_loop().time()
 
     def now_ms(self) -> int:
         """The true time, whatever the node's clock says."""

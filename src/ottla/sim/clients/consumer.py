@@ -95,7 +95,11 @@ class Consumer(Client):
     def _take_records(self, place: Place, part: Any) -> None:
         marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
         self.stage.checkers.watermarks_told(self.connection, place, marks)
-        records, self._positions[place] = records_from(part.records, self._positions[place])
+        start = self._positions[place]
+        aborted = part.aborted_transactions if self.plan.is_committed else ()
+        records, self._positions[place], _ = records_from(part.records, start, aborted)
+        if self.plan.is_committed:
+            self.stage.checkers.seen_committed(place, start, self._positions[place], records)
         if not records:
             return
         self.read += len(records)

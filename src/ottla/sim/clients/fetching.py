@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from ottla.ids import Uuid
 from ottla.records.batch import iterate_batches, sequence_after
+from ottla.records.control import ControlType, parse_control_type
 from ottla.records.reader import read_records
 from ottla.sim.checkers.checker import Place, SeenRecord
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
@@ -48,10 +49,11 @@ def fetch_request(
     )
 
 
-def offset_request(place: Place, which: int) -> ListOffsetsRequest:
+def offset_request(place: Place, which: int, isolation_level: int = 0) -> ListOffsetsRequest:
     """Ask where a partition begins (`EARLIEST`) or ends (`LATEST`)."""
     partition = ListOffsetsPartition(partition_index=place.number, timestamp=which)
-    return ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=place.topic.name, partitions=[partition])])
+    topic = ListOffsetsTopic(name=place.topic.name, partitions=[partition])
+    return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic])
 
 
 def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Place, Any]:
@@ -69,22 +71,44 @@ def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Pla
     }
 
 
-def records_from(data: Any, offset: int) -> tuple[list[SeenRecord], int]:
-    """The records from `offset` on, and where to go on, as a consumer takes them.
+class Read(NamedTuple):
+    """What an answer holds, for who reads from some offset on."""
+
+    records: list[SeenRecord]
+    next_offset: int
+    markers: tuple[int, ...]
+    """The offsets of control records."""
+
+
+def records_from(data: Any, offset: int, aborted: Any = ()) -> Read:
+    """The records from `offset` on, and where to go on, as a consumer takes them; without those of `aborted` transactions.
 
     The first batch may begin earlier, the last may be cut, and one that was compacted may hold no record at all.
     """
     records: list[SeenRecord] = []
+    markers: list[int] = []
     next_offset = offset
+    coming = sorted((each.first_offset, each.producer_id) for each in aborted or ())
+    passed_over: dict[int, None] = {}
     whole = bytes(data) if data is not None else b""
     for view in iterate_batches(whole[: _whole_batches_bytes(whole)]):
         view.check()
         next_offset = max(next_offset, view.next_offset)
+        while coming and coming[0][0] <= view.last_offset:
+            passed_over[coming.pop(0)[1]] = None
+        if view.is_control:
+            for record in read_records(view):
+                markers.append(record.offset)
+                if parse_control_type(record.key) == ControlType.ABORT:
+                    passed_over.pop(view.producer_id, None)
+            continue
+        if view.is_transactional and view.producer_id in passed_over:
+            continue
         for index, record in enumerate(read_records(view)):
             if record.offset >= offset:
                 sequence = sequence_after(view.base_sequence, index) if view.has_producer_id else -1
                 records.append(SeenRecord(record.offset, record.value or b"", view.producer_id, sequence, record.key))
-    return records, next_offset
+    return Read(records, next_offset, tuple(markers))
 
 
 def _whole_batches_bytes(data: bytes) -> int:

@@ -1,0 +1,74 @@
+"""Readers of committed records see all of a transaction or nothing: none before its commit is asked for, all once it is told.
+
+What such a reader has passed it has passed for good: it never finds a record where there was none for it, nor the other way
+round. Compacted topics are left out of that.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ottla.sim.checkers.checker import Batch, Checker, Place, SeenRecord, Transaction, Violation
+
+
+class AtomicTransactions(Checker):
+    """Remembers what belongs to which transaction, and what became of it."""
+
+    def __init__(self) -> None:
+        self._of_value: dict[bytes, Transaction] = {}
+        self._values: defaultdict[Transaction, dict[Place, dict[bytes, None]]] = defaultdict(lambda: defaultdict(dict))
+        self._asked: dict[Transaction, None] = {}
+        self._committed: dict[Transaction, None] = {}
+        self._passed: defaultdict[Place, dict[int, bytes | None]] = defaultdict(dict)
+        self._audited: dict[Place, set[bytes]] = {}
+        self.judged = 0
+
+    def power_lost(self) -> None:
+        self._passed.clear()  # readers begin again; what must not be lost is for others to say
+
+    def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
+        for value in batch.values:
+            self._of_value[value] = transaction
+            self._values[transaction][batch.place][value] = None
+
+    def commit_asked(self, transaction: Transaction) -> None:
+        self._asked[transaction] = None
+
+    def commit_told(self, transaction: Transaction) -> None:
+        self._committed[transaction] = None
+
+    def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
+        found: dict[int, bytes | None] = {record.offset: record.value for record in records}
+        for record in records:
+            transaction = self._of_value.get(record.value)
+            if transaction is not None and transaction not in self._asked:
+                raise Violation(
+                    f"{place} offset {record.offset}: a reader of committed records got one of transaction {transaction.name}, "
+                    "whose commit nobody has asked for"
+                )
+        if place.topic.is_compacted:
+            return
+        passed = self._passed[place]
+        for offset in range(start, end):
+            value = found.get(offset)
+            if passed.setdefault(offset, value) != value:
+                raise Violation(
+                    f"{place} offset {offset}: readers of committed records got {passed[offset]!r} there once, and {value!r} "
+                    "another time"
+                )
+
+    def audited_committed(self, place: Place, records: list[SeenRecord]) -> None:
+        if records:
+            self.seen_committed(place, records[0].offset, records[-1].offset + 1, records)
+        self._audited[place] = {record.value for record in records}
+        for transaction, by_place in self._values.items():
+            if all(each in self._audited for each in by_place):
+                there = [value in self._audited[each] for each, values in by_place.items() for value in values]
+                self._judge(transaction, there.count(True), there.count(False))
+
+    def _judge(self, transaction: Transaction, there: int, missing: int) -> None:
+        self.judged += 1
+        if transaction in self._committed and missing:
+            raise Violation(f"transaction {transaction.name} was committed and told so, and {missing} of its records are gone")
+        if there and missing:
+            raise Violation(f"of transaction {transaction.name} {there} records are there, and {missing} are not")

@@ -1,0 +1,75 @@
+"""A committed offset is there for whoever asks after it was acknowledged, until a later commit takes its place.
+
+Several may commit for a group at once, and answers get lost. What is certain: of two commits the second came later if it was
+sent after the first was acknowledged or seen. A reading may not find the first once the second was acknowledged or seen before
+it was asked for; nor anything that nobody committed, or that was refused; nor nothing.
+
+A power loss may take what was not flushed: then all that was ever committed may be what is left, until it is seen again.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from math import inf
+
+from ottla.sim.checkers.checker import Checker, Commit, Place, Violation
+
+NOTHING = -1
+
+
+@dataclass(slots=True)
+class _Known:
+    """One offset that was committed, by when it was sent and by when it had certainly taken effect."""
+
+    sent_s: float
+    done_s: float = inf
+
+
+class CommittedOffsets(Checker):
+    """Remembers every commit. `is_flushed` says that coordinators flush before they answer."""
+
+    def __init__(self, is_flushed: bool) -> None:
+        self._is_flushed = is_flushed
+        self._known: defaultdict[tuple[str, Place], dict[int, _Known]] = defaultdict(dict)
+        self.judged = 0
+
+    def commit_sent(self, commit: Commit) -> None:
+        for place, offset in commit.offsets.items():
+            known = self._known[commit.group, place].setdefault(offset, _Known(commit.sent_s))
+            if known.done_s == inf:
+                known.sent_s = commit.sent_s  # an app comes to the same offset again, if a transaction of it was aborted
+
+    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+        for place in places:
+            known = self._known[commit.group, place][commit.offsets[place]]
+            known.done_s = min(known.done_s, told_s)
+
+    def commit_refused(self, commit: Commit, places: list[Place]) -> None:
+        for place in places:
+            self._known[commit.group, place].pop(commit.offsets[place], None)
+
+    def power_lost(self) -> None:
+        if not self._is_flushed:
+            for commits in self._known.values():
+                for known in commits.values():
+                    known.done_s = inf
+
+    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
+        for place, offset in found.items():
+            commits = self._known[group, place]
+            done = {each: known for each, known in commits.items() if known.done_s < asked_s}
+            self.judged += len(done) > 0
+            if offset == NOTHING:
+                if done:
+                    raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
+                continue
+            known = commits.get(offset)
+            if known is None:
+                raise Violation(f"group {group} has {offset} for {place}, which nobody committed, or which was refused")
+            for later, one in done.items():
+                if one.sent_s > known.done_s:
+                    raise Violation(
+                        f"group {group} went back to {offset} for {place}: {later} was committed after it, and told so"
+                    )
+            known.done_s = min(known.done_s, told_s)

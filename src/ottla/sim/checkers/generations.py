@@ -1,0 +1,59 @@
+"""In a generation of a classic group a partition has one owner, and who is of an older generation commits nothing.
+
+A generation counts from when one of its members was told its part: before, it may be forgotten with its coordinator.
+A static member stays who it is when it comes back under a new member id, in the same generation; under its old id it is fenced.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from ottla.sim.checkers.checker import Assigned, Checker, Commit, Place, Violation
+
+
+class Generations(Checker):
+    """Remembers who was told what, by group."""
+
+    def __init__(self, is_flushed: bool) -> None:
+        self._is_flushed = is_flushed
+        self._owners: defaultdict[tuple[str, int], dict[Place, str]] = defaultdict(dict)
+        self._told: defaultdict[str, list[Assigned]] = defaultdict(list)
+        self.judged = 0
+
+    def power_lost(self) -> None:
+        if not self._is_flushed:
+            self._owners.clear()
+            self._told.clear()
+
+    def generation_assigned(self, assigned: Assigned) -> None:
+        group, generation = assigned.group, assigned.generation
+        for before in self._told[group]:
+            if before.generation > generation and before.told_s < assigned.asked_s:
+                raise Violation(
+                    f"group {group} was in generation {before.generation}, and then {assigned.member} was given a part in "
+                    f"generation {generation}"
+                )
+        owners = self._owners[group, generation]
+        who = assigned.instance or assigned.member
+        for place in assigned.places:
+            owner = owners.setdefault(place, who)
+            if owner != who:
+                raise Violation(f"in generation {generation} of group {group} both {owner} and {who} were given {place}")
+        self._told[group].append(assigned)
+
+    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+        if commit.protocol != "classic" or not places:
+            return
+        self.judged += 1
+        told = self._told[commit.group]
+        for each in told:
+            if each.told_s < commit.sent_s and each.generation > commit.epoch:
+                raise Violation(
+                    f"{commit.member} committed for group {commit.group} in generation {commit.epoch}, after {each.member} was "
+                    f"given its part in generation {each.generation}"
+                )
+        own_s = max((each.told_s for each in told if each.member == commit.member), default=0.0)
+        for each in told:
+            is_other = commit.instance is not None and each.instance == commit.instance and each.member != commit.member
+            if is_other and own_s < each.asked_s and each.told_s < commit.sent_s:
+                raise Violation(f"{commit.member} committed for group {commit.group}, after {each.member} had taken its place")

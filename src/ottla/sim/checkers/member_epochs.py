@@ -1,0 +1,86 @@
+"""A member of a consumer group is given a partition only after the one that had it gave it up, or may have been fenced.
+
+A member may have been fenced once it was silent for a session: since it sent the last heartbeat that was answered. Members here
+do at once what they are told, so that no other time runs out for them. Who has lost a partition to another commits nothing for
+it, unless in its present epoch. The epochs of a member rise.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from ottla.sim.checkers.checker import Beat, Checker, Commit, Place, Violation
+
+
+@dataclass(slots=True)
+class _Member:
+    """What a member holds, each with when it was told so last, and when it was last heard."""
+
+    held: dict[Place, float] = field(default_factory=dict)
+    epoch: int = 0
+    heard_s: float = 0.0
+
+
+class MemberEpochs(Checker):
+    """Remembers who holds what, by group."""
+
+    def __init__(self, is_flushed: bool, session_s: float) -> None:
+        self._is_flushed = is_flushed
+        self._session_s = session_s
+        self._members: defaultdict[str, dict[str, _Member]] = defaultdict(dict)
+        self._given: defaultdict[tuple[str, Place], list[Beat]] = defaultdict(list)
+        self.handovers = 0
+
+    def power_lost(self) -> None:
+        if not self._is_flushed:
+            self._members.clear()
+            self._given.clear()
+
+    def given_up(self, group: str, member: str, places: list[Place]) -> None:
+        held = self._members[group].setdefault(member, _Member()).held
+        for place in places:
+            held.pop(place, None)
+
+    def member_fenced(self, group: str, member: str) -> None:
+        self._members[group].pop(member, None)
+
+    def heartbeat_answered(self, beat: Beat) -> None:
+        members = self._members[beat.group]
+        own = members.setdefault(beat.member, _Member())
+        if beat.epoch < own.epoch:
+            raise Violation(f"{beat.member} of group {beat.group} was in epoch {own.epoch}, and then in {beat.epoch}")
+        own.epoch, own.heard_s = beat.epoch, beat.asked_s
+        for place in beat.places or ():
+            if place not in own.held:
+                self._take(beat, place)
+            own.held[place] = beat.told_s
+
+    def _take(self, beat: Beat, place: Place) -> None:
+        self.handovers += len(self._given[beat.group, place]) > 0
+        self._given[beat.group, place].append(beat)
+        for name, other in self._members[beat.group].items():
+            if name == beat.member or place not in other.held or other.held[place] >= beat.asked_s:
+                continue
+            if beat.told_s < other.heard_s + self._session_s:
+                raise Violation(
+                    f"group {beat.group} gave {place} to {beat.member}, while {name} has it: it was heard "
+                    f"{beat.told_s - other.heard_s:.3f} s before, and had not given it up"
+                )
+            del other.held[place]  # it is fenced, and does not know it yet
+
+    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+        if commit.protocol != "consumer":
+            return
+        own = self._members[commit.group].get(commit.member)
+        if own is not None and own.epoch == commit.epoch and all(place in own.held for place in places):
+            return
+        for place in places:
+            given = self._given[commit.group, place]
+            own_s = max((beat.told_s for beat in given if beat.member == commit.member), default=0.0)
+            for beat in given:
+                if beat.member != commit.member and own_s < beat.asked_s and beat.told_s < commit.sent_s:
+                    raise Violation(
+                        f"{commit.member} committed for {place} of group {commit.group} in epoch {commit.epoch}, after "
+                        f"{beat.member} had been given it in epoch {beat.epoch}"
+                    )

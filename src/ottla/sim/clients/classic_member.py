@@ -1,0 +1,174 @@
+"""A member of a classic group: joins, assigns if it leads, heartbeats, commits, leaves; with a name of its own or without.
+
+Sometimes it is killed and begins again as another; sometimes it commits for a generation that is over, as a consumer that was
+asleep would. Its assignor deals the partitions out one by one; what it hands to the others is text: "topic-0 topic-2".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ottla.errors.codes import ErrorCode
+from ottla.sim.checkers.checker import Assigned, Place
+from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
+from ottla.sim.clients.group_client import GROUP, NOT_A_MEMBER, GroupClient
+from ottla.wire.messages.heartbeat import HeartbeatRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+
+SESSION_TIMEOUT_MS = 1_000
+REBALANCE_TIMEOUT_MS = 1_500
+PAUSE_S_MAX = 0.15
+REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
+
+
+class ClassicMember(GroupClient):
+    """Stays in its group until the run is ending. `places` tells which partitions there are."""
+
+    def __init__(self, stage: Stage, name: str, group: str, instance: str | None, places: Callable[[], list[Place]]) -> None:
+        super().__init__(stage, name, group)
+        self._instance = instance
+        self._places = places
+        self._member = ""
+        self._generation: int | None = None
+        self._held: list[Place] = []
+        self._past: list[tuple[int, str, list[Place]]] = []
+        self.committed = 0
+        self.generations = 0
+
+    async def run(self) -> None:
+        is_found = False
+        while not self.stage.is_ending:
+            try:
+                if not is_found:
+                    await self.find_coordinator(GROUP, self.group)
+                    is_found = True
+                await (self._join() if self._generation is None else self._stay())
+            except LinkError as error:
+                self.note("cut off", type(error).__name__)
+                await self.pause(BACKOFF_S_MAX)
+            await self.pause(PAUSE_S_MAX)
+        if self.random.random() < 0.5 and self._member:
+            await self._leave()
+
+    # Joining
+
+    async def _join(self) -> None:
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=SESSION_TIMEOUT_MS,
+            rebalance_timeout_ms=REBALANCE_TIMEOUT_MS,
+            member_id=self._member,
+            group_instance_id=self._instance,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol(name="dealt", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")],
+        )
+        self.note("join", f"{self.group} {self._member!r}")
+        answer = await self.ask(request, 9)
+        code = answer.error_code
+        if code == ErrorCode.MEMBER_ID_REQUIRED:
+            self._member = answer.member_id
+        elif code in NOT_A_MEMBER:
+            self._forget()
+        elif code:
+            self.explain("JoinGroup", code, *REJOIN)
+            await self.pause(BACKOFF_S_MAX)
+        else:
+            self._member = answer.member_id
+            self.note("joined", f"generation {answer.generation_id} as {self._member} of {len(answer.members)}")
+            await self._sync(answer.generation_id, [each.member_id for each in answer.members], answer.skip_assignment)
+
+    async def _sync(self, generation: int, members: list[str], is_settled: bool) -> None:
+        parts = {} if is_settled else self._deal(members)
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=generation,
+            member_id=self._member,
+            group_instance_id=self._instance,
+            protocol_type="consumer",
+            protocol_name="dealt",
+            assignments=[SyncGroupRequestAssignment(member_id=member, assignment=part) for member, part in parts.items()],
+        )
+        link, asked_s = await self.link(), self.stage.now_s()
+        answer = await link.request(request, version=5)
+        if answer.error_code in NOT_A_MEMBER:
+            self._forget()
+        elif answer.error_code:
+            self.explain("SyncGroup", answer.error_code, *REJOIN)
+            await self.pause(BACKOFF_S_MAX)
+        else:
+            by_name = {str(place): place for place in self._places()}
+            self._held = [by_name[name] for name in bytes(answer.assignment).decode().split()]
+            self._generation = generation
+            self.generations += 1
+            self.note("assigned", f"generation {generation} {' '.join(map(str, self._held))}")
+            told_s = self.stage.now_s()
+            assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)
+            self.stage.checkers.generation_assigned(assigned)
+
+    def _deal(self, members: list[str]) -> dict[str, bytes]:
+        if not members:
+            return {}
+        places = [str(place) for place in self._places()]
+        ordered = sorted(members)
+        return {member: " ".join(places[index :: len(ordered)]).encode() for index, member in enumerate(ordered)}
+
+    # Staying
+
+    async def _stay(self) -> None:
+        chance = self.random.random()
+        if chance < 0.55:
+            await self._heartbeat()
+        elif chance < 0.8:
+            await self._commit(self._generation or 0, self._member, self._held)
+        elif chance < 0.88:
+            await self.fetch_offsets(self._places())
+        elif chance < 0.96 and self._past:
+            generation, member, held = self.random.choice(self._past)
+            await self._commit(generation, member, held)
+        elif chance > 0.98:
+            self.note("restart", self._member)
+            self.hang_up()
+            self._forget()
+
+    async def _heartbeat(self) -> None:
+        request = HeartbeatRequest(
+            group_id=self.group,
+            generation_id=self._generation or 0,
+            member_id=self._member,
+            group_instance_id=self._instance,
+        )
+        code = (await self.ask(request, 4)).error_code
+        if code in NOT_A_MEMBER:
+            self.note("refused", f"Heartbeat {code}")
+            self._forget()
+        elif code in REJOIN:
+            self._remember()
+        elif code:
+            self.explain("Heartbeat", code)
+
+    async def _commit(self, generation: int, member: str, places: list[Place]) -> None:
+        if not places:
+            return
+        codes = await self.commit("classic", places, member=member, instance=self._instance, epoch=generation)
+        for code in codes.values():
+            self.committed += code == ErrorCode.NONE
+            if code != ErrorCode.NONE and code not in NOT_A_MEMBER:
+                self.explain("OffsetCommit", code, *REJOIN)
+
+    def _remember(self) -> None:
+        """This generation is over; join the next."""
+        if self._generation is not None:
+            self._past.append((self._generation, self._member, self._held))
+        self._generation, self._held = None, []
+
+    def _forget(self) -> None:
+        """Begin again as somebody new."""
+        self._remember()
+        self._member = ""
+
+    async def _leave(self) -> None:
+        who = MemberIdentity(member_id=self._member, group_instance_id=self._instance)
+        answer = await self.ask_until_answered(LeaveGroupRequest(group_id=self.group, members=[who]), 5)
+        self.note("left", f"{self.group} {answer.error_code}")

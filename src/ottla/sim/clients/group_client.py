@@ -1,0 +1,151 @@
+"""What all clients of groups share: finding the coordinator, committing offsets, asking for them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import Uuid
+from ottla.sim.checkers.checker import Commit, Place, Violation
+from ottla.sim.clients.client import BACKOFF_S_MAX, Client, LinkError, Stage
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+
+GROUP, TRANSACTION = 0, 1
+"""Kinds of coordinators."""
+PASSING = (
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+    ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.NOT_COORDINATOR,
+    ErrorCode.REQUEST_TIMED_OUT,
+)
+"""What a coordinator answers that cannot serve now."""
+NOT_A_MEMBER = (
+    ErrorCode.UNKNOWN_MEMBER_ID,
+    ErrorCode.ILLEGAL_GENERATION,
+    ErrorCode.FENCED_INSTANCE_ID,
+    ErrorCode.FENCED_MEMBER_EPOCH,
+    ErrorCode.STALE_MEMBER_EPOCH,
+    ErrorCode.GROUP_ID_NOT_FOUND,
+)
+"""What refuses a commit for good: it was not written, and is not going to be."""
+TOPIC_IDS_FROM = 10
+FETCH_TOPIC_IDS_FROM = 10
+
+
+class GroupClient(Client):
+    """A client of one group, or of one transactional id."""
+
+    def __init__(self, stage: Stage, name: str, group: str) -> None:
+        super().__init__(stage, name)
+        self.group = group
+
+    async def find_coordinator(self, kind: int, key: str) -> None:
+        """Look for a coordinator until there is one; its topic is made by that. `LinkError` if nobody answers."""
+        while True:
+            request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
+            found = (await self.ask(request, 4)).coordinators[0]
+            if found.error_code == ErrorCode.NONE:
+                return
+            self.explain("FindCoordinator", found.error_code)
+            await self.pause(BACKOFF_S_MAX)
+
+    def explain(self, what: str, code: int, *expected: int) -> None:
+        """Note a refusal; what nothing here explains is a violation."""
+        self.note("refused", f"{what} {error_name(code)}")
+        if code not in PASSING and code not in expected and not self.stage.is_disk_broken:
+            raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing here explains")
+
+    # Offsets
+
+    async def commit(
+        self, protocol: str, places: list[Place], *, member: str = "", instance: str | None = None, epoch: int = -1
+    ) -> dict[Place, int]:
+        """Commit an offset that nobody has had yet for each of `places`; the codes that were answered."""
+        link = await self.link()
+        offsets = {place: next(self.stage.numbers) for place in places}
+        made = Commit(self.group, protocol, member, instance, epoch, offsets, self.stage.now_s())
+        version = self.random.randint(9, 10)
+        self.stage.checkers.commit_sent(made)
+        self.note("commit", f"{self.group} epoch {epoch} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
+        answer = await link.request(_commit_request(made, version), version=version)
+        codes = _codes_by_place(answer, places, version)
+        done = [place for place in places if codes[place] == ErrorCode.NONE]
+        self.stage.checkers.commit_acknowledged(made, done, self.stage.now_s())
+        self.stage.checkers.commit_refused(made, [place for place in places if codes[place] in NOT_A_MEMBER])
+        self.note("committed", " ".join(f"{place}:{error_name(code)}" for place, code in codes.items()))
+        return codes
+
+    async def fetch_offsets(
+        self, places: list[Place], *, member: str | None = None, epoch: int = -1
+    ) -> dict[Place, int] | None:
+        """The committed offsets, none of them about to change; None if they are not to be had now."""
+        link, asked_s = await self.link(), self.stage.now_s()
+        version = self.random.randint(8, 10) if member is None else self.random.randint(9, 10)
+        topics: dict[Uuid, OffsetFetchRequestTopics] = {}
+        for topic, index in places:
+            asked = topics.setdefault(topic.topic_id, OffsetFetchRequestTopics())
+            if version >= FETCH_TOPIC_IDS_FROM:
+                asked.topic_id = topic.topic_id
+            else:
+                asked.name = topic.name
+            asked.partition_indexes.append(index)
+        wanted = list(topics.values())
+        group = OffsetFetchRequestGroup(group_id=self.group, member_id=member, member_epoch=epoch, topics=wanted)
+        answer = (await link.request(OffsetFetchRequest(groups=[group], require_stable=True), version=version)).groups[0]
+        if answer.error_code:
+            self.explain("OffsetFetch", answer.error_code, *(() if member is None else NOT_A_MEMBER))
+            return None
+        by_key = {(each.name, each.topic_id, part.partition_index): part for each in answer.topics for part in each.partitions}
+        found: dict[Place, int] = {}
+        for place in places:
+            part = by_key[_key(place, version >= FETCH_TOPIC_IDS_FROM)]
+            if part.error_code:
+                self.explain("OffsetFetch", part.error_code, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+                return None
+            found[place] = part.committed_offset
+        self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
+        self.stage.checkers.offsets_told(self.group, found, asked_s, self.stage.now_s())
+        return found
+
+    async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int] | None:
+        """The same for who is no member any more, and asked again until an answer comes."""
+        while True:
+            try:
+                return await self.fetch_offsets(places) if places else {}
+            except LinkError:
+                await self.pause(BACKOFF_S_MAX)
+
+
+def _commit_request(commit: Commit, version: int) -> OffsetCommitRequest:
+    topics: dict[Uuid, OffsetCommitRequestTopic] = {}
+    for (topic, index), offset in commit.offsets.items():
+        wanted = topics.setdefault(topic.topic_id, OffsetCommitRequestTopic())
+        if version >= TOPIC_IDS_FROM:
+            wanted.topic_id = topic.topic_id
+        else:
+            wanted.name = topic.name
+        metadata = f"of {commit.member}"
+        wanted.partitions.append(
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
+        )
+    return OffsetCommitRequest(
+        group_id=commit.group,
+        generation_id_or_member_epoch=commit.epoch,
+        member_id=commit.member,
+        group_instance_id=commit.instance,
+        topics=list(topics.values()),
+    )
+
+
+def _codes_by_place(answer: Any, places: list[Place], version: int) -> dict[Place, int]:
+    codes = {
+        (each.name, each.topic_id, part.partition_index): part.error_code for each in answer.topics for part in each.partitions
+    }
+    return {place: codes[_key(place, version >= TOPIC_IDS_FROM)] for place in places}
+
+
+def _key(place: Place, by_id: bool) -> tuple[str, Uuid, int]:
+    topic = place.topic
+    return ("", topic.topic_id, place.number) if by_id else (topic.name, Uuid(bytes(16)), place.number)

@@ -1,0 +1,87 @@
+"""What a seed decides of groups and transactions: who takes part, and the settings that make their times short."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from random import Random
+
+from ottla.sim.clients.consumer_member import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+
+FLUSHED = {"log.flush.interval.messages": "1"}
+"""Everything is flushed before it is answered, also what coordinators write."""
+ABORT_INTERVAL_MS = 300
+CLOCK_ERRORS_MS = (0, 0, 0, 1_000, -1_000, 8_000, -8_000)
+"""With transactions: they time out by the wall clock, and all are to end within the run."""
+TRANSACTION_TIMEOUTS_MS = (1_000, 4_000)
+
+
+@dataclass(frozen=True, slots=True)
+class GroupPlan:
+    """One group."""
+
+    name: str
+    protocol: str
+    """"classic", "consumer" or "simple"."""
+    instances: tuple[str | None, ...]
+    """One per member: its static name, if it has one. Two of one name are zombies to each other."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppPlan:
+    """A program that writes transactions, as one or two instances with one transactional id; what it reads, it transforms."""
+
+    name: str
+    is_transforming: bool
+    """Whether it reads the input topic, and commits how far it has come within its transactions."""
+    instances: tuple[int, ...]
+    """The transaction version that each of them speaks."""
+    timeout_ms: int
+
+
+def plan_groups(random: Random) -> list[GroupPlan]:
+    """One or two groups."""
+    groups = []
+    for index in range(random.randint(1, 2)):
+        protocol = random.choice(("classic", "classic", "consumer", "consumer", "simple"))
+        count = random.randint(1, 2) if protocol == "simple" else random.randint(2, 4)
+        instances = tuple(
+            random.choice(("i0", "i1")) if protocol != "simple" and random.random() < 0.3 else None for _ in range(count)
+        )
+        groups.append(GroupPlan(f"{protocol}{index}", protocol, instances))
+    return groups
+
+
+def plan_apps(random: Random) -> list[AppPlan]:
+    """One or two programs; the first one transforms."""
+    return [
+        AppPlan(
+            name=f"app{index}",
+            is_transforming=index == 0 or random.random() < 0.5,
+            instances=tuple(random.choice((1, 2)) for _ in range(random.choice((1, 1, 2)))),
+            timeout_ms=random.choice(TRANSACTION_TIMEOUTS_MS),
+        )
+        for index in range(random.randint(1, 2))
+    ]
+
+
+def coordinator_settings(random: Random, is_flushed: bool) -> dict[str, str]:
+    """Settings of the node for coordinators on one node, with short times; their logs are rolled and compacted often."""
+    settings = {
+        "offsets.topic.num.partitions": "2",
+        "offsets.topic.replication.factor": "1",
+        "transaction.state.log.num.partitions": "2",
+        "transaction.state.log.replication.factor": "1",
+        "transaction.state.log.min.isr": "1",
+        "transaction.abort.timed.out.transaction.cleanup.interval.ms": str(ABORT_INTERVAL_MS),
+        "group.initial.rebalance.delay.ms": random.choice(("0", "0", "100")),
+        "group.min.session.timeout.ms": "100",
+        "group.consumer.min.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "group.consumer.session.timeout.ms": str(SESSION_TIMEOUT_MS),
+        "group.consumer.min.heartbeat.interval.ms": str(HEARTBEAT_INTERVAL_MS),
+        "group.consumer.heartbeat.interval.ms": str(HEARTBEAT_INTERVAL_MS),
+    }
+    if is_flushed:
+        settings |= FLUSHED
+    if random.random() < 0.5:
+        settings |= {"log.roll.ms": random.choice(("50", "300")), "log.cleaner.min.cleanable.ratio": "0.01"}
+    return settings

@@ -1,0 +1,52 @@
+"""The checkers of groups and transactions, made as a plan demands; and what they had to judge."""
+
+from __future__ import annotations
+
+from ottla.sim.checkers.atomic_transactions import AtomicTransactions
+from ottla.sim.checkers.checker import Checker
+from ottla.sim.checkers.committed_offsets import CommittedOffsets
+from ottla.sim.checkers.exactly_once import ExactlyOnce
+from ottla.sim.checkers.generations import Generations
+from ottla.sim.checkers.member_epochs import MemberEpochs
+from ottla.sim.checkers.producer_epochs import ProducerEpochs
+from ottla.sim.checkers.timely_endings import TimelyEndings
+from ottla.sim.clients.consumer_member import SESSION_TIMEOUT_MS
+from ottla.sim.coordination import ABORT_INTERVAL_MS, CLOCK_ERRORS_MS
+from ottla.sim.plan import Plan
+
+SLACK_S = 2.0
+"""For markers to be written, at a disk that is slow."""
+
+
+class GroupCheckers:
+    """All of them, for one run."""
+
+    def __init__(self, plan: Plan) -> None:
+        clocks_ms = max(CLOCK_ERRORS_MS) - min(CLOCK_ERRORS_MS)
+        bound_s = (plan.transaction_timeout_ms_max + ABORT_INTERVAL_MS + clocks_ms) / 1000 + SLACK_S
+        self._offsets = CommittedOffsets(plan.is_flushed)
+        self._generations = Generations(plan.is_flushed)
+        self._members = MemberEpochs(plan.is_flushed, SESSION_TIMEOUT_MS / 1000)
+        self._transactions = AtomicTransactions()
+        self._once = ExactlyOnce()
+        self._producers = ProducerEpochs()
+        self.all: list[Checker] = [
+            self._offsets,
+            self._generations,
+            self._members,
+            self._transactions,
+            self._once,
+            self._producers,
+            TimelyEndings(bound_s),
+        ]
+
+    def counts(self) -> dict[str, int]:
+        """How often each had something to judge."""
+        return {
+            "offsets": self._offsets.judged,
+            "generations": self._generations.judged,
+            "handovers": self._members.handovers,
+            "transactions": self._transactions.judged,
+            "once": self._once.judged,
+            "producers": self._producers.judged,
+        }
