@@ -19,6 +19,7 @@ REPLACEMENTS = (
     (r"(HighWatermark|LeaderEpoch|MaxFollowerLagTimeMs):(\s+)\d+", r"\1: N"),
     (r"Epoch: \d+", "Epoch: N"),
     (r"CreateTime:\d+", "CreateTime:T"),
+    (r"^\d+ +\t(\d+ +\t-?\d+ +\t\d+ +\t)\d{13}\t", r"P\t\1T\t"),
     (r"^(Could not \w+ \S+ to \d+\.) .*", r"\1"),
     (r"(records/sec|MB/sec|ms avg latency|ms max latency|ms [\d.]+th)", r"\1"),
 )
@@ -63,7 +64,7 @@ def run_scenario(tools: KafkaTools, server: KafkaServer, calls: Sequence[Call], 
 def _run(tools: KafkaTools, call: Call, arguments: list[str], known: dict[str, str]) -> Said:
     result = tools.run(call.tool, *arguments, stdin=call.stdin, check=False)
     stdout, stderr = (_comparable(call.tool, text, known, result.rc) for text in (result.stdout, result.stderr))
-    return Said(f"{call.tool} {call.arguments}", result.rc, stdout, stderr)
+    return Said(f"{call.tool} {call.arguments}", result.rc, sorted(stdout) if call.any_order else stdout, stderr)
 
 
 def _filled(word: str, names: dict[str, str], folder: Path) -> str:

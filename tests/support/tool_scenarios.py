@@ -11,13 +11,15 @@ from dataclasses import dataclass
 class Call:
     """One call of a tool (a name in `kafka_tools.TOOLS`), its arguments separated by blanks, and its standard input.
 
-    With `settles` it is repeated until it says the same twice: Apache's broker follows its controller after a while.
+    With `settles` it is repeated until it says the same twice: Apache's broker follows its controller after a while. With
+    `any_order` the lines of its output are sorted: what comes from several partitions comes as it comes.
     """
 
     tool: str
     arguments: str
     stdin: str = ""
     settles: bool = False
+    any_order: bool = False
 
 
 FILES = {
@@ -178,5 +180,72 @@ def _features() -> list[Call]:
     ]
 
 
-SCENARIOS = {"topics": _topics(), "configs": _configs(), "records": _records(), "cluster": _cluster(), "features": _features()}
+def _groups() -> list[Call]:
+    keyed = "--reader-property parse.key=true --reader-property key.separator=:"
+    lines = "".join(f"{number}:line {number}\n" for number in range(30))
+    read = f"{BROKER} --topic grouped --from-beginning --timeout-ms 15000"
+    seen = [
+        "--list",
+        "--list --state",
+        "--list --state stable",
+        "--list --type",
+        "--list --type consumer",
+        "--describe --group one",
+        "--describe --group one --offsets --verbose",
+        "--describe --group one --members",
+        "--describe --group one --state",
+        "--describe --group two --state --verbose",
+        "--describe --group absent",
+        "--describe --all-groups --state",
+        "--validate-regex ok.*",
+    ]
+    reset = [
+        "--to-earliest --dry-run",
+        "--to-offset 4 --execute",
+        "--shift-by 3 --execute",
+        "--shift-by -100 --execute",
+        "--to-latest --execute",
+        "--to-datetime 2000-01-01T00:00:00.000 --execute",
+        "--by-duration PT1H --dry-run",
+        "--to-current --export",
+    ]
+    after = [
+        "--describe --group one",
+        "--delete-offsets --group one --topic grouped:1",
+        "--delete-offsets --group one --topic absent",
+        "--delete-offsets --group absent --topic grouped",
+        "--describe --group one",
+        "--delete --group one",
+        "--delete --group absent",
+        "--list",
+    ]
+    return [
+        Call("topics", f"{BROKER} --create --topic grouped --partitions 3"),
+        Call("console_producer", f"{BROKER} --topic grouped {keyed}", stdin=lines),
+        Call("console_consumer", f"{read} --group one --max-messages 30", any_order=True),
+        Call(
+            "console_consumer",
+            f"{read} --group two --max-messages 30 --command-property group.protocol=consumer",
+            any_order=True,
+        ),
+        *(Call("groups", f"{BROKER} {arguments}", any_order=True) for arguments in seen),
+        *(Call("groups", f"{BROKER} --reset-offsets --group one --topic grouped {how}", any_order=True) for how in reset),
+        Call("groups", f"{BROKER} --reset-offsets --group one --topic grouped:0,1 --to-offset 1 --execute"),
+        Call("groups", f"{BROKER} --reset-offsets --group made --topic grouped --to-earliest --execute"),
+        *(Call("groups", f"{BROKER} {arguments}", any_order=True) for arguments in after),
+        Call("transactions", f"{BROKER} list"),
+        Call("transactions", f"{BROKER} describe --transactional-id absent"),
+        Call("transactions", f"{BROKER} find-hanging --broker-id 1"),
+        Call("transactions", f"{BROKER} describe-producers --topic grouped --partition 0"),
+    ]
+
+
+SCENARIOS = {
+    "topics": _topics(),
+    "configs": _configs(),
+    "records": _records(),
+    "cluster": _cluster(),
+    "features": _features(),
+    "groups": _groups(),
+}
 """By subject."""
