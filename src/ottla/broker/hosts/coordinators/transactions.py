@@ -106,20 +106,27 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     def _new_producer_id(self) -> int:
         producer_id = self._spare_ids.pop() if self._spare_ids else self._producer_ids.take()
         if producer_id is None:
-            if self._fetching_id is None or self._fetching_id.done():
-                self._fetching_id = asyncio.get_running_loop().create_task(self._fetch_quietly())
+            self._fetch_id()
             raise NoProducerId
         return producer_id
 
-    async def _fetch_quietly(self) -> None:
-        try:
-            await self.wait_for_producer_id()
-        except KafkaError as refused:
-            logger.info("no producer ids are to be had: %s", refused)
+    def _fetch_id(self) -> asyncio.Task[None]:
+        if self._fetching_id is None:
+            self._fetching_id = asyncio.get_running_loop().create_task(self._wait_and_keep_id())
+            self._fetching_id.add_done_callback(self._id_fetched)
+        return self._fetching_id
+
+    async def _wait_and_keep_id(self) -> None:
+        self._spare_ids.append(await self._producer_ids.wait_and_take())
+
+    def _id_fetched(self, task: asyncio.Task[None]) -> None:
+        self._fetching_id = None
+        if not task.cancelled() and (failure := task.exception()) is not None:
+            logger.info("no producer ids are to be had: %s", failure)
 
     async def wait_for_producer_id(self) -> None:
         """Have a producer id ready. `KafkaError` if the controller gives none now."""
-        self._spare_ids.append(await self._producer_ids.wait_and_take())
+        await asyncio.shield(self._fetch_id())  # others may wait for it too
 
     # -- verification
 
