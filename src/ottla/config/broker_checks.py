@@ -58,6 +58,12 @@ def check_combinations(config: BrokerConfig) -> None:
 
 
 def _check_groups(config: BrokerConfig) -> None:
+    if config.offsets_topic_compression_codec not in range(5):
+        raise InvalidConfig(
+            "offsets.topic.compression.codec",
+            f"offsets.topic.compression.codec={config.offsets_topic_compression_codec} is none: 0 nothing, 1 gzip, 2 snappy, "
+            "3 lz4, 4 zstd",
+        )
     for what in ("heartbeat.interval", "session.timeout", "assignment.interval"):
         least, given, most = (f"group.consumer.{bound}{what}.ms" for bound in ("min.", "", "max."))
         _not_above(config, least, most, "no value would be allowed")

@@ -145,6 +145,10 @@ _WORDS: dict[str, str] = {
         "How long a committed offset is kept when nobody reads its topic any more: from the commit on, or for a group that has "
         "lost its members from when the last one went. An empty group goes with its last offset."
     ),
+    "offsets.topic.compression.codec": (
+        "What the records of committed offsets are compressed with: 0 nothing, 1 gzip, 2 snappy, 3 lz4, 4 zstd. Offsets that "
+        "are committed within transactions never are."
+    ),
     "offsets.topic.num.partitions": (
         "How many partitions __consumer_offsets is made with. Groups are spread over them, and with them over brokers. It must "
         "not be changed once the topic is there."

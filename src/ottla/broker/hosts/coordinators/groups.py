@@ -14,6 +14,7 @@ from ottla.errors import KafkaError
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image.image import ResourceType
+from ottla.records.compression import Codec
 from ottla.wire.log_records import InternalLog
 
 if TYPE_CHECKING:
@@ -72,6 +73,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
             self._new_shard,
         )
         self._broker_settings = settings
+        self.codec = Codec(settings.current.offsets_topic_compression_codec)
         self._new_uuid = world.randomness.new_uuid
         self._topics = ImageTopics(metadata.image)
         self._settings = group_settings(settings, metadata.image)

@@ -24,6 +24,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
 from ottla.records.builder import build_produce_batch
+from ottla.records.compression import Codec
 from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_value
 
 if TYPE_CHECKING:
@@ -86,6 +87,8 @@ class HostedShard(Generic[S]):
         self.epoch = partition.leader_epoch
         """The coordinator's epoch: the leader's, in which the shard was loaded."""
         self.is_over = False
+        self.codec = Codec.NONE
+        """What batches are compressed with. Those of transactions never are: Apache's are not."""
 
     def now(self) -> Instant:
         return Instant(self._clock.now_ms(), int(self._clock.monotonic_s() * 1000))
@@ -191,7 +194,7 @@ class HostedShard(Generic[S]):
 
     def _append(self, batch: list[Row], producer: Producer | None, verified_by: VerificationState | None) -> None:
         if producer is None:
-            data = build_produce_batch(batch)
+            data = build_produce_batch(batch, codec=self.codec)
         else:
             data = build_produce_batch(batch, producer_id=producer.id, producer_epoch=producer.epoch, transactional=True)
         if self.partition.leader_epoch != self.epoch:

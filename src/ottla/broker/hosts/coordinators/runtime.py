@@ -19,6 +19,7 @@ from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.records.compression import Codec
 from ottla.wire.log_records import InternalLog
 
 if TYPE_CHECKING:
@@ -62,6 +63,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._is_stopped = False
         self.active: dict[int, HostedShard[S]] = {}
         """The shards that serve, by partition."""
+        self.codec = Codec.NONE
+        """What the shards' batches are compressed with."""
         self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
         """Called with the orders of decisions, once their records are committed."""
 
@@ -165,6 +168,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
 
     def _begin(self, partition: Partition, shard: S) -> None:
         hosted = self.active[partition.index] = HostedShard(self, shard, partition, self._clock, self._commit_timeout_ms)
+        hosted.codec = self.codec
         hosted.begin()
 
     # -- what shards tell

@@ -1,0 +1,41 @@
+"""offsets.topic.compression.codec: what is committed is written with it, and read again."""
+
+import pytest
+from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.tally_shard import tally_runtime
+
+from ottla.config.values import InvalidConfig
+from ottla.ids import OFFSETS_TOPIC
+from ottla.log.read import Isolation
+from ottla.records.batch import iterate_batches
+from ottla.records.compression import Codec
+
+
+@pytest.mark.parametrize("codec", list(Codec))
+def test_batches_are_compressed_as_told(codec: Codec) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic(OFFSETS_TOPIC)
+        runtime = tally_runtime(held)
+        runtime.codec = codec
+        runtime.follow()
+        await runtime.call("a", lambda shard, reply, now: shard.set("a", 7, reply, now))
+        info = held.partition(OFFSETS_TOPIC).read(0, 1 << 20, Isolation.LOG_END)
+        assert info.records is not None
+        assert [batch.codec for batch in iterate_batches(info.records.read())] == [codec]
+        await runtime.stop()
+        again = tally_runtime(held)
+        again.follow()
+        for task in list(again._loading.values()):
+            await task
+        assert again.shard_at(0).shard.numbers == {"a": 7}
+
+    virtual(scenario())
+
+
+def test_a_codec_that_is_none_is_refused() -> None:
+    async def scenario() -> None:
+        with pytest.raises(InvalidConfig, match=r"offsets\.topic\.compression\.codec=9"):
+            await HeldPartitions.open({"offsets.topic.compression.codec": "9"})
+
+    virtual(scenario())
