@@ -51,7 +51,16 @@ TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
 ZSTD_REQUEST_VERSION_MIN = 7
 
 _NONE, _ZSTD = Codec.NONE, int(Codec.ZSTD)  # looked up once: a member of an enum takes longer to reach than a module's name
+CHECKED_BYTES_MIN = 32 << 20
+CHECKED_FACTOR = 32
+"""A batch may be decompressed to so many times max.message.bytes, and to so much at least."""
+
+ERRORS_NAMED_MAX = 1000
+RECORDS_EXAMINED_MAX = 100_000
+"""How many records at fault are named, and how many are looked at for that once it is certain that some are."""
+
 _MAGIC_AT = 16
+_ATTRIBUTES_AT = 22
 _LENGTH_MIN = 14
 """What the smallest message of any format has after its length; less than that was never one."""
 
@@ -76,12 +85,13 @@ def validate_produced(
     partition: str,
     from_client: bool = True,
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
-    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    decompressed_bytes_max: int | None = None,
 ) -> ValidBatch:
     """`data` as a batch for `partition`, whose settings are `config`; `KafkaError` if it must not be appended.
 
     With `from_client` off, for what the broker's own coordinators write, control records, sequences and offsets are theirs to
-    get right. `data` may be changed (timestamp and CRC) only if it is accepted.
+    get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
+    yield `decompressed_bytes_max`; by default so much that nobody waits for long (docs/decisions/0042).
     """
     usual = _usual_batch(data, config, now_ms, from_client)
     if usual is not None:
@@ -92,7 +102,8 @@ def validate_produced(
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
     if codec is _NONE or target is not codec or _records_matter(view, config, now_ms):
-        plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, decompressed_bytes_max)
+        limit = _decompressed_bytes_max(config) if decompressed_bytes_max is None else decompressed_bytes_max
+        plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, limit)
         if target is not codec:
             data = _recompressed(view, view.payload if plain is None else plain, target, config)
             if len(data) > config.max_message_bytes:
@@ -231,6 +242,17 @@ def _records_matter(view: BatchView, config: LogConfig, now_ms: int) -> bool:
     )
 
 
+def needs_decompression(records: memoryview, config: LogConfig, now_ms: int) -> bool:
+    """Whether `records`, a batch as long as its header at least, will be decompressed before it is appended."""
+    if not records[_ATTRIBUTES_AT] & CODEC_MASK:
+        return False
+    return config.compression_type != "producer" or _records_matter(BatchView(records), config, now_ms)
+
+
+def _decompressed_bytes_max(config: LogConfig) -> int:
+    return min(DECOMPRESSED_BYTES_MAX, max(CHECKED_BYTES_MIN, CHECKED_FACTOR * config.max_message_bytes))
+
+
 def _check_records(
     view: BatchView, codec: Codec, config: LogConfig, now_ms: int, partition: str, decompressed_bytes_max: int
 ) -> tuple[bytes | None, int]:
@@ -254,19 +276,24 @@ def _check_records(
         now_ms - min_timestamp <= config.message_timestamp_before_max_ms
         and max_timestamp - now_ms <= config.message_timestamp_after_max_ms
     )
-    if (config.compact and keyless) or is_late_or_early or view.attributes & APPEND_TIME:
-        _refuse_records(view, bytes(view.payload) if plain is None else plain, config, now_ms, partition)
+    is_keyless = config.compact and keyless > 0
+    if is_keyless or is_late_or_early or view.attributes & APPEND_TIME:
+        # Records without a timestamp are not early: they alone may turn out to be in order.
+        is_certain = is_keyless or (is_late_or_early and min_timestamp > NO_TIMESTAMP)
+        _refuse_records(view, bytes(view.payload) if plain is None else plain, config, now_ms, partition, is_certain)
     return plain, max_timestamp if max_timestamp > NO_TIMESTAMP else NO_TIMESTAMP
 
 
-def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: int, partition: str) -> None:
-    """Raise the error that names every record at fault, if one is."""
+def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: int, partition: str, is_certain: bool) -> None:
+    """Raise the error that names the records at fault, if one is, as `is_certain` says: then not all have to be looked at."""
     append_time_ms = view.max_timestamp if view.attributes & APPEND_TIME else None
     earliest, latest = now_ms - config.message_timestamp_before_max_ms, now_ms + config.message_timestamp_after_max_ms
     errors: list[tuple[int, str]] = []
     is_time = False
     iterator = RecordIterator(plain, 0, len(plain), view.count, view.base_offset, view.base_timestamp, append_time_ms)
     for index, record in enumerate(iterator):
+        if len(errors) >= ERRORS_NAMED_MAX or (is_certain and index >= RECORDS_EXAMINED_MAX):
+            break
         timestamp = record.timestamp
         if config.compact and record.key is None:
             errors.append((index, f"the record has no key, and {partition} is compacted: every record needs one there"))
@@ -278,11 +305,18 @@ def _refuse_records(view: BatchView, plain: bytes, config: LogConfig, now_ms: in
             is_time = True
             errors.append((index, "the batch says that the broker has set its timestamps, which only the broker may say"))
     if errors:
+        is_all = len(errors) < ERRORS_NAMED_MAX
         what = "have no place in it because of their timestamps" if is_time else "cannot be taken"
         raise KafkaError(
             ErrorCode.INVALID_TIMESTAMP if is_time else ErrorCode.INVALID_RECORD,
-            f"{len(errors)} of {view.count} records for {partition} {what}. The first, number {errors[0][0]}: {errors[0][1]}",
+            f"{len(errors)}{'' if is_all else ' or more'} of {view.count} records for {partition} {what}. The first, number "
+            f"{errors[0][0]}: {errors[0][1]}",
             tuple(errors),
+        )
+    if is_certain:
+        raise _invalid(
+            f"records for {partition} cannot be taken, after the first {RECORDS_EXAMINED_MAX} of {view.count}: they have no "
+            "key where every record needs one, or a timestamp out of bounds. Send smaller batches to learn which"
         )
 
 

@@ -17,7 +17,7 @@ from ottla.records.compression import Codec
 from ottla.records.kernels import Record
 from ottla.records.patch import set_base_offset_and_epoch
 from ottla.records.reader import read_records
-from ottla.records.validate import ValidBatch, validate_produced
+from ottla.records.validate import CHECKED_BYTES_MIN, ERRORS_NAMED_MAX, ValidBatch, validate_produced
 
 NOW = 1_700_000_000_000
 
@@ -169,6 +169,30 @@ def test_the_topics_codec_may_make_a_batch_too_large() -> None:
     with pytest.raises(KafkaError, match=r"max\.message\.bytes") as caught:
         validate_produced(data, settings, now_ms=NOW, partition="t-0")
     assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+
+
+@pytest.mark.parametrize(("max_message_bytes", "allowed"), [(1_000_012, True), (100, False), (2_000_000, True)])
+def test_how_far_a_batch_may_be_decompressed_follows_from_the_settings(max_message_bytes: int, allowed: bool) -> None:
+    size = CHECKED_BYTES_MIN - 1000 if max_message_bytes <= 1_000_012 and allowed else CHECKED_BYTES_MIN + 1000
+    data = build_batch([Record(0, NOW, b"k", bytes(size))], codec=Codec.ZSTD)
+    settings = LogConfig(cleanup_policy=("compact",), max_message_bytes=max(max_message_bytes, len(data)))
+    if allowed:
+        assert validate_produced(data, settings, now_ms=NOW, partition="t-0").max_timestamp == NOW
+    else:
+        with pytest.raises(KafkaError, match="bomb"):
+            validate_produced(data, settings, now_ms=NOW, partition="t-0")
+
+
+@pytest.mark.parametrize("first_bad", [0, 150_000])
+def test_not_every_one_of_very_many_records_at_fault_is_named(first_bad: int) -> None:
+    count = 200_000
+    records = [Record(number, NOW, b"" if number < first_bad else None, b"") for number in range(count)]
+    data = build_batch(records, codec=Codec.ZSTD)
+    with pytest.raises(KafkaError) as caught:
+        validate_produced(data, LogConfig(cleanup_policy=("compact",)), now_ms=NOW, partition="t-0")
+    assert caught.value.code == ErrorCode.INVALID_RECORD
+    assert len(caught.value.record_errors) == (ERRORS_NAMED_MAX if first_bad == 0 else 0)
+    assert "1000 or more of 200000" in str(caught.value) if first_bad == 0 else "after the first 100000" in str(caught.value)
 
 
 def test_decompression_is_bounded() -> None:

@@ -21,7 +21,7 @@ from ottla.broker.request import CloseConnection, Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
-from ottla.records.batch import MAGIC, TRANSACTIONAL
+from ottla.records.batch import CODEC_MASK, MAGIC, TRANSACTIONAL
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -75,6 +75,11 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
     topics = request.topic_data
     if _has_repeats(topics):
         topics = _without_repeats(topics)
+    if _has_compressed(topics):
+        from ottla.broker.handlers import produce_in_turns  # late: only some topics have their batches decompressed
+
+        if produce_in_turns.is_dear(context, topics):
+            return produce_in_turns.hold(context, request, topics, verified or {})
     for topic in topics:
         entry = TopicProduceResponse()
         entry.name, entry.topic_id = topic.name, topic.topic_id
@@ -134,6 +139,18 @@ def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) 
 
 
 # What is not usual
+
+
+def _has_compressed(topics: list[TopicProduceData]) -> bool:
+    """Whether there are several batches, and one of them is compressed."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return False
+    for topic in topics:
+        for data in topic.partition_data:
+            records = cast("memoryview | None", data.records)
+            if records is not None and len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & CODEC_MASK:
+                return True
+    return False
 
 
 def _has_repeats(topics: list[TopicProduceData]) -> bool:
