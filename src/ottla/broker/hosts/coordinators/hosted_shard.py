@@ -108,6 +108,8 @@ class HostedShard(Generic[S]):
     def submit(self, effects: Effects, verified_by: VerificationState | None = None) -> None:
         """Do what a decision wants done. `KafkaError` if its records are refused as a whole: nothing has happened then."""
         try:
+            if self.is_over:
+                raise _lost(self.partition)
             if effects.may_split:
                 for record in effects.records:
                     self._write([record], None, None)

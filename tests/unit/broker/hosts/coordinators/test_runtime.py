@@ -313,6 +313,25 @@ def test_a_shard_goes_with_its_partitions_leadership() -> None:
     virtual(scenario())
 
 
+def test_whoever_still_asks_a_shard_that_was_given_up_is_told() -> None:
+    """Who goes from shard to shard, as ListGroups does, may come to one that has gone meanwhile."""
+
+    async def scenario() -> None:
+        held, runtime = await opened()
+        hosted = runtime.shard_at(0)
+        hosted.give_up()
+        for decide in (lambda shard, now: 1, lambda shard, now: shard.numbers):
+            with pytest.raises(KafkaError) as told:
+                await asyncio.wait_for(runtime.look_into(hosted, decide), 10)
+            assert told.value.code == ErrorCode.NOT_COORDINATOR
+        with pytest.raises(KafkaError):
+            hosted.ask(lambda shard, reply, now: shard.set("a", 1, reply, now))
+        await asyncio.sleep(RELOAD_DELAY_S + 0.1)
+        assert held.partition(OFFSETS_TOPIC).log.log_end_offset == 0
+
+    virtual(scenario())
+
+
 def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
