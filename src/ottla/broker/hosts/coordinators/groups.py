@@ -82,6 +82,9 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
     def _new_shard(self, partition: Partition) -> GroupShard:
         return GroupShard(self._settings, self._topics, self._new_uuid)
 
+    def bring_up_to_date(self, shard: GroupShard) -> None:
+        shard.follow(self._settings, self._topics, ())
+
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The cluster has changed, and its partitions and settings have followed."""
         self._topics = ImageTopics(image)

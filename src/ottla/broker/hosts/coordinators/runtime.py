@@ -167,9 +167,13 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._begin(partition, shard)
 
     def _begin(self, partition: Partition, shard: S) -> None:
+        self.bring_up_to_date(shard)
         hosted = self.active[partition.index] = HostedShard(self, shard, partition, self._clock, self._commit_timeout_ms)
         hosted.codec = self.codec
         hosted.begin()
+
+    def bring_up_to_date(self, shard: S) -> None:
+        """Tell a shard that was loading of what has changed in the cluster meanwhile: for hosts whose shards want to know."""
 
     # -- what shards tell
 

@@ -83,6 +83,9 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     def _new_shard(self, partition: Partition) -> TransactionShard:
         return TransactionShard(self._settings, self._new_producer_id)
 
+    def bring_up_to_date(self, shard: TransactionShard) -> None:
+        shard.follow(self._settings)
+
     def _carry_out(self, hosted: HostedShard[TransactionShard], orders: list[Any]) -> None:
         for order in orders:
             self._endings.begin(hosted, order)

@@ -1,0 +1,63 @@
+"""The group coordinator on its node: its shards know the cluster as it is."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.held_partitions import virtual
+from tests.support.transaction_node import TransactionNode
+
+from ottla.broker.hosts.coordinators import runtime
+from ottla.broker.hosts.coordinators.loading import load_shard
+from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
+from ottla.coordinator.contract import Caller, Effects, Instant, Reply
+from ottla.coordinator.groups.shard import GroupShard
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.metadata_records import FeatureLevelRecord
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+
+CALLER = Caller("client", "/127.0.0.1", 9)
+
+
+async def commit(groups: CoordinatorRuntime[GroupShard], topic: str) -> int:
+    partitions = [OffsetCommitRequestPartition(partition_index=0, committed_offset=1)]
+    request = OffsetCommitRequest(group_id="g", topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions)])
+
+    def decide(shard: GroupShard, reply: Reply, now: Instant) -> Effects:
+        return shard.offsets.commit(request, CALLER, reply, now)
+
+    response: OffsetCommitResponse = await groups.call("g", decide)
+    return response.topics[0].partitions[0].error_code
+
+
+def test_a_shard_knows_what_has_changed_while_it_was_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        node = await TransactionNode.open()
+        assert await commit(node.coordinators.groups, "t") == ErrorCode.NONE
+        await node.initialise("a")
+        may_load = asyncio.Event()
+
+        async def load_later(*arguments: Any) -> int:
+            await may_load.wait()
+            return await load_shard(*arguments)
+
+        monkeypatch.setattr(runtime, "load_shard", load_later)
+        await node.crash()
+        groups, transactions = node.coordinators.groups, node.coordinators.transactions
+        await node.held.make_topic("later")
+        await node.held.commit(FeatureLevelRecord(name="transaction.version", feature_level=1))
+        assert groups.is_loading
+        assert transactions.is_loading
+        node.follow()
+        may_load.set()
+        while groups.is_loading or transactions.is_loading:
+            await asyncio.sleep(0.01)
+        assert await commit(groups, "later") == ErrorCode.NONE
+        assert transactions.shard_for("a").shard.table.settings.transaction_version == 1
+
+    virtual(scenario())
