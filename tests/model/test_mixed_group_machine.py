@@ -14,9 +14,11 @@ from tests.support.classic_bench import Asked
 from tests.support.consumer_bench import told_by_records
 from tests.support.mixed_bench import MixedBench, assignment, held_by
 
+from ottla.coordinator.groups.consumer.embedded import read_subscription
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.join_group import JoinGroupResponseMember
 
 TOPIC, PARTITIONS = "t", 5
 BEGIN_AGAIN = {
@@ -64,6 +66,8 @@ class Older:
         self.join: Asked | None = None
         self.sync: Asked | None = None
         self.must_join = True
+        self.is_ghost = False
+        """It was removed and does not know it: what it holds others may have. It knows when it has another assignment."""
 
     def step(self, bench: MixedBench) -> None:
         """Take up what was answered, and ask for what comes next."""
@@ -82,7 +86,7 @@ class Older:
     def _begin_again(self, code: int) -> None:
         if code != ErrorCode.ILLEGAL_GENERATION:
             self.member_id = ""
-        self.held, self.must_join, self.generation = set(), True, -1
+        self.held, self.must_join, self.generation, self.is_ghost = set(), True, -1, False
 
     def _joined(self, bench: MixedBench) -> None:
         assert self.join is not None
@@ -98,8 +102,7 @@ class Older:
             self._begin_again(asked.code)
         else:
             self.member_id, self.generation = asked.answer.member_id, asked.answer.generation_id
-            members = [each.member_id for each in asked.answer.members]
-            self.sync = bench.classic_sync(self.member_id, self.generation, _shared(members, bench))
+            self.sync = bench.classic_sync(self.member_id, self.generation, _shared(asked.answer.members))
 
     def _synced(self) -> None:
         assert self.sync is not None
@@ -114,28 +117,25 @@ class Older:
         else:
             given = set(held_by(asked.answer.assignment).get(TOPIC, ())) if asked.answer.assignment else set()
             self.must_join = bool(self.held - given)  # what it let go of, others may have when it has said so
-            self.held = given
+            self.held, self.is_ghost = given, False
 
     def leave(self, bench: MixedBench) -> None:
         if self.member_id:
             bench.classic_leave(self.member_id)
 
 
-def _shared(members: list[str], bench: MixedBench) -> dict[str, bytes]:
+def _shared(members: list[JoinGroupResponseMember]) -> dict[str, bytes]:
     """What a leader gives, as a cooperative assignor does: what others hold is left out until they have let go of it."""
-    if not members:
-        return {}
-    from ottla.coordinator.groups.consumer.embedded import read_subscription
-
-    group = bench.classic_group()
-    owners: dict[int, str] = {}
-    for member in group.members.values():
-        for each in read_subscription(bytes(member.metadata(group.protocol_name))).owned_partitions:
-            for partition in each.partitions:
-                owners[partition] = member.member_id
-    wanted = {partition: sorted(members)[partition % len(members)] for partition in range(PARTITIONS)}
-    given: dict[str, list[int]] = {member_id: [] for member_id in members}
-    for partition, member_id in wanted.items():
+    owners = {
+        partition: member.member_id
+        for member in members
+        for each in read_subscription(bytes(member.metadata)).owned_partitions
+        for partition in each.partitions
+    }
+    ids = sorted(member.member_id for member in members)
+    given: dict[str, list[int]] = {member_id: [] for member_id in ids}
+    for partition in range(PARTITIONS) if ids else ():
+        member_id = ids[partition % len(ids)]
         if owners.get(partition, member_id) == member_id:
             given[member_id].append(partition)
     return {member_id: assignment({TOPIC: partitions}) for member_id, partitions in given.items()}
@@ -161,12 +161,19 @@ class MixedGroupMachine(RuleBasedStateMachine):
     def step(self, data: st.DataObject, steps: int) -> None:
         client = self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
         for _ in range(steps):
-            client.step(self.bench)
+            self._step(client)
 
-    @rule()
-    def everybody_steps(self) -> None:
-        for client in self.clients.values():
-            client.step(self.bench)
+    @rule(steps=st.integers(1, 8))
+    def everybody_steps(self, steps: int) -> None:
+        for _ in range(steps):
+            for client in self.clients.values():
+                self._step(client)
+
+    def _step(self, client: Newer | Older) -> None:
+        client.step(self.bench)
+        self.bench.advance(0)  # what is due now is done now
+        self._find_ghosts()
+        self.nothing_is_held_twice()
 
     @rule(data=st.data())
     @precondition(lambda self: self.clients)
@@ -176,13 +183,24 @@ class MixedGroupMachine(RuleBasedStateMachine):
     @rule(time_ms=st.sampled_from([1000, 10_000, 31_000, 61_000]))
     def wait(self, time_ms: int) -> None:
         self.bench.advance(time_ms)
+        self._find_ghosts()
 
     # -- what must hold
 
-    def _held(self) -> list[int]:
+    def _members(self) -> dict[str, object]:
         group = self.bench.shard.table.by_id.get("g")
-        members = {} if group is None else group.members  # type: ignore[attr-defined]  # both kinds have them
-        return [each for client in self.clients.values() if client.member_id in members for each in client.held]
+        return {} if group is None else group.members  # type: ignore[attr-defined]  # both kinds have them
+
+    def _find_ghosts(self) -> None:
+        members = self._members()
+        for client in self.clients.values():
+            if isinstance(client, Older) and client.member_id not in members:
+                client.is_ghost = True
+
+    def _held(self) -> list[int]:
+        members = self._members()
+        there = [client for client in self.clients.values() if client.member_id in members]
+        return [each for client in there if not getattr(client, "is_ghost", False) for each in client.held]
 
     @invariant()
     def nothing_is_held_twice(self) -> None:
@@ -200,7 +218,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
         for _ in range(40):
             self.bench.advance(1000)
             for client in self.clients.values():
-                client.step(self.bench)
+                self._step(client)
         if not self.clients:
             return
         assert sorted(self._held()) == list(range(PARTITIONS)), self.bench.shard.table.by_id["g"]
