@@ -2,9 +2,11 @@
 
     python -m tests.support.exactly_once_worker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL
 
-Whatever goes wrong ends it; whoever started it starts it again.
+Whatever goes wrong ends it; whoever started it starts it again. So does a step that takes too long: after a broker's restart
+librdkafka may wait forever to send its offsets, with no request under way.
 """
 
+import signal
 import sys
 from typing import Any
 
@@ -13,6 +15,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 INPUT, OUTPUT, GROUP = "eo-input", "eo-output", "eo-group"
 SESSION_MS = 2_000
 STEP_S = 30
+HANGING_S = 12
 BATCH_RECORDS = 50
 
 
@@ -43,7 +46,11 @@ def run(bootstrap: str, transactional_id: str, protocol: str) -> None:
     producer.init_transactions(STEP_S)
     consumer.subscribe([INPUT])
     while True:
-        messages = [message for message in consumer.consume(BATCH_RECORDS, 0.2) if message.error() is None]
+        signal.alarm(HANGING_S)
+        received = consumer.consume(BATCH_RECORDS, 0.2)
+        if any(message.error() is not None and message.error().fatal() for message in received):
+            sys.exit("the consumer cannot go on")
+        messages = [message for message in received if message.error() is None]
         if not messages:
             continue
         producer.begin_transaction()
