@@ -69,16 +69,14 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def _beat(self, client: Client, is_lost: bool, tells_held: bool) -> Asked:
         bench = self.bench
         fields: dict[str, Any] = {"instance_id": client.instance_id}
-        owned: dict[str, list[int]] | None = None
+        owned: dict[Uuid, list[int]] | None = None
         is_full = client.epoch == 0 or client.must_tell_all
         if is_full:
             fields |= {"rebalance_timeout_ms": 20_000, **client.subscription}
         if is_full or tells_held:
-            names = {known: name for name, (known, _) in bench.topics.known.items()}
             owned = {}
             for topic_id, partition in sorted(client.held):
-                if topic_id in names:
-                    owned.setdefault(names[topic_id], []).append(partition)
+                owned.setdefault(topic_id, []).append(partition)
         asked = bench.heartbeat(client.member_id, client.epoch, owned, **fields)
         if is_lost:
             client.must_tell_all = True

@@ -24,7 +24,8 @@ from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-Owned = Mapping[str, Iterable[int]]
+Owned = Mapping[str, Iterable[int]] | Mapping[Uuid, Iterable[int]]
+"""What a member holds, by the names of topics or by their ids."""
 
 
 def topic_id(number: int) -> Uuid:
@@ -174,8 +175,10 @@ class ConsumerBench:
             lambda reply: self.shard.consumer.heartbeat(request, caller, reply, self.now),
         )
 
-    def _id(self, name: str) -> Uuid:
-        known = self.topics.id_of(name)
+    def _id(self, topic: str | Uuid) -> Uuid:
+        if not isinstance(topic, str):
+            return topic
+        known = self.topics.id_of(topic)
         return topic_id(9999) if known is None else known
 
     def join(self, member_id: str, topics: Sequence[str] | None = ("t",), **fields: Any) -> ConsumerGroupHeartbeatResponse:
