@@ -22,6 +22,8 @@ logger = logging.getLogger("ottla.coordinator")
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long the first JoinGroup of a member is kept, at most: whoever sent it may be gone, and cannot be asked."""
+WAIT_AGAIN_MIN_MS = 1000
+"""How long members that did not rejoin are waited for again, at least, however little time they gave themselves."""
 
 
 class Rebalances:
@@ -148,8 +150,8 @@ class Rebalances:
             self._wait_for_joins(group, now)
         return effects
 
-    def _wait_for_joins(self, group: ClassicGroup, now: Instant) -> None:
-        deadline_ms = now.steady_ms + group.rebalance_timeout_ms
+    def _wait_for_joins(self, group: ClassicGroup, now: Instant, min_ms: int = 0) -> None:
+        deadline_ms = now.steady_ms + max(group.rebalance_timeout_ms, min_ms)
         self._table.timers.set(_join(group), deadline_ms, partial(self._join_due, group))
 
     def _join_due(self, group: ClassicGroup, now: Instant) -> Effects:
@@ -190,7 +192,7 @@ class Rebalances:
             self.forget(group, member.member_id)
         if not group.choose_joined_leader() and group.members:
             logger.warning("group %s: none of its static members rejoined in time; it waits for them again", group.group_id)
-            self._wait_for_joins(group, now)
+            self._wait_for_joins(group, now, WAIT_AGAIN_MIN_MS)
             return Effects()
         group.begin_generation(now)
         if group.state == EMPTY:

@@ -180,3 +180,17 @@ def test_they_are_removed_by_instance_id() -> None:
     assert [each.group_instance_id for each in asked.answer.members] == ["b", "nobody", None]
     assert list(bench.group().members) == [leader]
     assert bench.group().state == "PreparingRebalance"
+
+
+def test_members_without_patience_that_do_not_rejoin_keep_nobody_busy() -> None:
+    bench = ClassicBench(QUICK)
+    leader, _ = stable(bench, "a", "b", rebalance_ms=1, session_ms=30_000)
+    bench.leave((leader, "a"))
+    turns = 0
+    until_ms = bench.now_ms + 5_000
+    while (deadline_ms := bench.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
+        bench.now_ms = max(bench.now_ms, deadline_ms)
+        bench.submit(bench.shard.expire(bench.now))
+        turns += 1
+        assert turns < 20, "the group is looked at again and again"
+    assert [member.instance_id for member in bench.group().members.values()] == ["b"]
