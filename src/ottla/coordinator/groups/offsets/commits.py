@@ -37,6 +37,7 @@ from ottla.wire.messages.txn_offset_commit import (
 TOPIC_IDS_SINCE = 10
 GROUP_NOT_FOUND_SINCE = 9
 DEFAULT_RETENTION_MS = -1
+INT64_MAX = 2**63 - 1
 
 Committed = OffsetCommitRequestPartition | TxnOffsetCommitRequestPartition
 Result = OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition
@@ -69,7 +70,7 @@ def commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, repl
             response.topics.append(OffsetCommitResponseTopic(name=name, topic_id=topic_id, partitions=results))
     if not candidates:
         return Effects.answer(reply, response)
-    expire_ms = NO_EXPIRY_MS if request.retention_time_ms == DEFAULT_RETENTION_MS else now.wall_ms + request.retention_time_ms
+    expire_ms = _expire_ms(request.retention_time_ms, now)
     try:
         check = _check_member(table, request, caller, now)
         records = _records(table, request.group_id, candidates, check, now.wall_ms, expire_ms)
@@ -110,6 +111,12 @@ def commit_in_transaction(
     if records:
         effects.producer = Producer(request.producer_id, request.producer_epoch)
     return effects
+
+
+def _expire_ms(retention_ms: int, now: Instant) -> int:
+    if retention_ms == DEFAULT_RETENTION_MS:
+        return NO_EXPIRY_MS
+    return min(now.wall_ms + retention_ms, INT64_MAX)  # more than a record can hold is meant as for ever
 
 
 def _find(topics: Topics, name: str, topic_id: Uuid, version: int) -> tuple[str, Uuid, int]:

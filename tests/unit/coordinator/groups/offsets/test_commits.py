@@ -69,6 +69,13 @@ def test_retention_of_old_clients_is_written_in_the_version_that_has_it() -> Non
     assert (value.version, value.message.expire_timestamp) == (1, WALL_AHEAD_MS + 1000)
 
 
+def test_a_retention_beyond_the_end_of_time() -> None:
+    bench = OffsetsBench()
+    assert bench.commit({("t", 0): 5}, version=3, retention_time_ms=2**63 - 1) == {("t", 0): 0}
+    _, value = last_record(bench)
+    assert value.message.expire_timestamp == 2**63 - 1
+
+
 def test_partitions_that_do_not_exist() -> None:
     bench = OffsetsBench()
     codes = bench.commit({("t", 0): 1, ("t", 4): 1, ("t", -1): 1, ("absent", 0): 1})
