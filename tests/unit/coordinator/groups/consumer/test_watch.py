@@ -3,6 +3,7 @@
 import pytest
 from tests.support.consumer_bench import ConsumerBench, told_by_records
 
+from ottla.coordinator.groups.consumer import watch
 from ottla.errors.codes import ErrorCode
 
 
@@ -112,3 +113,25 @@ def test_an_expression_that_is_known_is_used_at_once() -> None:
     assert bench.group().epoch == 4
     assert asked.code == 0
     assert sorted(len(target) for target in bench.group().targets.values()) == [1, 1]
+
+
+def test_many_expressions_are_held_against_new_topics_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = ConsumerBench({"foo": 1})
+    regexes = [f"foo|x{number}.*" for number in range(5)]
+    for number, regex in enumerate(regexes):
+        bench.join(f"m{number}", None, subscribed_topic_regex=regex)
+    monkeypatch.setattr(watch, "MATCHES_PER_HEARTBEAT", 4)
+    for number in range(5):
+        bench.set_topic(f"x{number}", 1)
+    bench.advance(10_000)
+    found = []
+    for _ in range(6):
+        bench.heartbeat("m0", bench.group().members["m0"].epoch)
+        found.append(sum("foo" != topic for known in bench.group().resolved.values() for topic in known.topics))
+    assert found == [1, 2, 3, 4, 5, 5]
+    assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
+
+
+def test_expressions_do_not_keep_what_their_brackets_matched() -> None:
+    """To know that costs hundreds of times as much, for expressions that are made to cost much."""
+    assert watch.compiled("(a|t|.)*(a?){900}a{0,900}").fullmatch("t" + "a" * 240).groups() == ()
