@@ -24,7 +24,7 @@ from ottla.sim.checkers.watermarks import RisingWatermarks
 from ottla.sim.clients.admin import Admin
 from ottla.sim.clients.app import App
 from ottla.sim.clients.auditor import Auditor
-from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
+from ottla.sim.clients.client import Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.group_client import GroupClient
 from ottla.sim.clients.producer import Producer
@@ -143,8 +143,7 @@ class _Run:
                 groups.setdefault(client.group, client)
         for client in groups.values():
             places = client.inputs if isinstance(client, App) else self.admin.places()
-            while (found := await client.fetch_offsets_anyway(places)) is None:
-                await client.pause(BACKOFF_S_MAX)
+            found = await client.fetch_offsets_anyway(places)
             if isinstance(client, App):
                 self.stage.checkers.app_ended(client.transactional_id, found)
 

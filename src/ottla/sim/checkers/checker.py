@@ -212,9 +212,6 @@ class Checker:
 
     # Transactions
 
-    def transaction_began(self, transaction: Transaction) -> None:
-        """Nothing has been sent yet."""
-
     def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
         """A batch of it is about to be sent."""
 

@@ -53,12 +53,8 @@ class App(Transactor):
             await self.pause(PAUSE_S_MAX)
 
     async def _find_positions(self) -> None:
-        while self.inputs:
-            found = await self.fetch_offsets(self.inputs)
-            if found is not None:
-                self._positions = {place: max(0, offset) for place, offset in found.items()}
-                return
-            await self.pause(BACKOFF_S_MAX)
+        found = await self.fetch_offsets_anyway(self.inputs)
+        self._positions = {place: max(0, offset) for place, offset in found.items()}
 
     # A transaction
 
@@ -77,7 +73,6 @@ class App(Transactor):
                 return
         transaction = Transaction(f"{self.name}.{self._begun}", self.transactional_id)
         self._begun += 1
-        self.stage.checkers.transaction_began(transaction)
         is_commit = self.random.random() < 0.8
         try:
             await self.write(transaction, self._transform(transaction, taken))

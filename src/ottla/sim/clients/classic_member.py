@@ -124,10 +124,10 @@ class ClassicMember(GroupClient):
             await self._commit(self._generation or 0, self._member, self._held)
         elif chance < 0.88:
             await self.fetch_offsets(self._places())
-        elif chance < 0.96 and self._past:
+        elif chance < 0.95 and self._past:
             generation, member, held = self.random.choice(self._past)
             await self._commit(generation, member, held)
-        elif chance > 0.98:
+        elif chance > 0.96:
             self.note("restart", self._member)
             self.hang_up()
             self._forget()

@@ -76,7 +76,7 @@ class ConsumerMember(GroupClient):
             epoch, member, places = self.random.choice(self._past)
             if (member, epoch) != (self._member, self._epoch):
                 await self._commit(epoch, member, places)
-        elif chance > 0.98:
+        elif chance > 0.96:
             await self._begin_again()
 
     async def _begin_again(self) -> None:

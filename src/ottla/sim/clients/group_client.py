@@ -30,6 +30,8 @@ NOT_A_MEMBER = (
     ErrorCode.GROUP_ID_NOT_FOUND,
 )
 """What refuses a commit for good: it was not written, and is not going to be."""
+PATIENCE_S = 120.0
+"""Longer than all lives of a node together, and what clocks may be off."""
 TOPIC_IDS_FROM = 10
 FETCH_TOPIC_IDS_FROM = 10
 
@@ -56,6 +58,11 @@ class GroupClient(Client):
         self.note("refused", f"{what} {error_name(code)}")
         if code not in PASSING and code not in expected and not self.stage.is_disk_broken:
             raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing here explains")
+
+    def be_patient(self, what: str, begun_s: float) -> None:
+        """Whatever befalls the node: nothing may be refused for so long."""
+        if self.stage.now_s() - begun_s > PATIENCE_S:
+            raise Violation(f"{self.name}: {what} has been refused or not answered for {PATIENCE_S:g} s")
 
     # Offsets
 
@@ -109,13 +116,19 @@ class GroupClient(Client):
         self.stage.checkers.offsets_told(self.group, found, asked_s, self.stage.now_s())
         return found
 
-    async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int] | None:
-        """The same for who is no member any more, and asked again until an answer comes."""
-        while True:
+    async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int]:
+        """The same, asked again until they are to be had."""
+        begun_s = self.stage.now_s()
+        while places:
+            self.be_patient("OffsetFetch", begun_s)
             try:
-                return await self.fetch_offsets(places) if places else {}
-            except LinkError:
-                await self.pause(BACKOFF_S_MAX)
+                await self.find_coordinator(GROUP, self.group)
+                if (found := await self.fetch_offsets(places)) is not None:
+                    return found
+            except LinkError as error:
+                self.note("cut off", type(error).__name__)
+            await self.pause(BACKOFF_S_MAX)
+        return {}
 
 
 def _commit_request(commit: Commit, version: int) -> OffsetCommitRequest:

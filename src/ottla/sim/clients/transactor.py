@@ -197,7 +197,9 @@ class Transactor(GroupClient):
         self, what: str, request: Message | Callable[[], Message], version: int, code_of: Callable[[Any], int]
     ) -> tuple[Any, float]:
         """Ask until it is done; the answer, and when it was asked for."""
+        begun_s = self.stage.now_s()
         while True:
+            self.be_patient(what, begun_s)
             try:
                 link, sent_s = await self.link(), self.stage.now_s()
                 answer = await link.request(request if isinstance(request, Message) else request(), version=version)
@@ -210,7 +212,9 @@ class Transactor(GroupClient):
             code = code_of(answer)
             if code == ErrorCode.NONE:
                 return answer, sent_s
-            if code in FENCED:
+            has_timed_out = code == ErrorCode.INVALID_TXN_STATE and what == "EndTxn" and self._version > 1
+            if code in FENCED or has_timed_out:
+                # A commit that comes after the coordinator has aborted the transaction looks like a second, other end of it.
                 self.note("fenced", f"{what} {error_name(code)}")
                 raise Fenced
             if code == ErrorCode.TRANSACTION_ABORTABLE:

@@ -1,0 +1,133 @@
+"""Coordinators that are broken on purpose are found out, each way of breaking them within a few seeds of its scene."""
+
+from collections.abc import Callable, Iterator
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.broker.hosts.coordinators import hosted_shard, loading
+from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
+from ottla.broker.hosts.coordinators.transaction_endings import Ending
+from ottla.coordinator.contract import Effects
+from ottla.coordinator.groups.classic.group import ClassicGroup
+from ottla.coordinator.groups.consumer import reconciling
+from ottla.coordinator.groups.offsets.offsets import Offsets
+from ottla.coordinator.groups.shard import GroupShard
+from ottla.coordinator.transactions import initialising
+from ottla.coordinator.transactions.clockwork import Clockwork
+from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.sim.plan import SCENES, scene_of
+from ottla.sim.run import RunFailed, run_seed
+
+SEEDS_MAX = 60
+
+
+def answers_before_commits(patch: pytest.MonkeyPatch) -> None:
+    submit = HostedShard.submit
+
+    def submit_and_answer(hosted: HostedShard[Any], effects: Effects, verified_by: Any = None) -> None:
+        answers, effects.answers = effects.answers, []
+        submit(hosted, effects, verified_by)
+        for reply, response in answers:
+            hosted_shard._deliver(reply, response)
+
+    patch.setattr(HostedShard, "submit", submit_and_answer)
+
+
+def loads_miss_the_last_batch(patch: pytest.MonkeyPatch) -> None:
+    iterate_batches = loading.iterate_batches
+
+    def all_but_the_last(data: Any) -> Iterator[Any]:
+        batches = list(iterate_batches(data))
+        replay = loading._replay_batch
+        for index, batch in enumerate(batches):
+            is_last = index == len(batches) - 1
+            patch.setattr(loading, "_replay_batch", (lambda *what: 0) if is_last else replay)
+            yield batch
+            patch.setattr(loading, "_replay_batch", replay)
+
+    patch.setattr(loading, "iterate_batches", all_but_the_last)
+
+
+def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(ClassicGroup, "check_commit", lambda group, *who: None)
+
+
+def partitions_are_given_before_they_are_given_up(patch: pytest.MonkeyPatch) -> None:
+    following = reconciling._next
+
+    def without_looking(group: Any, *what: Any) -> Any:
+        nobody: Any = SimpleNamespace(holder_epochs={})
+        return following(nobody, *what)
+
+    patch.setattr(reconciling, "_next", without_looking)
+
+
+def ends_of_transactions_are_ignored(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(GroupShard, "replay_end", lambda shard, producer, is_commit: None)
+
+
+def aborted_offsets_count(patch: pytest.MonkeyPatch) -> None:
+    replay_end = Offsets.replay_end
+    patch.setattr(Offsets, "replay_end", lambda offsets, producer, is_commit: replay_end(offsets, producer, True))
+
+
+def markers_are_not_sent_after_a_load(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(TransactionShard, "loaded", lambda shard, now: Effects())
+
+
+def aborts_are_marked_as_commits(patch: pytest.MonkeyPatch) -> None:
+    begin = Ending.__init__
+
+    def begin_commit(ending: Ending, hosted: Any, order: Any) -> None:
+        begin(ending, hosted, order._replace(is_commit=True))
+
+    patch.setattr(Ending, "__init__", begin_commit)
+
+
+def markers_miss_a_partition(patch: pytest.MonkeyPatch) -> None:
+    begin = Ending.__init__
+
+    def begin_short(ending: Ending, hosted: Any, order: Any) -> None:
+        begin(ending, hosted, order._replace(partitions=sorted(order.partitions)[1:]))
+
+    patch.setattr(Ending, "__init__", begin_short)
+
+
+def zombies_are_not_fenced(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(initialising, "_next_epoch", lambda table, known, expected: (known.epoch, known.epoch))
+
+
+def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Clockwork, "watch", lambda clockwork, now: None)
+
+
+MUTATIONS = {
+    answers_before_commits: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|was answered with"),
+    loads_miss_the_last_batch: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|while .* has it"),
+    any_generation_may_commit: ("groups", r"committed for group \S+ in generation \d+, after"),
+    partitions_are_given_before_they_are_given_up: ("groups", r"gave \S+ to \S+, while \S+ has it"),
+    ends_of_transactions_are_ignored: ("transactions", r"has no offset|has been refused|went back"),
+    aborted_offsets_count: ("transactions", r"which nobody committed|nothing was made of|went back"),
+    markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),
+    aborts_are_marked_as_commits: ("transactions", r"whose commit nobody has asked for|which nobody committed"),
+    markers_miss_a_partition: ("transactions", r"some transaction has not ended|has been refused|another time|went back"),
+    zombies_are_not_fenced: ("transactions", r"was handed producer \d+ in epoch|was done, after epoch|was acknowledged there"),
+    transactions_never_time_out: ("transactions", r"some transaction has not ended"),
+}
+
+
+def run_seeds(scene: str, count: int) -> None:
+    for seed in [seed for seed in range(count * len(SCENES)) if scene_of(seed) == scene]:
+        run_seed(seed)
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
+def test_a_broken_coordinator_is_found_out(
+    mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scene, found = MUTATIONS[mutation]
+    mutation(monkeypatch)
+    with pytest.raises(RunFailed, match=found):
+        run_seeds(scene, SEEDS_MAX)

@@ -1,0 +1,189 @@
+"""The checkers of groups, each with the shortest story that it must not believe, and one beside it that it must."""
+
+import pytest
+
+from ottla.ids import Uuid
+from ottla.sim.checkers.checker import Assigned, Beat, Checker, Commit, Place, TopicPlan, Violation
+from ottla.sim.checkers.committed_offsets import CommittedOffsets
+from ottla.sim.checkers.generations import Generations
+from ottla.sim.checkers.member_epochs import MemberEpochs
+
+AT = Place(TopicPlan("t", Uuid(bytes(16)), 1), 0)
+SESSION_S = 1.0
+
+
+def commit(
+    offset: int, sent_s: float, *, protocol: str = "simple", member: str = "a", epoch: int = 1, instance: str | None = None
+) -> Commit:
+    return Commit("g", protocol, member, instance, epoch, {AT: offset}, sent_s)
+
+
+def told(checker: Checker, made: Commit, told_s: float) -> None:
+    checker.commit_sent(made)
+    checker.commit_acknowledged(made, [AT], told_s)
+
+
+def assigned(generation: int, member: str, asked_s: float, *, instance: str | None = None, holds: bool = True) -> Assigned:
+    return Assigned("g", generation, member, instance, [AT] if holds else [], asked_s, asked_s + 0.1)
+
+
+def beat(member: str, epoch: int, asked_s: float, *, places: list[Place] | None = None) -> Beat:
+    return Beat("g", member, epoch, places, asked_s, asked_s + 0.1)
+
+
+# Committed offsets
+
+
+def test_a_committed_offset_is_there() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    checker.offsets_told("g", {AT: -1}, 0.0, 0.1)
+    told(checker, commit(5, 1.0), 1.1)
+    checker.offsets_told("g", {AT: -1}, 1.05, 1.2)
+    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)
+    with pytest.raises(Violation, match="has no offset for t-0, though 5 was committed"):
+        checker.offsets_told("g", {AT: -1}, 2.0, 2.1)
+
+
+def test_committed_offsets_do_not_go_back() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    told(checker, commit(5, 1.0), 1.1)
+    told(checker, commit(6, 1.05), 1.2)
+    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)  # it may have come second
+    told(checker, commit(7, 3.0), 3.1)
+    with pytest.raises(Violation, match="went back to 5 for t-0: 7 was committed after it"):
+        checker.offsets_told("g", {AT: 5}, 4.0, 4.1)
+
+
+def test_what_was_seen_does_not_go_back_either() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    told(checker, commit(5, 1.0), 1.1)
+    checker.commit_sent(commit(6, 2.0))  # never answered
+    checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+    checker.offsets_told("g", {AT: 6}, 4.0, 4.1)
+    with pytest.raises(Violation, match="went back to 5"):
+        checker.offsets_told("g", {AT: 5}, 5.0, 5.1)
+
+
+def test_nobody_finds_what_nobody_committed() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    refused = commit(5, 1.0)
+    checker.commit_sent(refused)
+    checker.commit_refused(refused, [AT])
+    for offset in (5, 6):
+        with pytest.raises(Violation, match="which nobody committed, or which was refused"):
+            checker.offsets_told("g", {AT: offset}, 2.0, 2.1)
+
+
+@pytest.mark.parametrize("is_flushed", [True, False])
+def test_a_power_loss_takes_only_offsets_that_were_not_flushed(is_flushed: bool) -> None:
+    checker = CommittedOffsets(is_flushed)
+    told(checker, commit(5, 1.0), 1.1)
+    told(checker, commit(6, 2.0), 2.1)
+    checker.power_lost()
+    if is_flushed:
+        with pytest.raises(Violation, match="went back to 5"):
+            checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+    else:
+        checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+        with pytest.raises(Violation, match="has no offset"):
+            checker.offsets_told("g", {AT: -1}, 4.0, 4.1)
+
+
+# Generations
+
+
+def test_a_generation_has_one_owner_of_a_partition() -> None:
+    checker = Generations(is_flushed=True)
+    checker.generation_assigned(assigned(1, "a", 1.0))
+    checker.generation_assigned(assigned(2, "b", 2.0))
+    with pytest.raises(Violation, match="in generation 2 of group g both b and c were given t-0"):
+        checker.generation_assigned(assigned(2, "c", 2.0))
+
+
+def test_generations_rise() -> None:
+    checker = Generations(is_flushed=True)
+    checker.generation_assigned(assigned(2, "a", 2.0))
+    checker.generation_assigned(assigned(1, "a", 2.05))  # the answer was long on its way
+    with pytest.raises(Violation, match="was in generation 2, and then b was given a part in generation 1"):
+        checker.generation_assigned(assigned(1, "b", 3.0))
+
+
+def test_older_generations_commit_nothing() -> None:
+    checker = Generations(is_flushed=True)
+    checker.generation_assigned(assigned(1, "a", 1.0))
+    checker.generation_assigned(assigned(2, "b", 2.0))
+    told(checker, commit(5, 2.05, protocol="classic", epoch=1), 3.0)
+    with pytest.raises(Violation, match="a committed for group g in generation 1, after b was given its part in generation 2"):
+        told(checker, commit(6, 2.2, protocol="classic", epoch=1), 3.0)
+
+
+def test_a_static_member_has_one_member_id() -> None:
+    checker = Generations(is_flushed=True)
+    checker.generation_assigned(assigned(1, "old", 1.0, instance="i"))
+    checker.generation_assigned(assigned(1, "new", 2.0, instance="i"))
+    told(checker, commit(5, 3.0, protocol="classic", member="new", instance="i"), 3.1)
+    with pytest.raises(Violation, match="old committed for group g, after new had taken its place"):
+        told(checker, commit(6, 3.0, protocol="classic", member="old", instance="i"), 3.1)
+
+
+def test_generations_that_were_not_flushed_go_with_the_power() -> None:
+    for is_flushed in (True, False):
+        checker = Generations(is_flushed)
+        checker.generation_assigned(assigned(2, "a", 1.0))
+        checker.power_lost()
+        if is_flushed:
+            with pytest.raises(Violation):
+                checker.generation_assigned(assigned(1, "b", 2.0))
+        else:
+            checker.generation_assigned(assigned(1, "b", 2.0))
+
+
+# Members of consumer groups
+
+
+def test_a_partition_is_given_after_it_was_given_up() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    checker.given_up("g", "a", [AT])
+    checker.heartbeat_answered(beat("b", 2, 1.2, places=[AT]))
+    assert checker.handovers == 1
+    with pytest.raises(
+        Violation, match=r"gave t-0 to c, while b has it: it was heard 0\.300 s before, and had not given it up"
+    ):
+        checker.heartbeat_answered(beat("c", 3, 1.4, places=[AT]))
+
+
+def test_a_partition_is_given_when_its_owner_was_silent_or_fenced() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    checker.heartbeat_answered(beat("b", 2, 2.0, places=[AT]))
+    checker.member_fenced("g", "b")
+    checker.heartbeat_answered(beat("a", 2, 2.2, places=[AT]))
+    checker.heartbeat_answered(beat("a", 2, 3.0))
+    with pytest.raises(Violation, match="while a has it"):
+        checker.heartbeat_answered(beat("b", 3, 3.5, places=[AT]))
+
+
+def test_member_epochs_rise() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 2, 1.0))
+    with pytest.raises(Violation, match="a of group g was in epoch 2, and then in 1"):
+        checker.heartbeat_answered(beat("a", 1, 2.0))
+
+
+def test_who_has_lost_a_partition_commits_nothing_for_it() -> None:
+    checker = MemberEpochs(True, SESSION_S)
+    checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
+    told(checker, commit(5, 1.2, protocol="consumer", epoch=1), 1.3)
+    checker.heartbeat_answered(beat("b", 2, 3.0, places=[AT]))
+    told(checker, commit(6, 3.05, protocol="consumer", epoch=1), 3.3)
+    told(checker, commit(7, 3.2, protocol="consumer", member="b", epoch=2), 3.3)
+    with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 1, after b had been given it in epoch 2"):
+        told(checker, commit(8, 3.2, protocol="consumer", epoch=1), 3.3)
+
+
+def test_members_that_were_not_flushed_go_with_the_power() -> None:
+    checker = MemberEpochs(False, SESSION_S)
+    checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
+    checker.power_lost()
+    checker.heartbeat_answered(beat("b", 1, 1.1, places=[AT]))

@@ -1,0 +1,125 @@
+"""The checkers of transactions, each with the shortest story that it must not believe, and one beside it that it must."""
+
+import pytest
+
+from ottla.ids import Uuid
+from ottla.sim.checkers.atomic_transactions import AtomicTransactions
+from ottla.sim.checkers.checker import Batch, Handed, Place, SeenRecord, TopicPlan, Transaction, Violation
+from ottla.sim.checkers.exactly_once import ExactlyOnce
+from ottla.sim.checkers.producer_epochs import ProducerEpochs
+from ottla.sim.checkers.timely_endings import TimelyEndings
+
+TOPIC = TopicPlan("t", Uuid(bytes(16)), 2)
+AT, BESIDE = Place(TOPIC, 0), Place(TOPIC, 1)
+
+
+def wrote(checker: AtomicTransactions, name: str, **values: Place) -> Transaction:
+    transaction = Transaction(name, "id")
+    for value, place in values.items():
+        checker.transaction_wrote(transaction, Batch("p", place, 0, [value.encode()], [None], True, -1))
+    return transaction
+
+
+def records(*values: str, start: int = 0) -> list[SeenRecord]:
+    return [SeenRecord(start + index, value.encode(), 1, 0) for index, value in enumerate(values)]
+
+
+def handed(epoch: int, asked_s: float, *, producer_id: int = 7, name: str = "id") -> Handed:
+    return Handed(name, producer_id, epoch, asked_s, asked_s + 0.1)
+
+
+def test_nothing_is_seen_of_a_transaction_that_nobody_commits() -> None:
+    checker = AtomicTransactions()
+    transaction = wrote(checker, "x", a=AT)
+    checker.seen_committed(AT, 0, 1, records("z"))  # of no transaction
+    with pytest.raises(Violation, match="got one of transaction x, whose commit nobody has asked for"):
+        checker.seen_committed(AT, 1, 2, records("a", start=1))
+    checker.commit_asked(transaction)
+    checker.seen_committed(AT, 1, 2, records("a", start=1))
+
+
+def test_what_readers_have_passed_stays_so() -> None:
+    checker = AtomicTransactions()
+    checker.commit_asked(wrote(checker, "x", a=AT, b=AT))
+    checker.seen_committed(AT, 0, 3, records("a"))
+    checker.seen_committed(AT, 0, 3, records("a"))
+    with pytest.raises(Violation, match=r"offset 2: readers of committed records got None there once, and b'b' another time"):
+        checker.seen_committed(AT, 2, 3, records("b", start=2))
+    with pytest.raises(Violation, match=r"got b'a' there once, and None another time"):
+        checker.seen_committed(AT, 0, 1, [])
+
+
+@pytest.mark.parametrize(("is_told", "there", "problem"), [
+    (True, ("a", "b"), None),
+    (False, ("a", "b"), None),
+    (False, (), None),
+    (True, (), "was committed and told so, and 2 of its records are gone"),
+    (False, ("a",), "of transaction x 1 records are there, and 1 are not"),
+])  # fmt: skip
+def test_a_transaction_is_there_whole_or_not_at_all(is_told: bool, there: tuple[str, ...], problem: str | None) -> None:
+    checker = AtomicTransactions()
+    transaction = wrote(checker, "x", a=AT, b=BESIDE)
+    checker.commit_asked(transaction)
+    if is_told:
+        checker.commit_told(transaction)
+    checker.audited_committed(AT, records(*[value for value in there if value == "a"]))
+    if problem is None:
+        checker.audited_committed(BESIDE, records(*[value for value in there if value == "b"]))
+        assert checker.judged == 1
+    else:
+        with pytest.raises(Violation, match=problem):
+            checker.audited_committed(BESIDE, records(*[value for value in there if value == "b"]))
+
+
+@pytest.mark.parametrize(("outputs", "problem"), [
+    (("of0", "of1"), None),
+    (("of0",), "has committed 2 for t-0, and nothing was made of the record at 1"),
+    (("of0", "of1", "of1again"), "made 2 outputs of the record at 1 of t-0"),
+    (("of0", "of1", "of2"), "has committed 2 for t-0, but made something of the record at 2"),
+])  # fmt: skip
+def test_of_each_input_there_is_one_output(outputs: tuple[str, ...], problem: str | None) -> None:
+    checker = ExactlyOnce()
+    for offset, value in ((0, "of0"), (1, "of1"), (1, "of1again"), (2, "of2")):
+        checker.transformed("app", AT, offset, value.encode())
+    checker.audited_committed(AT, records("in0", "in1", "in2"))
+    checker.audited_committed(BESIDE, records(*outputs))
+    if problem is None:
+        checker.app_ended("app", {AT: 2})
+        assert checker.judged == 2
+    else:
+        with pytest.raises(Violation, match=problem):
+            checker.app_ended("app", {AT: 2})
+
+
+def test_producer_epochs_rise() -> None:
+    checker = ProducerEpochs()
+    checker.producer_handed(handed(3, 1.0))
+    checker.producer_handed(handed(2, 1.05))  # who asked at once may have been first
+    checker.producer_handed(handed(0, 2.0, producer_id=8))
+    with pytest.raises(Violation, match="id was handed producer 7 in epoch 3, and then in 3"):
+        checker.producer_handed(handed(3, 2.0))
+
+
+def test_a_producer_id_has_one_owner() -> None:
+    checker = ProducerEpochs()
+    checker.producer_id_given(7, 0)
+    with pytest.raises(Violation, match="producer id 7 was given to nobody and to id"):
+        checker.producer_handed(handed(0, 1.0))
+
+
+def test_older_producers_are_not_obeyed() -> None:
+    checker = ProducerEpochs()
+    checker.producer_handed(handed(1, 1.0))
+    checker.producer_handed(handed(2, 2.0))
+    checker.producer_obeyed("id", 7, 1, 2.05)
+    checker.producer_obeyed("id", 7, 2, 3.0)
+    with pytest.raises(Violation, match="what producer 7 sent in epoch 1 was done, after epoch 2 had been handed out"):
+        checker.producer_obeyed("id", 7, 1, 2.2)
+
+
+def test_transactions_end() -> None:
+    checker = TimelyEndings(10.0)
+    checker.stability_told(AT, 3, 5, 9.0)
+    checker.stability_told(AT, 5, 5, 11.0)
+    with pytest.raises(Violation, match=r"stable up to 3 of 5 only: some transaction has not ended in 11\.0 s"):
+        checker.stability_told(AT, 3, 5, 11.0)
