@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
-KERNELS := $(wildcard src/ottla/records/kernel*.py src/ottla/records/kernel*.pxd)
+KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help

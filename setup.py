@@ -10,7 +10,14 @@ import logging
 
 from setuptools import Extension, setup
 
-KERNELS = ["kernel", "kernel_columns"]
+KERNELS = [
+    "records.kernel",
+    "records.kernel_columns",
+    "records.kernel_batch",
+    "log.kernel",
+    "broker.partitions.kernel",
+    "broker.handlers.kernel_produce",
+]
 
 
 def extensions() -> list[Extension]:
@@ -19,13 +26,13 @@ def extensions() -> list[Extension]:
     except ImportError:
         return []
     modules = [
-        Extension(f"ottla.records.{name}", [f"src/ottla/records/{name}.py"], extra_compile_args=["-O3", "-fwrapv"])
+        Extension(f"ottla.{name}", [f"src/ottla/{name.replace('.', '/')}.py"], extra_compile_args=["-O3", "-fwrapv"])
         for name in KERNELS
     ]
     try:
         modules = cythonize(modules, build_dir="build/cython", language_level=3)
     except Exception as problem:
-        logging.warning("the record kernels are not compiled, the plain files serve instead: %s", problem)
+        logging.warning("the kernels are not compiled, the plain files serve instead: %s", problem)
         return []
     for module in modules:
         module.optional = True  # set here, because cythonize does not hand it on

@@ -31,6 +31,16 @@ from ottla.wire.headers import encode_response, parse_request, read_request_head
 
 logger = logging.getLogger("ottla.requests")
 
+PRODUCE_KEY = b"\0\0"
+
+
+class AnswersFrames(Protocol):
+    """What the module of an API may have for its most frequent requests: from frame to frame, with nothing in between."""
+
+    def answer(self, frame: bytearray, /) -> list[Part] | None:
+        """The reply; None, with nothing changed, if the request is to be taken apart and handled."""
+        ...
+
 
 class HandlerModule(Protocol):
     """What every module in `handlers/` has."""
@@ -128,6 +138,7 @@ class Dispatcher:
         self._monotonic_s = asyncio.get_running_loop().time
         self._routes: dict[int, Route] = {}
         self._controller_routes: dict[int, Route] = {}
+        self._usual_produce: AnswersFrames | None = None
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.on_broken: Callable[[BaseException], None] | None = None
@@ -140,6 +151,23 @@ class Dispatcher:
         received_s = self._monotonic_s()
         services = self.services
         assert services is not None
+        failure: Exception | None = None
+        if (
+            self._usual_produce is not None
+            and frame.startswith(PRODUCE_KEY)
+            and self.intercept is None
+            and not connection.is_controller_listener
+        ):
+            try:
+                parts = self._usual_produce.answer(frame)
+                if parts is not None:
+                    counters = self._routes[ApiKey.PRODUCE].counters
+                    counters.requests += 1
+                    counters.bytes_in += len(frame)
+                    self._count_reply(counters, received_s, parts)
+                    return parts
+            except Exception as caught:
+                failure = caught
         try:
             header, request = parse_request(frame)
         except (DecodeError, UnsupportedVersion) as fault:
@@ -152,6 +180,8 @@ class Dispatcher:
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
         if not route.oldest <= version <= route.newest:
             return self._unserved_version(route, context, request, frame)
+        if failure is not None:
+            return self.conclude(route, context, request, len(frame), None, failure)
         try:
             handled = route.handle(context, request) if self.intercept is None else self._intercepted(route, context, request)
         except Exception as failure:
@@ -188,12 +218,16 @@ class Dispatcher:
             except Exception as flaw:
                 counters.errors += 1
                 parts = self._encode_refusal(route, context, request, flaw)
+        self._count_reply(counters, context.received_s, parts)
+        return parts
+
+    def _count_reply(self, counters: ApiCounters, received_s: float, parts: list[Part] | None) -> None:
+        if parts is not None:
             counters.bytes_out += len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        time_s = self._monotonic_s() - context.received_s
+        time_s = self._monotonic_s() - received_s
         counters.time_s_total += time_s
         if time_s > counters.time_s_max:
             counters.time_s_max = time_s
-        return parts
 
     def _intercepted(self, route: Route, context: RequestContext, request: Any) -> Handled:
         interception = self.intercept(context, request) if self.intercept is not None else None
@@ -256,6 +290,8 @@ class Dispatcher:
             module = self._load(key) if is_served else None
             if module is not None:
                 route = routes[key] = Route(key, module, self.counters.of(key))
+                if key == ApiKey.PRODUCE and hasattr(module, "frame_answers"):
+                    self._usual_produce = module.frame_answers(self.services)
         return route
 
     def _unreadable(self, connection: ConnectionInfo, frame: bytearray, fault: str = "") -> CloseConnection:

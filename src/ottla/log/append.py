@@ -13,7 +13,7 @@ from ottla.errors import CorruptRecords, KafkaError, OttlaError, OutOfDescriptor
 from ottla.errors.codes import ErrorCode
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_append import InLine, ProducerAppend
+from ottla.log.producer_append import ProducerAppend
 from ottla.log.roll import roll
 from ottla.log.segment import Segment
 from ottla.log.txn_index import AbortedTxn
@@ -77,8 +77,28 @@ def append_as_leader(
         raise log.write_barrier
     if origin is AppendOrigin.RAFT_LEADER:
         return _append_given(log, data, leader_epoch, origin)
-    config = log.config
     now_ms = log.clock.now_ms()
+    from_client = origin is AppendOrigin.CLIENT
+    prepared = log.prepare(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version)
+    if prepared is None:
+        return _append_unusual(log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version)
+    first_offset = log.commit(prepared)
+    last_offset = log.log_end_offset - 1
+    return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, False, len(data))
+
+
+def _append_unusual(
+    log: "PartitionLog",
+    data: bytearray | memoryview,
+    leader_epoch: int,
+    origin: AppendOrigin,
+    now_ms: int,
+    transaction_version: int,
+    verified_by: VerificationState | None,
+    request_version: int,
+) -> AppendInfo:
+    """Check a batch closely, and append it unless there is something to be said against it."""
+    config = log.config
     view, data, max_timestamp, append_time_ms = validate_produced(
         data,
         config,
@@ -90,9 +110,8 @@ def append_as_leader(
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
     producers: ProducerAppend | None = None
-    line: InLine | None = None
     set_time_ms = append_time_ms if append_time_ms >= 0 else None
-    if view.producer_id >= 0 and (line := log.producers.next_in_line(view, first_offset, set_time_ms)) is None:
+    if view.producer_id >= 0:
         producers = log.producers.begin(
             origin,
             transaction_version=transaction_version,
@@ -119,9 +138,7 @@ def append_as_leader(
         _PLACE.pack_into(data, 0, first_offset, view.batch_length, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
         log.log_end_offset = last_offset + 1
-        if line is not None:
-            log.producers.apply_in_line(line, last_offset + 1)
-        elif producers is None:
+        if producers is None:
             log.producers.map_end_offset = last_offset + 1
         else:
             _apply(log, segment, last_offset + 1, producers)

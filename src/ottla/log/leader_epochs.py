@@ -17,20 +17,21 @@ from bisect import bisect_left, bisect_right
 from ottla.env import Disk
 from ottla.errors import BrokenInvariant
 from ottla.log.checkpoint import format_epochs, parse_epochs
+from ottla.log.kernels import EpochsTail
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
 
 NO_EPOCH = -1
 NO_OFFSET = -1
 
 
-class LeaderEpochs:
+class LeaderEpochs(EpochsTail):
     """The leader epochs of one partition."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self.path = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
-        self._epochs: list[int] = []
-        self._starts: list[int] = []
+        self._epochs = []
+        self._starts = []
         self._changes = 0
         self._changes_flushed = 0
         self._writing = asyncio.Lock()

@@ -25,7 +25,6 @@ from typing import NamedTuple
 from ottla.config.topic import LogConfig
 from ottla.env import Clock, Disk
 from ottla.errors import (
-    BrokenInvariant,
     KafkaError,
     LogDirectoryFailed,
     OttlaError,
@@ -36,6 +35,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 from ottla.log import append, deletion, flush, read, roll, truncate
 from ottla.log.deletion import PendingDeletion
+from ottla.log.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
 from ottla.log.producer_snapshot import ProducerSnapshots
 from ottla.log.producer_state import ProducerState
@@ -44,6 +44,7 @@ from ottla.log.segment import Segment
 from ottla.log.segments import Segments
 from ottla.log.time_lookup import TimedOffset
 from ottla.log.txn_index import AbortedTxn
+from ottla.records.kernels import BatchLimits, RecordWalk
 
 DAY_MS = 86_400_000
 
@@ -75,39 +76,36 @@ class LogParts(NamedTuple):
     recovery_point: int
 
 
-class PartitionLog:
+class PartitionLog(LogTail):
     """The log of one partition. Get one from `ottla.log.loading.load_log`."""
 
     __slots__ = (
+        "_config",
         "bound_places",
         "clock",
-        "config",
         "cut_place",
         "disk",
-        "epochs",
         "failure",
-        "flush_wanted_up_to",
         "flushing",
         "folder",
-        "high_watermark",
         "last_flush_s",
-        "log_end_offset",
-        "log_start_offset",
         "moved_to",
         "name",
         "names_unsynced",
         "options",
         "partition",
         "pending_deletions",
-        "producers",
-        "recovery_point",
         "reshaping",
-        "segments",
         "snapshots",
         "snapshots_unsynced",
         "truncations",
-        "write_barrier",
     )
+
+    epochs: LeaderEpochs
+    producers: ProducerState
+    segments: Segments
+    write_barrier: OttlaError | None
+    """Why nothing may be appended now."""
 
     def __init__(
         self,
@@ -135,7 +133,7 @@ class PartitionLog:
         self.high_watermark = parts.log_start_offset
         self.recovery_point = parts.recovery_point
         self.last_flush_s = clock.monotonic_s()
-        self.flush_wanted_up_to: int | None = None
+        self.flush_wanted_up_to = None
         self.names_unsynced = True
         self.snapshots_unsynced: list[int] = []
         self.pending_deletions: list[PendingDeletion] = []
@@ -151,8 +149,7 @@ class PartitionLog:
         """Held by whoever takes segments away or puts others in their place: one at a time."""
         self.failure: OttlaError | None = None
         """Why nothing works any more."""
-        self.write_barrier: OttlaError | None = None
-        """Why nothing may be appended now."""
+        self.write_barrier = None
         self.moved_to: PartitionLog | None = None
         """The log that has taken this one's place, in another directory; this one is gone then."""
         self.producers.on_high_watermark(self.high_watermark)
@@ -164,6 +161,19 @@ class PartitionLog:
         )
 
     # -- what it holds
+
+    @property
+    def config(self) -> LogConfig:
+        """The topic's settings; may be changed at any time."""
+        return self._config
+
+    @config.setter
+    def config(self, config: LogConfig) -> None:
+        self._config = config
+        self.limits = BatchLimits(config, RecordWalk())
+        self.segment_bytes = config.segment_bytes
+        self.segment_age_max_ms = config.segment_age_max_ms
+        self.flush_messages = config.flush_messages
 
     @property
     def size_bytes(self) -> int:
@@ -231,21 +241,9 @@ class PartitionLog:
 
     def update_high_watermark(self, offset: int) -> int:
         """Set the high watermark, kept within the log; returns what it is now. May go back, as after a truncation."""
-        self._set_high_watermark(max(self.log_start_offset, min(offset, self.log_end_offset)))
+        self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
+        self.producers.on_high_watermark(self.high_watermark)
         return self.high_watermark
-
-    def increment_high_watermark(self, offset: int) -> bool:
-        """Raise the high watermark to `offset`; True if that was news. It never goes back this way."""
-        if offset > self.log_end_offset:
-            raise BrokenInvariant(f"{self.partition}: high watermark {offset} lies past the log's end {self.log_end_offset}")
-        if offset <= self.high_watermark:
-            return False
-        self._set_high_watermark(offset)
-        return True
-
-    def _set_high_watermark(self, offset: int) -> None:
-        self.high_watermark = offset
-        self.producers.on_high_watermark(offset)
 
     def delete_records(self, offset: int) -> bool:
         """Let the log begin at `offset`: what lies before is no longer read, and its segments may be deleted. True if news.

@@ -18,10 +18,11 @@ from typing import NamedTuple
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.log.kernels import ProducersTail
 from ottla.log.origin import AppendOrigin
 from ottla.log.producer_entry import NO_EPOCH, NO_SEQUENCE, BatchMetadata, ProducerEntry
 from ottla.log.verification import VerificationState
-from ottla.records.batch import CONTROL, TRANSACTIONAL, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.control import parse_end_marker
 from ottla.records.reader import read_records
 
@@ -38,35 +39,10 @@ class CompletedTransaction(NamedTuple):
     aborted: bool
 
 
-InLine = tuple[ProducerEntry, BatchMetadata]
-"""A batch that simply goes on where its producer was: by far the most appends are this and nothing else."""
-
-
-def next_in_line(
-    known: dict[int, ProducerEntry],
-    verifications: dict[int, VerificationState],
-    batch: BatchView,
-    first_offset: int,
-    timestamp_ms: int | None,
-) -> InLine | None:
-    """The batch with its producer, if it is the next one in the same epoch and transaction: then every check is passed."""
-    producer_id = batch.producer_id
-    entry = known.get(producer_id)
-    if entry is None or entry.epoch != batch.producer_epoch or producer_id in verifications:
-        return None
-    if batch.attributes & (TRANSACTIONAL | CONTROL) != (0 if entry.transaction_first_offset is None else TRANSACTIONAL):
-        return None
-    batches = entry.batches
-    sequence = batch.base_sequence
-    if not batches or sequence != (batches[-1][1] + 1) & SEQUENCE_MAX:
-        return None
-    # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
-    for remembered in batches:
-        if remembered[0] == sequence:
-            return None
-    delta = batch.last_offset_delta
+def _metadata(batch: BatchView, first_offset: int, timestamp_ms: int | None) -> BatchMetadata:
     time_ms = batch.max_timestamp if timestamp_ms is None else timestamp_ms
-    return entry, BatchMetadata(sequence, (sequence + delta) & SEQUENCE_MAX, first_offset, first_offset + delta, time_ms)
+    last_offset = first_offset + batch.last_offset_delta
+    return BatchMetadata(batch.base_sequence, batch.last_sequence, first_offset, last_offset, time_ms)
 
 
 class ProducerAppend:
@@ -76,6 +52,7 @@ class ProducerAppend:
         "_known",
         "_origin",
         "_partition",
+        "_tail",
         "_transaction_version",
         "_verifications",
         "_verified_by",
@@ -90,21 +67,21 @@ class ProducerAppend:
     def __init__(
         self,
         partition: str,
-        known: dict[int, ProducerEntry],
-        verifications: dict[int, VerificationState],
+        tail: ProducersTail,
         origin: AppendOrigin,
         transaction_version: int,
         verify: bool,
         verified_by: VerificationState | None,
     ) -> None:
         self._partition = partition
-        self._known = known
-        self._verifications = verifications
+        self._tail = tail
+        self._known: dict[int, ProducerEntry] = tail._producers
+        self._verifications: dict[int, VerificationState] = tail._verifications
         self._origin = origin
         self._transaction_version = transaction_version
         self._verify = verify
         self._verified_by = verified_by
-        self.in_line: InLine | None = None
+        self.in_line: tuple[ProducerEntry, BatchMetadata] | None = None
         """The one batch of this append so far, if it simply goes on where its producer was."""
         self.updated: dict[int, ProducerEntry] = {}
         """What the producers of this append will look like."""
@@ -125,8 +102,9 @@ class ProducerAppend:
         if producer_id < 0:
             return None
         if self.in_line is None and not self.updated:
-            self.in_line = next_in_line(self._known, self._verifications, batch, first_offset, timestamp_ms)
-            if self.in_line is not None:
+            entry = self._tail.next_in_line(producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence)
+            if entry is not None:
+                self.in_line = entry, _metadata(batch, first_offset, timestamp_ms)
                 return None
         known = self._known.get(producer_id)
         if known is not None and self._origin is AppendOrigin.CLIENT:
@@ -143,13 +121,7 @@ class ProducerAppend:
             self.add_data(
                 batch.producer_id,
                 batch.producer_epoch,
-                BatchMetadata(
-                    batch.base_sequence,
-                    batch.last_sequence,
-                    first_offset,
-                    first_offset + batch.last_offset_delta,
-                    batch.max_timestamp if timestamp_ms is None else timestamp_ms,
-                ),
+                _metadata(batch, first_offset, timestamp_ms),
                 batch.is_transactional,
             )
         elif batch.count > 0:  # compaction leaves an empty control batch where a whole transaction has gone

@@ -17,11 +17,11 @@ from typing import NamedTuple
 
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.log.kernels import ProducersTail
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_append import CompletedTransaction, InLine, ProducerAppend, next_in_line
+from ottla.log.producer_append import CompletedTransaction, ProducerAppend
 from ottla.log.producer_entry import ProducerEntry
 from ottla.log.verification import VerificationState
-from ottla.records.batch import BatchView
 
 LATE_TRANSACTION_GRACE_MS = 5 * 60_000
 
@@ -37,15 +37,15 @@ class EndedTransaction(NamedTuple):
     """What the last stable offset is once the marker is below the high watermark."""
 
 
-class ProducerState:
+class ProducerState(ProducersTail):
     """The producers of `partition` (a name for messages only)."""
 
     def __init__(self, partition: str, start_offset: int = 0) -> None:
         self._partition = partition
-        self._producers: dict[int, ProducerEntry] = {}
-        self._verifications: dict[int, VerificationState] = {}
+        self._producers = {}
+        self._verifications = {}
         self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
-        self._unreplicated: dict[int, int] = {}  # first offset → marker's offset, at or above the high watermark when it came
+        self._unreplicated = {}  # first offset → marker's offset, at or above the high watermark when it came
         self.map_end_offset = start_offset
         self.first_unstable_offset: int | None = None
 
@@ -98,20 +98,7 @@ class ProducerState:
         `transaction_version` is that of the end markers in it. With `verify`, a transaction's first batch needs the
         verification that its coordinator has confirmed.
         """
-        return ProducerAppend(
-            self._partition, self._producers, self._verifications, origin, transaction_version, verify, verified_by
-        )
-
-    def next_in_line(self, batch: BatchView, first_offset: int, timestamp_ms: int | None) -> InLine | None:
-        """A short way for one batch that goes on where its producer was: `apply_in_line` counts it in. None: `begin`."""
-        return next_in_line(self._producers, self._verifications, batch, first_offset, timestamp_ms)
-
-    def apply_in_line(self, line: InLine, end_offset: int) -> None:
-        """Count in a batch that went the short way, once its bytes are in the log, which now ends at `end_offset`."""
-        entry, batch = line
-        entry.batches.append(batch)
-        entry.last_timestamp_ms = batch.timestamp_ms
-        self.map_end_offset = end_offset
+        return ProducerAppend(self._partition, self, origin, transaction_version, verify, verified_by)
 
     def apply(self, append: ProducerAppend, end_offset: int) -> list[EndedTransaction]:
         """Count in an append whose bytes are in the log, which now ends at `end_offset`.
@@ -119,7 +106,10 @@ class ProducerState:
         Returns the transactions that it ended; the aborted ones belong in the transaction index.
         """
         if append.in_line is not None:
-            self.apply_in_line(append.in_line, end_offset)
+            entry, batch = append.in_line
+            entry.batches.append(batch)
+            entry.last_timestamp_ms = batch.timestamp_ms
+            self.map_end_offset = end_offset
             return []
         for producer_id, after in append.updated.items():
             before = self._producers.get(producer_id)

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from ottla.config.topic import LogConfig
 from ottla.env import Buffer, Disk, FileRange, OpenMode
 from ottla.errors import CorruptFile, OttlaError
+from ottla.log.kernels import UNKNOWN_TIMESTAMP
 from ottla.log.names import LOG_SUFFIX
 from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.scan import BatchPlace, damage, find_offset, headers
@@ -53,16 +54,7 @@ class SegmentRead(NamedTuple):
 class Segment(SegmentFiles):
     """One segment of a partition log."""
 
-    __slots__ = (
-        "_first_timestamp",
-        "_last_append",
-        "_max_timestamp",
-        "_max_timestamp_offset",
-        "bytes_since_index_entry",
-        "created_ms",
-        "index_interval_bytes",
-        "roll_jitter_ms",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -82,10 +74,9 @@ class Segment(SegmentFiles):
         self.roll_jitter_ms = roll_jitter_ms
         self.index_interval_bytes = config.index_interval_bytes
         self.bytes_since_index_entry = 0
-        self._first_timestamp: int | None = None
-        self._max_timestamp: int | None = None
+        self._first_timestamp = self._max_timestamp = UNKNOWN_TIMESTAMP
         self._max_timestamp_offset = base_offset
-        self._last_append: tuple[int, int, int, int] | None = None
+        self._last_base_offset = self._last_offset = self._last_position = self._last_size = 0
 
     @classmethod
     def create(
@@ -115,7 +106,7 @@ class Segment(SegmentFiles):
     @property
     def max_timestamp(self) -> int:
         """The largest timestamp of any record so far; -1 if none is known."""
-        if self._max_timestamp is None:
+        if self._max_timestamp == UNKNOWN_TIMESTAMP:
             self._max_timestamp, self._max_timestamp_offset = self._load_max_timestamp()
         return self._max_timestamp
 
@@ -153,7 +144,7 @@ class Segment(SegmentFiles):
     @property
     def first_timestamp(self) -> int:
         """The largest timestamp of the first batch; -1 where there is no batch or it has none."""
-        if self._first_timestamp is None:
+        if self._first_timestamp == UNKNOWN_TIMESTAMP:
             for _, view in headers(self.file, 0, self.file.size, chunk_bytes=256):
                 self._first_timestamp = view.max_timestamp
                 break
@@ -174,18 +165,7 @@ class Segment(SegmentFiles):
 
     def should_roll(self, config: LogConfig, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
         """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
-        size = self.file.size
-        if size > config.segment_bytes - size_bytes or not 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX:
-            return True
-        if size:
-            first = self._first_timestamp
-            if first is None:
-                first = self.first_timestamp
-            waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
-            if waited_ms > config.segment_age_max_ms - self.roll_jitter_ms:
-                return True
-        offset_index, time_index = self.offset_index, self.time_index
-        return offset_index.count >= offset_index.entries_max or time_index.count >= time_index.entries_max
+        return self.must_roll(config.segment_bytes, config.segment_age_max_ms, size_bytes, max_timestamp, last_offset, now_ms)
 
     def has_room(self, size_bytes: int, last_offset: int) -> bool:
         """Whether so much more could be appended, however large or old the segment should be: its positions and indexes can."""
@@ -198,33 +178,15 @@ class Segment(SegmentFiles):
 
     def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
         """Append one batch whose offsets are set."""
-        size = len(data)
-        position = self.file.append(data)
-        self._last_append = (base_offset, last_offset, position, size)
-        self._index(position, size, last_offset, max_timestamp)
+        self.append_one(data, len(data), base_offset, last_offset, max_timestamp)
 
     def append_batches(self, data: Buffer, batches: Iterable[BatchView]) -> None:
         """Append several batches that lie one after the other in `data`."""
         position = self.file.append(data)
         for view in batches:
-            size, last_offset = view.size, view.last_offset
-            self._last_append = (view.base_offset, last_offset, position, size)
-            self._index(position, size, last_offset, view.max_timestamp)
+            size = view.size
+            self.count_in(position, size, view.base_offset, view.last_offset, view.max_timestamp)
             position += size
-
-    def _index(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
-        """Count a batch at `position` in. The segment is active: its indexes are open, its largest timestamp is known."""
-        assert self._max_timestamp is not None
-        if max_timestamp > self._max_timestamp:
-            self._max_timestamp = max_timestamp
-            self._max_timestamp_offset = last_offset
-        if self.bytes_since_index_entry > self.index_interval_bytes:
-            self.offset_index.add(last_offset - self.base_offset, position)
-            if self._max_timestamp > self.time_index.last_key:
-                self.time_index.add(self._max_timestamp, self._max_timestamp_offset - self.base_offset)
-            self.bytes_since_index_entry = size
-        else:
-            self.bytes_since_index_entry += size
 
     def finish(self) -> None:
         """The segment is no longer the active one: its indexes are completed."""
@@ -237,9 +199,10 @@ class Segment(SegmentFiles):
 
     def find(self, offset: int) -> BatchPlace | None:
         """The first batch that ends at or after `offset`; None if the segment ends before it."""
-        last = self._last_append
-        if last is not None and offset >= last[0]:
-            return BatchPlace(*last) if offset <= last[1] else None
+        if self._last_size and offset >= self._last_base_offset:
+            if offset > self._last_offset:
+                return None
+            return BatchPlace(self._last_base_offset, self._last_offset, self._last_position, self._last_size)
         try:
             offset_found, position = self.offset_index.lookup(offset)
         except CorruptIndex as error:
@@ -276,9 +239,8 @@ class Segment(SegmentFiles):
 
     def next_offset(self) -> int:
         """The offset after the last batch, read from the file."""
-        last = self._last_append
-        if last is not None:
-            return last[1] + 1
+        if self._last_size:
+            return self._last_offset + 1
         place = self.find(self._last_indexed_offset())
         if place is None:
             return self.base_offset
@@ -307,9 +269,8 @@ class Segment(SegmentFiles):
             self.file.truncate(place.position)
         if not self.file.size:
             self.created_ms = now_ms
-            self._first_timestamp = None
-        self.bytes_since_index_entry = 0
-        self._last_append = None
+            self._first_timestamp = UNKNOWN_TIMESTAMP
+        self.bytes_since_index_entry = self._last_size = 0
         self._max_timestamp, self._max_timestamp_offset = self._scan_largest_timestamp()
         return size_before - self.file.size
 
@@ -339,8 +300,7 @@ class Segment(SegmentFiles):
         self.offset_index.reset()
         self.time_index.reset()
         self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
-        self.bytes_since_index_entry = 0
-        self._last_append = None
+        self.bytes_since_index_entry = self._last_size = 0
 
     def index_batch(self, position: int, view: BatchView) -> None:
         """Count a batch that is in the file into the indexes; `SegmentOverflow` if they cannot name its offsets."""
@@ -348,11 +308,11 @@ class Segment(SegmentFiles):
             raise SegmentOverflow(self)
         if view.base_offset < self.base_offset:
             raise damage(self.file, position, f"the batch begins at offset {view.base_offset}, before its segment does")
-        self._index(position, view.size, view.last_offset, view.max_timestamp)
+        self.index(position, view.size, view.last_offset, view.max_timestamp)
 
     def close(self) -> None:
         """Complete and close the files."""
-        if self._max_timestamp is not None:
+        if self._max_timestamp != UNKNOWN_TIMESTAMP:
             self.finish()
         self.release_held()
         self.file.close()

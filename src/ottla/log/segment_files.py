@@ -7,6 +7,7 @@ then: so whoever renames a segment that is still read opens them first (`hold`).
 
 from ottla.config.topic import LogConfig
 from ottla.env import Disk, File, OpenMode
+from ottla.log.kernels import SegmentTail
 from ottla.log.names import (
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
@@ -20,10 +21,14 @@ from ottla.log.time_index import TimeIndex
 from ottla.log.txn_index import TxnIndex
 
 
-class SegmentFiles:
+class SegmentFiles(SegmentTail):
     """The files of one segment."""
 
-    __slots__ = ("base_offset", "disk", "file", "folder", "is_held", "offset_index", "state", "time_index", "txn_index")
+    __slots__ = ("disk", "folder", "is_held", "state", "txn_index")
+
+    file: File
+    offset_index: OffsetIndex
+    time_index: TimeIndex
 
     def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig, mode: OpenMode, state: str) -> None:
         self.disk = disk
@@ -31,7 +36,7 @@ class SegmentFiles:
         self.base_offset = base_offset
         self.state = state
         self.is_held = False
-        self.file: File = disk.open(self.path(LOG_SUFFIX), mode)
+        self.file = disk.open(self.path(LOG_SUFFIX), mode)
         size_max = config.segment_index_bytes
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX), base_offset, size_max)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, size_max)

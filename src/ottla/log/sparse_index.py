@@ -16,9 +16,8 @@ from bisect import bisect_right
 
 from ottla.env import Disk, File, OpenMode
 from ottla.errors import CorruptFile
+from ottla.log.kernels import BLOCK_ENTRIES, IndexTail
 
-BLOCK_ENTRIES = 512
-"""Entries that wait in memory before they are written together."""
 TAIL_ENTRIES_MAX = 4 * BLOCK_ENTRIES
 """Entries held in memory; older ones are read from the file."""
 PAGE_ENTRIES = 512
@@ -34,22 +33,15 @@ class CorruptIndex(CorruptFile):
 Columns = tuple["array[int]", "array[int]"]
 
 
-class SparseIndex:
+class SparseIndex(IndexTail):
     """Sorted entries in a file, with `lookup`s by key or value, appends at the end and truncation."""
 
     __slots__ = (
         "_file",
         "_page",
         "_page_start",
-        "_tail",
         "_tail_start",
-        "_written",
-        "base_offset",
-        "count",
         "disk",
-        "entries_max",
-        "last_key",
-        "last_value",
         "path",
     )
     ENTRY_SIZE = 0
@@ -120,7 +112,7 @@ class SparseIndex:
         """No tail, no page: everything is on file."""
         self._written = self.count
         self._tail_start = self.count
-        self._tail: Columns = (array("q"), array("q"))
+        self._keys, self._values = array("q"), array("q")
         self._page_start = -1
         self._page: Columns = (array("q"), array("q"))
         if not self.count:
@@ -136,8 +128,7 @@ class SparseIndex:
             file.truncate(size)
         if self._written < self.count:
             first = self._written - self._tail_start
-            keys, values = self._tail
-            file.append(self.encode(keys[first:], values[first:]))
+            file.append(self.encode(self._keys[first:], self._values[first:]))
             self._written = self.count
 
     async def sync(self) -> None:
@@ -174,27 +165,19 @@ class SparseIndex:
         columns, start = self._page_of(number)
         return columns[0][number - start], columns[1][number - start]
 
-    def add(self, key: int, value: int) -> None:
-        """Append an entry; neither number may be less than the last entry's. The index must be open."""
-        tail = self._tail
-        tail[0].append(key)
-        tail[1].append(value)
-        self.count += 1
-        self.last_key = key
-        self.last_value = value
-        if self.count - self._written >= BLOCK_ENTRIES:
-            self.write_out()
-            if len(tail[0]) >= TAIL_ENTRIES_MAX:
-                dropped = TAIL_ENTRIES_MAX // 2
-                del tail[0][:dropped]
-                del tail[1][:dropped]
-                self._tail_start += dropped
-                self._page_start = -1  # the page may have ended where the tail began
+    def write_block(self) -> None:
+        self.write_out()
+        if len(self._keys) >= TAIL_ENTRIES_MAX:
+            dropped = TAIL_ENTRIES_MAX // 2
+            del self._keys[:dropped]
+            del self._values[:dropped]
+            self._tail_start += dropped
+            self._page_start = -1  # the page may have ended where the tail began
 
     def _page_of(self, number: int) -> tuple[Columns, int]:
         """Decoded entries around `number`, and the number of the first of them."""
         if number >= self._tail_start:
-            return self._tail, self._tail_start
+            return (self._keys, self._values), self._tail_start
         start = number - number % PAGE_ENTRIES
         if start != self._page_start:
             end = min(start + PAGE_ENTRIES, self._tail_start)
@@ -208,8 +191,9 @@ class SparseIndex:
     def _number_at_or_below(self, column: int, target: int) -> int:
         """The last entry whose key (or value) is at most `target`; -1 if there is none."""
         self.open()
-        if self._tail_start < self.count and self._tail[column][0] <= target:
-            return self._tail_start + bisect_right(self._tail[column], target) - 1
+        tail = self._values if column else self._keys
+        if self._tail_start < self.count and tail[0] <= target:
+            return self._tail_start + bisect_right(tail, target) - 1
         page = self._page[column]
         if self._page_start >= 0 and page and page[0] <= target < page[-1]:
             return self._page_start + bisect_right(page, target) - 1

@@ -37,13 +37,31 @@ cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) _measure_headers(
     const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit
 ) noexcept
 
-@cython.locals(
-    min_timestamp=cython.longlong, max_timestamp=cython.longlong, timestamp=cython.longlong, delta=cython.longlong,
-    offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
-    value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
-    position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
-    header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t,
-)
+@cython.final
+cdef class RecordWalk:
+    cdef readonly long long min_timestamp
+    cdef readonly long long max_timestamp
+    cdef readonly Py_ssize_t displaced
+    cdef readonly Py_ssize_t keyless
+    cdef readonly Py_ssize_t valueless
+    cdef readonly Py_ssize_t key_bytes
+    cdef readonly Py_ssize_t value_bytes
+    cdef readonly Py_ssize_t header_count
+    cdef readonly Py_ssize_t header_key_bytes
+    cdef readonly Py_ssize_t header_value_bytes
+
+    @cython.locals(
+        min_timestamp=cython.longlong, max_timestamp=cython.longlong, timestamp=cython.longlong, delta=cython.longlong,
+        offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
+        value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
+        position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
+        header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t,
+    )
+    cpdef int walk(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
+    ) except -1
+
+@cython.locals(found=RecordWalk)
 cpdef tuple walk_records(
     const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
 )

@@ -119,53 +119,82 @@ def _measure_headers(data: Buffer, position: int, limit: int) -> tuple[int, int,
     return count, key_bytes, value_bytes
 
 
+class RecordWalk:
+    """What a walk over the records of a batch finds, in numbers. One may be used for walk after walk."""
+
+    __slots__ = (
+        "displaced",
+        "header_count",
+        "header_key_bytes",
+        "header_value_bytes",
+        "key_bytes",
+        "keyless",
+        "max_timestamp",
+        "min_timestamp",
+        "value_bytes",
+        "valueless",
+    )
+
+    def walk(self, data: Buffer, start: int, end: int, count: int, base_timestamp: int) -> None:
+        """Look at the `count` records that must fill `data` from `start` to `end`, or raise `CorruptRecords`."""
+        if start < 0 or end < start or end > len(data):
+            raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
+        if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
+            raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
+        min_timestamp = max_timestamp = -1
+        displaced = keyless = valueless = 0
+        key_bytes = value_bytes = header_count = header_key_bytes = header_value_bytes = 0
+        position = start
+        for index in range(count):
+            limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(data, position, end)
+            if limit < 0:
+                raise _damaged(index, position)
+            timestamp = _wrap64(base_timestamp + delta)
+            if index == 0 or timestamp < min_timestamp:
+                min_timestamp = timestamp
+            if index == 0 or timestamp > max_timestamp:
+                max_timestamp = timestamp
+            if offset_delta != index:
+                displaced += 1
+            if key_size < 0:
+                keyless += 1
+            else:
+                key_bytes += key_size
+            if value_size < 0:
+                valueless += 1
+            else:
+                value_bytes += value_size
+            if header_at != limit - 1 or data[header_at] != 0:
+                headers, key_size, value_size = _measure_headers(data, header_at, limit)
+                if headers < 0:
+                    raise _damaged(index, position)
+                header_count += headers
+                header_key_bytes += key_size
+                header_value_bytes += value_size
+            position = limit
+        if position != end:
+            raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
+        self.min_timestamp, self.max_timestamp = min_timestamp, max_timestamp
+        self.displaced, self.keyless, self.valueless = displaced, keyless, valueless
+        self.key_bytes, self.value_bytes = key_bytes, value_bytes
+        self.header_count = header_count
+        self.header_key_bytes, self.header_value_bytes = header_key_bytes, header_value_bytes
+
+
 def walk_records(
     data: Buffer, start: int, end: int, count: int, base_timestamp: int
 ) -> tuple[int, int, int, int, int, int, int, int, int, int]:
-    """Look at the `count` records that must fill `data` from `start` to `end`, or raise `CorruptRecords`.
+    """The same as a tuple.
 
-    Returns (smallest timestamp, largest timestamp, records whose offset delta is not their position, records without key,
-    records without value, bytes of keys, bytes of values, headers, bytes of header keys, bytes of header values).
+    (smallest timestamp, largest timestamp, records whose offset delta is not their position, records without key, records
+    without value, bytes of keys, bytes of values, headers, bytes of header keys, bytes of header values).
     """
-    if start < 0 or end < start or end > len(data):
-        raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
-    if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
-        raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
-    min_timestamp = max_timestamp = -1
-    displaced = keyless = valueless = 0
-    key_bytes = value_bytes = header_count = header_key_bytes = header_value_bytes = 0
-    position = start
-    for index in range(count):
-        limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(data, position, end)
-        if limit < 0:
-            raise _damaged(index, position)
-        timestamp = _wrap64(base_timestamp + delta)
-        if index == 0 or timestamp < min_timestamp:
-            min_timestamp = timestamp
-        if index == 0 or timestamp > max_timestamp:
-            max_timestamp = timestamp
-        if offset_delta != index:
-            displaced += 1
-        if key_size < 0:
-            keyless += 1
-        else:
-            key_bytes += key_size
-        if value_size < 0:
-            valueless += 1
-        else:
-            value_bytes += value_size
-        if header_at != limit - 1 or data[header_at] != 0:
-            headers, key_size, value_size = _measure_headers(data, header_at, limit)
-            if headers < 0:
-                raise _damaged(index, position)
-            header_count += headers
-            header_key_bytes += key_size
-            header_value_bytes += value_size
-        position = limit
-    if position != end:
-        raise CorruptRecords(f"{end - position} bytes are left over after the batch's {count} records", position)
-    sizes = (key_bytes, value_bytes, header_count, header_key_bytes, header_value_bytes)
-    return (min_timestamp, max_timestamp, displaced, keyless, valueless, *sizes)
+    found = RecordWalk()
+    found.walk(data, start, end, count, base_timestamp)
+    timestamps = (found.min_timestamp, found.max_timestamp)
+    counts = (found.displaced, found.keyless, found.valueless)
+    sizes = (found.key_bytes, found.value_bytes, found.header_count, found.header_key_bytes, found.header_value_bytes)
+    return (*timestamps, *counts, *sizes)
 
 
 def _copy(out: memoryview, at: int, data: Buffer, start: int, size: int) -> None:

@@ -5,8 +5,8 @@ by then it must be known which module to load, and whoever could hand the answer
 on top of modules that have imported theirs. That one read is the only thing in this room that touches the operating system,
 and the import rules name it as the exception.
 
-Everything else imports the kernels' names from here. `load_twin` loads either twin under a name of its own, beside the one
-in use; the parity tests and the benchmark compare them that way.
+Everything else imports the kernels' names from here; the rooms above have a `kernels.py` of their own for theirs. `load_twin`
+loads either twin under a name of its own, beside the one in use; the parity tests and the benchmark compare them that way.
 """
 
 import os
@@ -19,13 +19,14 @@ from typing import TYPE_CHECKING
 PURE_ASKED = os.environ.get("OTTLA_PURE", "") not in ("", "0")
 
 
-def load_twin(name: str, *, plain: bool) -> ModuleType | None:
-    """The plain twin of the kernel `name`, loaded anew from its source, or the compiled one: None where there is none."""
+def load_twin(name: str, *, plain: bool, room: str = "records") -> ModuleType | None:
+    """The plain twin of a room's kernel, loaded anew from its source, or the compiled one: None where there is none."""
     if not plain:
-        module = import_module(f"ottla.records.{name}")
+        module = import_module(f"ottla.{room}.{name}")
         return module if is_compiled(module) else None
-    path = posixpath.join(posixpath.dirname(__file__), f"{name}.py")
-    spec = spec_from_file_location(f"ottla.records.{name}_plain", path)
+    folder = posixpath.dirname(posixpath.dirname(__file__))
+    path = posixpath.join(folder, *room.split("."), f"{name}.py")
+    spec = spec_from_file_location(f"ottla.{room}.{name}_plain", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path}, the plain twin of a compiled kernel, is missing: install Ottla again")
     module = module_from_spec(spec)
@@ -40,22 +41,29 @@ def is_compiled(module: ModuleType) -> bool:
 
 if TYPE_CHECKING or not PURE_ASKED:
     from ottla.records.kernel import Headers, Record, RecordIterator, Row, encode_records, encode_rows
-    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, walk_records
+    from ottla.records.kernel_batch import BatchLimits, UsualBatch
+    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, walk_records
 else:
     _kernel = load_twin("kernel", plain=True)
     Headers, Record, RecordIterator, Row = _kernel.Headers, _kernel.Record, _kernel.RecordIterator, _kernel.Row
     encode_records, encode_rows = _kernel.encode_records, _kernel.encode_rows
     _columns = load_twin("kernel_columns", plain=True)
     ColumnReader, ColumnWriter, walk_records = _columns.ColumnReader, _columns.ColumnWriter, _columns.walk_records
+    RecordWalk = _columns.RecordWalk
+    _batch = load_twin("kernel_batch", plain=True)
+    BatchLimits, UsualBatch = _batch.BatchLimits, _batch.UsualBatch
 
 __all__ = [
     "PURE_ASKED",
+    "BatchLimits",
     "ColumnReader",
     "ColumnWriter",
     "Headers",
     "Record",
     "RecordIterator",
+    "RecordWalk",
     "Row",
+    "UsualBatch",
     "encode_records",
     "encode_rows",
     "is_compiled",

@@ -33,7 +33,6 @@ from ottla.records.batch import (
     CODEC_MASK,
     CODECS,
     CONTROL,
-    CRC_START,
     HEADER_SIZE,
     LOG_OVERHEAD,
     MAGIC,
@@ -41,7 +40,6 @@ from ottla.records.batch import (
     TRANSACTIONAL,
     BatchView,
 )
-from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.kernels import RecordIterator, walk_records
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
@@ -93,9 +91,6 @@ def validate_produced(
     get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
     yield `decompressed_bytes_max`; by default so much that nobody waits for long (docs/decisions/0042).
     """
-    usual = _usual_batch(data, config, now_ms, from_client)
-    if usual is not None:
-        return usual
     view = _only_batch(data, partition)
     codec = _check_header(view, config, partition, from_client, request_version)
     target = codec if config.compression_type == "producer" else _target_codec(view, codec, config)
@@ -116,45 +111,6 @@ def validate_produced(
     if data is not view.buffer:
         view = BatchView(data)
     return ValidBatch(view, data, max_timestamp, now_ms if is_append_time else NO_TIMESTAMP)
-
-
-def _usual_batch(data: bytearray | memoryview, config: LogConfig, now_ms: int, from_client: bool) -> ValidBatch | None:
-    """An uncompressed batch with nothing to be said against it and nothing to be changed; None to have it looked at closely.
-
-    Most of what a broker takes passes here, in half the time. Nothing may pass that `validate_produced` would go on to refuse
-    or to change: a test compares the two ways.
-    """
-    size = len(data)
-    if size < HEADER_SIZE or size > config.max_message_bytes or config.compression_type != "producer" or config.is_append_time:
-        return None
-    view = BatchView(data)
-    count = view.count
-    if (
-        view.batch_length != size - LOG_OVERHEAD
-        or view.magic != MAGIC
-        or view.attributes & ~TRANSACTIONAL
-        or count <= 0
-        or count != view.last_offset_delta + 1
-        or (view.base_offset != 0 and from_client)
-        or (view.base_sequence < 0 and view.producer_id >= 0)
-        or crc32c(memoryview(data)[CRC_START:]) != view.crc
-    ):
-        return None
-    try:
-        found = walk_records(data, HEADER_SIZE, size, count, view.base_timestamp)
-    except CorruptRecords:
-        return None
-    max_timestamp = found[1]
-    if (
-        max_timestamp != view.max_timestamp
-        or max_timestamp - now_ms > config.message_timestamp_after_max_ms
-        or now_ms - found[0] > config.message_timestamp_before_max_ms
-        or found[2]
-        or (found[3] and config.compact)
-        or found[0] < 0
-    ):
-        return None
-    return ValidBatch(view, data, max_timestamp, NO_TIMESTAMP)
 
 
 def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:

@@ -9,15 +9,16 @@ from ottla.records.kernels import load_twin
 
 
 class Twin(NamedTuple):
-    """One twin of both kernels."""
+    """One twin of the kernels."""
 
     kernel: ModuleType
     columns: ModuleType
+    batch: ModuleType
 
 
 def load(plain: bool) -> Twin | None:
-    kernel, columns = load_twin("kernel", plain=plain), load_twin("kernel_columns", plain=plain)
-    return None if kernel is None or columns is None else Twin(kernel, columns)
+    modules = [load_twin(name, plain=plain) for name in ("kernel", "kernel_columns", "kernel_batch")]
+    return None if None in modules else Twin(*modules)  # type: ignore[arg-type]  # just checked
 
 
 PLAIN = load(plain=True)

@@ -4,7 +4,8 @@ The records of a request are views of the buffer that the request came in, and a
 copied. Where a partition's records are safe at once, as they are on one node unless flush.messages says otherwise, the answer
 is there when the handler returns; else the request waits (`purgatory/acks.py`).
 
-Records of a transaction may have to wait before they are appended (`produce_in_transaction.py`).
+Most requests do not come here at all: `produce_usual.py` answers them from frame to frame, to the same effect. Records of a
+transaction may have to wait before they are appended (`produce_in_transaction.py`).
 
 Each partition is answered for itself. With acks=0 nothing is answered, and an error ends the connection, so that the producer
 learns that there was one.
@@ -35,7 +36,10 @@ from ottla.wire.messages.produce import (
 )
 
 if TYPE_CHECKING:
+    from ottla.broker.dispatch import AnswersFrames
     from ottla.broker.handlers.produce_in_transaction import Verified
+    from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.services import Services
     from ottla.log.append import AppendInfo
 
 HINTS_SINCE = 10
@@ -100,7 +104,7 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
                 else:
                     info = partition.append(records, acks, version)
             except KafkaError as error:
-                _fail(answer, error, partition)
+                fail(answer, error, partition)
                 has_failed = True
                 continue
             answer.base_offset = info.first_offset
@@ -125,6 +129,13 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
     return delayed
 
 
+def frame_answers(services: Services) -> AnswersFrames:
+    """What answers requests without taking them apart, where it can."""
+    from ottla.broker.handlers.produce_usual import FrameAnswers  # late: it builds on this module
+
+    return FrameAnswers(services)
+
+
 def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
     response = ProduceResponse()
     for topic in request.topic_data:
@@ -132,7 +143,7 @@ def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) 
         response.responses.append(entry)
         for data in topic.partition_data:
             entry.partition_responses.append(PartitionProduceResponse(index=data.index))
-            _fail(entry.partition_responses[-1], error, None)
+            fail(entry.partition_responses[-1], error, None)
     if request.acks == NO_ACKS:
         raise _closing(response)
     return response
@@ -219,7 +230,7 @@ def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int
 # Refusing
 
 
-def _fail(answer: PartitionProduceResponse, error: KafkaError, partition: Partition | None) -> None:
+def fail(answer: PartitionProduceResponse, error: KafkaError, partition: PartitionTail | None) -> None:
     answer.error_code = error.code
     answer.error_message = str(error)
     answer.base_offset = -1

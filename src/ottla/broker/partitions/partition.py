@@ -12,6 +12,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Protocol
 
+from ottla.broker.partitions.kernels import PartitionTail
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
@@ -62,39 +63,42 @@ class PartitionOwner(Protocol):
         ...
 
 
-class Partition:
+class Partition(PartitionTail):
     """One partition. `Partitions` makes it, has it follow the cluster, and takes it away."""
 
     __slots__ = (
         "_failure",
         "_flush_goal",
-        "_others_in_sync",
-        "_owner",
-        "ack_waits",
-        "flushing",
-        "follower_ends",
         "index",
-        "is_internal",
-        "is_leading",
-        "isr",
         "leader",
-        "leader_epoch",
-        "log",
-        "min_isr",
         "node_id",
         "partition_epoch",
         "replicas",
         "topic",
         "topic_id",
-        "unread_bytes",
-        "watches",
     )
+
+    _owner: PartitionOwner
+    ack_waits: dict[AckWaiter, None]
+    flushing: asyncio.Task[None] | None
+    """The flush under way that acknowledgements wait for."""
+    follower_ends: dict[int, int]
+    """How far the other replicas have the log, by their word."""
+    is_leading: bool
+    """Whether this node leads the partition and can use its log: appending and reading need no other question."""
+    log: PartitionLog
+    min_isr: int
+    """min.insync.replicas, or the number of replicas if that is less."""
+    unread_bytes: int
+    """How many bytes were appended, at most, of which those who watch have not been told."""
+    watches: dict[DelayedFetch, None]
+    """Fetches that wait for more records; a dict, for its order."""
 
     def __init__(self, owner: PartitionOwner, node_id: int, topic_id: Uuid, log: PartitionLog) -> None:
         self._owner = owner
         self._failure: tuple[int, str] | None = None
-        self._others_in_sync: tuple[int, ...] = ()
-        self._flush_goal = 0
+        self._others_in_sync = ()
+        self._flush_goal = self.asked_by = 0
         self.node_id = node_id
         self.topic, self.index = log.partition
         self.topic_id = topic_id
@@ -103,20 +107,14 @@ class Partition:
         self.leader = NO_LEADER
         self.leader_epoch = self.partition_epoch = -1
         self.is_leading = False
-        """Whether this node leads the partition and can use its log: appending and reading need no other question."""
         self.replicas: tuple[int, ...] = ()
-        self.isr: tuple[int, ...] = ()
+        self.isr = ()
         self.min_isr = 1
-        """min.insync.replicas, or the number of replicas if that is less."""
-        self.follower_ends: dict[int, int] = {}
-        """How far the other replicas have the log, by their word."""
-        self.flushing: asyncio.Task[None] | None = None
-        """The flush under way that acknowledgements wait for."""
-        self.ack_waits: dict[AckWaiter, None] = {}
-        self.watches: dict[DelayedFetch, None] = {}
-        """Fetches that wait for more records; a dict, for its order."""
+        self.follower_ends = {}
+        self.flushing = None
+        self.ack_waits = {}
+        self.watches = {}
         self.unread_bytes = 0
-        """How many bytes were appended, at most, of which those who watch have not been told."""
 
     def __repr__(self) -> str:
         role = "leading" if self.is_leading else f"led by {self.leader}"
@@ -225,9 +223,8 @@ class Partition:
                 f"{self.name} has {len(self.isr)} replicas in sync, of {self.min_isr} that it needs for acks=all: bring back "
                 "the others, or lower min.insync.replicas",
             )
-        log = self.log
         try:
-            info = log.append_as_leader(
+            info = self.log.append_as_leader(
                 records,
                 self.leader_epoch,
                 origin,
@@ -237,12 +234,9 @@ class Partition:
             )
         except OttlaError as failure:
             raise self.refused_by(failure) from None
-        self.unread_bytes += info.size_bytes
         if info.flush_needed:
             self._flush_up_to(info.last_offset + 1)
-        self.advance()
-        if log.flush_wanted_up_to is not None:
-            self._owner.upkeep_is_due()
+        self.has_grown(info.size_bytes)
         return info
 
     def is_acknowledged(self, info: AppendInfo, acks: int) -> bool:
@@ -250,23 +244,6 @@ class Partition:
         if acks == ALL_IN_SYNC:
             return self.log.high_watermark > info.last_offset
         return not info.flush_needed or self.log.recovery_point > info.last_offset
-
-    def advance(self) -> None:
-        """Raise the high watermark as far as the replicas in sync have the log, and tell those who wait."""
-        log = self.log
-        end = log.log_end_offset
-        if self.flushing is not None:
-            end = min(end, log.recovery_point)
-        for replica in self._others_in_sync:
-            end = min(end, self.follower_ends.get(replica, 0))
-        if end > log.high_watermark and self.is_leading and len(self.isr) >= self.min_isr:
-            log.increment_high_watermark(end)
-            if self.ack_waits:
-                self.settle_acks()
-            if self.watches:
-                self._owner.has_news(self)
-            elif end == log.log_end_offset:
-                self.unread_bytes = 0
 
     def take_unread_bytes(self) -> int:
         """`unread_bytes`, to be told to those who watch. What is above the high watermark is told again later."""

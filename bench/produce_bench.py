@@ -1,0 +1,227 @@
+"""What produce requests cost a broker in CPU: a node in this process, and requests handed to its connections in memory.
+
+    python bench/produce_bench.py [--rounds 200] [--folder /dev/shm] [--json]
+
+Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machines this runs on are
+shared. There is no socket and no event loop in it; the write to the file is. Requests are what Kafka's own producer sends:
+idempotent, acks=all, version 13, uncompressed batches of about 16 KB.
+
+    1 × 1 KB          one batch of 1 KB records
+    6 × 1 KB          six of them, each for another partition
+    1 × 100 B         one batch of 100 B records
+    6 × 100 B         six of them
+    tiny              one batch of a single record of 100 B: what is left is the request itself
+    cold, 1 × 1 KB    the first row, after the processor's caches were filled with something else before each request: on a
+                      machine with clients on it, that is closer to life
+
+Compare two trees by running it with each of them in PYTHONPATH, in turns.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Sequence
+from types import SimpleNamespace
+from typing import Any, NamedTuple, cast
+
+from ottla.broker.formatting import format_if_new
+from ottla.broker.net.connection import Connection
+from ottla.broker.node import Node
+from ottla.broker.request import ConnectionInfo
+from ottla.broker.solo_settings import solo_settings
+from ottla.env import Stream
+from ottla.env.real.world import real_world
+from ottla.ids import Uuid
+from ottla.records.batch import CRC_START
+from ottla.records.builder import build_batch
+from ottla.records.checksum import crc32c
+from ottla.records.record import Record
+from ottla.wire.framing import READ_AHEAD_BYTES
+from ottla.wire.headers import encode_request
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+TOPIC = "bench"
+PARTITIONS = 6
+VERSION = 13
+SLICE_REQUESTS = 20
+CACHE_BYTES = 4 << 20
+REQUEST_BYTES_MAX = 100 << 20
+SEQUENCE_AT = 53
+CRC_AT = 17
+
+
+class Shape(NamedTuple):
+    """What the requests of a row look like."""
+
+    batches: int
+    records: int
+    record_bytes: int
+    is_cold: bool = False
+
+
+SHAPES = {
+    "1 × 1 KB": Shape(1, 15, 1000),
+    "6 × 1 KB": Shape(6, 15, 1000),
+    "1 × 100 B": Shape(1, 150, 100),
+    "6 × 100 B": Shape(6, 150, 100),
+    "tiny": Shape(1, 1, 100),
+    "cold, 1 × 1 KB": Shape(1, 15, 1000, is_cold=True),
+}
+
+
+class FakeStream:
+    """`Stream` that goes nowhere and counts the replies."""
+
+    def __init__(self) -> None:
+        self.unsent_bytes = 0
+        self.sent_bytes = 0
+        self.last: bytes = b""
+        self.owner: Any = None
+        self.peer = self.local = ("127.0.0.1", 0)
+
+    def pause(self) -> None: ...
+    def resume(self) -> None: ...
+    def close(self) -> None: ...
+    def close_when_sent(self) -> None: ...
+
+    def send(self, parts: Sequence[Any]) -> None:
+        self.last = parts[0]
+        self.sent_bytes += sum(map(len, parts))
+
+
+class Producer:
+    """One idempotent producer and its connection; its requests are made outside the measured time."""
+
+    def __init__(self, node: Node, topic_id: Uuid, producer_id: int, shape: Shape) -> None:
+        self.shape = shape
+        self.stream = FakeStream()
+        self.connection = Connection(
+            cast(Stream, self.stream),
+            ConnectionInfo(producer_id, "PLAINTEXT", ("127.0.0.1", 1)),
+            node.dispatcher,
+            node.listeners.memory,
+            REQUEST_BYTES_MAX,
+            bytearray(READ_AHEAD_BYTES),
+            lambda connection: None,
+        )
+        self._topic_id = topic_id
+        now_ms = time.time_ns() // 1_000_000
+        value = os.urandom(shape.record_bytes)
+        records = [Record(index, now_ms, None, value, ()) for index in range(shape.records)]
+        self._batch = build_batch(records, producer_id=producer_id, producer_epoch=0, base_sequence=0)
+        self._sequence = 0
+        self._correlation_id = 0
+
+    def request(self) -> bytes:
+        batch = bytearray(self._batch)
+        batch[SEQUENCE_AT : SEQUENCE_AT + 4] = self._sequence.to_bytes(4, "big")
+        batch[CRC_AT : CRC_AT + 4] = crc32c(memoryview(batch)[CRC_START:]).to_bytes(4, "big")
+        self._sequence += self.shape.records
+        data = [PartitionProduceData(index=index, records=bytes(batch)) for index in range(self.shape.batches)]
+        topic = TopicProduceData(topic_id=self._topic_id, partition_data=data)
+        self._correlation_id += 1
+        request = ProduceRequest(acks=-1, timeout_ms=30_000, topic_data=[topic])
+        return b"".join(cast("list[bytes]", encode_request(request, VERSION, self._correlation_id, "perf-producer-client")))
+
+    def send(self, frame: bytes) -> None:
+        """Hand a request to the connection as a socket would."""
+        connection, rest = self.connection, memoryview(frame)
+        while rest:
+            target = connection.buffer()
+            count = min(len(target), len(rest))
+            target[:count] = rest[:count]
+            del target
+            connection.received(count)
+            rest = rest[count:]
+
+
+async def make_topic(node: Node) -> Uuid:
+    request = CreateTopicsRequest(
+        topics=[CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)], timeout_ms=30_000
+    )
+    stream = FakeStream()
+    connection = Connection(
+        cast(Stream, stream),
+        ConnectionInfo(0, "PLAINTEXT", ("127.0.0.1", 1)),
+        node.dispatcher,
+        node.listeners.memory,
+        REQUEST_BYTES_MAX,
+        bytearray(READ_AHEAD_BYTES),
+        lambda connection: None,
+    )
+    sender = SimpleNamespace(connection=connection)
+    Producer.send(cast(Producer, sender), b"".join(cast("list[bytes]", encode_request(request, 7, 1, "bench"))))
+    while len(node.services.partitions.by_name.get(TOPIC, {})) < PARTITIONS:
+        await asyncio.sleep(0.01)
+    return next(iter(node.services.partitions.by_name[TOPIC].values())).topic_id
+
+
+def measure(producer: Producer, cache: bytearray) -> float:
+    """Seconds of CPU per request in one slice."""
+    clock = time.process_time_ns
+    frames = [producer.request() for _ in range(SLICE_REQUESTS)]
+    sent_before = producer.stream.sent_bytes
+    if producer.shape.is_cold:
+        taken = []
+        for frame in frames:
+            cache[:] = bytes(len(cache))
+            start = clock()
+            producer.send(frame)
+            taken.append(clock() - start)
+        result = sorted(taken)[len(taken) // 2]
+    else:
+        start = clock()
+        for frame in frames:
+            producer.send(frame)
+        result = (clock() - start) // len(frames)
+    assert producer.stream.sent_bytes > sent_before, "nothing was answered"
+    return result / 1e9
+
+
+async def run(folder: str, rounds: int) -> dict[str, float]:
+    settings = solo_settings("127.0.0.1", 0, folder)
+    with real_world() as world:
+        await format_if_new(world, settings)
+        node = await Node.start(world, settings)
+        try:
+            topic_id = await make_topic(node)
+            producers = {
+                name: Producer(node, topic_id, 1000 + number, shape) for number, (name, shape) in enumerate(SHAPES.items())
+            }
+            cache = bytearray(CACHE_BYTES)
+            best: dict[str, float] = {}
+            for _ in range(rounds):
+                for name, producer in producers.items():
+                    best[name] = min(best.get(name, 1.0), measure(producer, cache))
+            for name, producer in producers.items():
+                assert producer.stream.last.endswith(b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0"[-4:]), name
+            return best
+        finally:
+            await node.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="CPU of produce requests, without sockets")
+    parser.add_argument("--rounds", type=int, default=200)
+    parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
+    parser.add_argument("--json", action="store_true")
+    arguments = parser.parse_args()
+    folder = tempfile.mkdtemp(prefix="ottla-bench-", dir=arguments.folder)
+    try:
+        rows = asyncio.run(run(folder, arguments.rounds))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+    if arguments.json:
+        print(json.dumps(rows))
+    else:
+        for name, seconds in rows.items():
+            print(f"{name:16} {seconds * 1e6:8.1f} µs of CPU per request")
+
+
+if __name__ == "__main__":
+    main()

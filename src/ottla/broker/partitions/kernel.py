@@ -1,0 +1,115 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
+# cython: overflowcheck=False, cdivision=True
+"""What every produced batch looks at and moves of a partition, in one source for two twins: the base class of `Partition`.
+
+The rules for both twins are those of `records/kernel.py`; `log/kernel.py` is what this builds on. One event loop, plain calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.env import Buffer
+    from ottla.errors import KafkaError, OttlaError
+    from ottla.log.kernel import LogTail, Prepared
+
+
+class PartitionTail:
+    """A partition, as far as the usual append and the high watermark are concerned."""
+
+    __slots__ = (
+        "_others_in_sync",
+        "_owner",
+        "ack_waits",
+        "asked_by",
+        "flushing",
+        "follower_ends",
+        "is_internal",
+        "is_leading",
+        "isr",
+        "leader_epoch",
+        "log",
+        "min_isr",
+        "unread_bytes",
+        "watches",
+    )
+
+    _others_in_sync: tuple[int, ...]
+    _owner: Any
+    ack_waits: dict[Any, None]
+    asked_by: int
+    """The number of the last request that had something for the partition: how one finds out that it has it twice."""
+    flushing: Any
+    follower_ends: dict[int, int]
+    is_internal: bool
+    is_leading: bool
+    isr: tuple[int, ...]
+    leader_epoch: int
+    log: LogTail
+    min_isr: int
+    unread_bytes: int
+    watches: dict[Any, None]
+
+    def prepare(self, data: Buffer, start: int, records: memoryview, now_ms: int, request_version: int) -> Prepared | None:
+        """The batch `records`, which lies in `data` from `start` on, if it can be appended and acknowledged at once.
+
+        None: `append` says what is to be said about it. Nothing is changed here.
+        """
+        if (
+            not self.is_leading
+            or self.is_internal
+            or self.flushing is not None
+            or self.ack_waits
+            or self._others_in_sync
+            or len(self.isr) < self.min_isr
+        ):
+            return None
+        return self.log.prepare(data, start, records, self.leader_epoch, now_ms, True, request_version)
+
+    def commit(self, prepared: Prepared) -> int:
+        """Append what was prepared, with nothing else done since; returns its first offset. `OttlaError` if the disk fails."""
+        first_offset = self.log.commit(prepared)
+        self.has_grown(prepared.batch.size_bytes)
+        return first_offset
+
+    def has_grown(self, size_bytes: int) -> None:
+        """So many bytes have been appended."""
+        self.unread_bytes += size_bytes
+        self.advance()
+        if self.log.flush_wanted_up_to is not None:
+            self._owner.upkeep_is_due()
+
+    def advance(self) -> None:
+        """Raise the high watermark as far as the replicas in sync have the log, and tell those who wait."""
+        log = self.log
+        log_end_offset = log.log_end_offset
+        end = log_end_offset
+        if self.flushing is not None and log.recovery_point < end:
+            end = log.recovery_point
+        if self._others_in_sync:
+            end = self._replicated_end(end)
+        if end > log.high_watermark and self.is_leading and len(self.isr) >= self.min_isr:
+            log.increment_high_watermark(end)
+            if self.ack_waits:
+                self.settle_acks()
+            if self.watches:
+                self._owner.has_news(self)
+            elif end == log_end_offset:
+                self.unread_bytes = 0
+
+    def _replicated_end(self, end: int) -> int:
+        for replica in self._others_in_sync:
+            end = min(end, self.follower_ends.get(replica, 0))
+        return end
+
+    # What `Partition` has
+
+    def settle_acks(self) -> None:
+        raise NotImplementedError
+
+    def refusal(self) -> KafkaError:
+        raise NotImplementedError
+
+    def refused_by(self, failure: OttlaError) -> KafkaError:
+        raise NotImplementedError

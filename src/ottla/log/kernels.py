@@ -1,0 +1,33 @@
+"""Which twin of the log's kernel is in use; see `records/kernels.py`. Everything else imports its names from here."""
+
+from typing import TYPE_CHECKING
+
+from ottla.records.kernels import PURE_ASKED, load_twin
+
+if TYPE_CHECKING or not PURE_ASKED:
+    from ottla.log.kernel import (
+        BLOCK_ENTRIES,
+        UNKNOWN_TIMESTAMP,
+        EpochsTail,
+        IndexTail,
+        LogTail,
+        Prepared,
+        ProducersTail,
+        SegmentTail,
+    )
+else:
+    _kernel = load_twin("kernel", plain=True, room="log")
+    BLOCK_ENTRIES, UNKNOWN_TIMESTAMP = _kernel.BLOCK_ENTRIES, _kernel.UNKNOWN_TIMESTAMP
+    EpochsTail, IndexTail, LogTail = _kernel.EpochsTail, _kernel.IndexTail, _kernel.LogTail
+    Prepared, ProducersTail, SegmentTail = _kernel.Prepared, _kernel.ProducersTail, _kernel.SegmentTail
+
+__all__ = [
+    "BLOCK_ENTRIES",
+    "UNKNOWN_TIMESTAMP",
+    "EpochsTail",
+    "IndexTail",
+    "LogTail",
+    "Prepared",
+    "ProducersTail",
+    "SegmentTail",
+]

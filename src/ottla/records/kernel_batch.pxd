@@ -1,0 +1,63 @@
+# The types that make `kernel_batch.py` compile to C. They change no meaning: without this file everything works, slower.
+cimport cython
+
+from ottla.records.kernel_columns cimport RecordWalk
+
+cdef Py_ssize_t _HEADER_SIZE
+cdef Py_ssize_t _LOG_OVERHEAD
+cdef Py_ssize_t _CRC_START
+cdef long long _MAGIC
+cdef long long _CODEC_MASK
+cdef long long _ZSTD
+cdef long long _TRANSACTIONAL
+cdef long long _ZSTD_REQUEST_VERSION_MIN
+cdef long long _TIMESTAMP_UNBOUNDED
+cdef bint _COMPILED
+
+@cython.final
+@cython.freelist(16)
+cdef class UsualBatch:
+    cdef readonly long long attributes
+    cdef readonly long long base_sequence
+    cdef readonly long long count
+    cdef readonly long long max_timestamp
+    cdef readonly long long producer_epoch
+    cdef readonly long long producer_id
+    cdef readonly long long size_bytes
+
+@cython.final
+cdef class BatchLimits:
+    cdef bint _are_batches_kept
+    cdef long long _size_bytes_max
+    cdef long long _after_max_ms
+    cdef long long _before_max_ms
+    cdef bint _are_records_read
+    cdef bint _needs_keys
+    cdef RecordWalk _walk
+
+    @cython.locals(
+        size=Py_ssize_t, base_offset=cython.longlong, batch_length=cython.longlong, _=cython.longlong, magic=cython.longlong,
+        crc=cython.longlong, attributes=cython.longlong, last_offset_delta=cython.longlong, base_timestamp=cython.longlong,
+        max_timestamp=cython.longlong, producer_id=cython.longlong, producer_epoch=cython.longlong,
+        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=UsualBatch,
+    )
+    cpdef UsualBatch check(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, object covered, long long now_ms,
+        bint from_client, int request_version
+    )
+
+    @cython.locals(walk=RecordWalk)
+    cdef bint _are_records_usual(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, long long count, long long base_timestamp,
+        long long max_timestamp, long long now_ms
+    ) except -1
+
+cdef long long _checksum(object covered) except -1
+
+cdef (
+    long long, long long, long long, long long, long long, long long, long long, long long, long long, long long, long long,
+    long long, long long
+) _read_header(const unsigned char[::1] data, Py_ssize_t at) except *
+
+@cython.locals(value=cython.longlong, index=Py_ssize_t)
+cdef long long _signed(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t size) noexcept
