@@ -125,6 +125,9 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         if not is_flushed:
             # What a power loss takes then is no longer one story: halves of transactions may go, as with Apache Kafka.
             lives = [replace(life, end={"power": "kill", "power crash": "crash"}.get(life.end, life.end)) for life in lives]
+    if is_flushed:
+        # Whether something was flushed in time is seen when the power goes.
+        lives = [replace(life, end=random.choice((life.end, "power", "power crash"))) for life in lives]
     # Long enough for members to come together, and for transactions to run.
     lives = [replace(life, length_s=life.length_s + random.choice((0.0, 0.5, 2.0)) * random.random()) for life in lives]
     configs = {"flush.messages": "1"} if is_flushed else {}
