@@ -60,6 +60,7 @@ def our_answer(is_controller: bool, request: bytes, image: MetadataImage, kraft_
         services = echo.dispatcher.services
         assert services is not None
         services.metadata.image = image
+        services.metadata.features_offset = image.provenance.offset
         services.quorum.kraft_version = kraft_version  # type: ignore[misc]  # a stand-in
         info = ConnectionInfo(1, "L", ("peer", 1), is_controller)
         try:

@@ -58,7 +58,9 @@ class EchoServer:
 
     def __init__(self, network: Network, settings: NetSettings | None = None) -> None:
         image = MetadataImage(features={"metadata.version": 30})
-        services = SimpleNamespace(metadata=SimpleNamespace(image=image), quorum=SimpleNamespace(kraft_version=1))
+        services = SimpleNamespace(
+            metadata=SimpleNamespace(image=image, features_offset=-1), quorum=SimpleNamespace(kraft_version=1)
+        )
         self.asked: list[str] = []
         self.parked: dict[str, Waiting] = {}
         self.metadata = MetadataResponse()
@@ -67,8 +69,9 @@ class EchoServer:
         self.listeners = Listeners(world, settings if settings is not None else NetSettings(), self.dispatcher)
 
     async def start(self, host: str = "127.0.0.1", names: Sequence[str] = ("PLAINTEXT",)) -> int:
-        """Serve on `host`; the port of the first listener. One that is called CONTROLLER is the controller's."""
-        bound = await self.listeners.open([Listener(name, host, 0, "PLAINTEXT") for name in names], ("CONTROLLER",))
+        """Serve on `host`; the port of the first listener. CONTROLLER is the controller's, BROKERS the brokers'."""
+        listeners = [Listener(name, host, 0, "PLAINTEXT") for name in names]
+        bound = await self.listeners.open(listeners, ("CONTROLLER",), "BROKERS")
         self.listeners.serve()
         self.ports = {name: port for name, (_, port) in bound.items()}
         return self.ports[names[0]]

@@ -1,4 +1,4 @@
-"""This broker as a member of its cluster: registering, being let in, telling of failed disks, leaving in good order.
+"""This broker as a member of its cluster: registering, being let in, telling of its directories, leaving in good order.
 
 The controller is in this process, so what brokers elsewhere send as BrokerRegistration and BrokerHeartbeat requests is handed
 to it directly; the decisions and the records are the same. A session that is kept by requests need not be kept here: when this
@@ -36,12 +36,14 @@ class Membership:
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
+        self.cordoned_directories: list[Uuid] = []
         self.epoch = _NOT_REGISTERED
 
     async def join(
         self,
         endpoints: Sequence[Endpoint],
         directories: Sequence[Uuid],
+        cordoned: Sequence[Uuid],
         rack: str | None,
         incarnation_id: Uuid,
         last_epoch: int,
@@ -64,6 +66,7 @@ class Membership:
             log_dirs=sorted(directories),
             previous_broker_epoch=last_epoch,
         )
+        self.cordoned_directories = list(cordoned)
         registered = await self._controller.write(lambda state, now_ms: register_broker(state, request, now_ms))
         self.epoch = registered.broker_epoch
         heard = await self._heartbeat()
@@ -73,15 +76,20 @@ class Membership:
     async def tell_lost(self, directory_id: Uuid) -> None:
         """A directory has failed: others lead what was in it, if there are others."""
         self._offline_directories.append(directory_id)
+        await self._tell("the failed directory")
+
+    async def tell_cordoned(self, directory_ids: Sequence[Uuid]) -> None:
+        """From now on these directories, and no others, are to get no new partitions."""
+        self.cordoned_directories = list(directory_ids)
+        await self._tell("the cordoned directories")
+
+    async def _tell(self, what: str) -> None:
         if self.epoch == _NOT_REGISTERED:
             return  # it is told with the first heartbeat
         try:
             await self._heartbeat()
-        except (
-            KafkaError,
-            LogDirectoryFailed,
-        ) as refused:  # if the metadata log has failed, the node is told of that elsewhere
-            logger.warning("the controller was not told of the failed directory: %s", refused)
+        except (KafkaError, LogDirectoryFailed) as refused:  # that the metadata log has failed is told elsewhere
+            logger.warning("the controller was not told of %s: %s", what, refused)
 
     async def leave(self) -> None:
         """Hand over what is led, and be fenced: whoever looks knows that this broker has gone on purpose."""
@@ -103,5 +111,6 @@ class Membership:
             current_metadata_offset=self._controller.published.provenance.offset,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline_directories),
+            cordoned_log_dirs=list(self.cordoned_directories),
         )
         return await self._controller.write(lambda state, now_ms: broker_heartbeat(state, request, now_ms))

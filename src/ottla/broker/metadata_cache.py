@@ -10,10 +10,12 @@ from ottla.metadata.image.topics import PartitionState, Topic
 class MetadataCache:
     """Handlers read `image`; only the metadata publisher sets it, after the partitions and settings follow it."""
 
-    __slots__ = ("image",)
+    __slots__ = ("features_offset", "image")
 
     def __init__(self) -> None:
         self.image = MetadataImage()
+        self.features_offset = -1
+        """Up to where the metadata was known when its features last changed, or were first read."""
 
     def topic(self, name: str) -> Topic | None:
         return self.image.topics.by_name.get(name)

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.fetch_sessions import FetchSessions
@@ -109,7 +109,9 @@ class Node:
         storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
         self.cluster_id = storage.locked.cluster_id
-        bound = await self.listeners.open(config.listeners, config.controller_listener_names)
+        bound = await self.listeners.open(
+            config.listeners, config.controller_listener_names, config.inter_broker_listener_name
+        )
         self._stopping.callback(self.listeners.abort)
         self._broker_endpoints = endpoints_of(config.advertised_listeners, bound)
         quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
@@ -180,6 +182,7 @@ class Node:
         await membership.join(
             self._broker_endpoints,
             [each.directory_id for each in online if each.directory_id is not None],
+            directories.cordoned_ids,
             rack=self._settings.current.broker_rack,
             incarnation_id=self._world.randomness.new_uuid(),
             last_epoch=-1 if last_epoch is None else last_epoch,
@@ -196,6 +199,12 @@ class Node:
             self.listeners.apply(net_settings(self._settings.current))
         await self._partitions.apply(delta, image)
         self._metadata.image = image
+        if delta.features_changed:
+            self._metadata.features_offset = image.provenance.offset
+        if self._membership is not None and storage.directories is not None:
+            cordoned = storage.directories.cordoned_ids
+            if cordoned != self._membership.cordoned_directories:
+                self._tell(self._membership.tell_cordoned(cordoned))
         if self.dispatcher.services is not None:
             self.dispatcher.services.moves.metadata_changed()
             self.dispatcher.services.coordinators.metadata_changed(delta, image)
@@ -226,9 +235,13 @@ class Node:
 
     def _tell_lost(self, loss: DirectoryLoss) -> None:
         if loss.must_stop is None and loss.directory_id is not None and self._membership is not None:
-            task = asyncio.get_running_loop().create_task(self._membership.tell_lost(loss.directory_id))
-            self._telling.add(task)
-            task.add_done_callback(self._telling.discard)
+            self._tell(self._membership.tell_lost(loss.directory_id))
+
+    def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
+        """Have the controller told of something, which nobody waits for."""
+        task = asyncio.get_running_loop().create_task(telling)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)
 
     # -- stopping
 

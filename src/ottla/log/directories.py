@@ -131,6 +131,12 @@ class LogDirectories:
     def is_cordoned(self, directory: LogDirectory) -> bool:
         return "*" in self._cordoned or directory.path in self._cordoned
 
+    @property
+    def cordoned_ids(self) -> list[Uuid]:
+        """The ids of those that are cordoned, in the order of log.dirs."""
+        cordoned = (directory.directory_id for directory in self._placeable if self.is_cordoned(directory))
+        return [directory_id for directory_id in cordoned if directory_id is not None]
+
     def directory_at(self, path: str) -> LogDirectory | None:
         """The directory that `path` names, if it is one for partitions."""
         return next((directory for directory in self._placeable if directory.path == path), None)

@@ -46,6 +46,27 @@ def test_a_directory_lost_before_the_broker_is_registered_is_told_later() -> Non
     assert controller.asked == 1
 
 
+def test_cordoned_directories_are_told_before_the_broker_is_let_in_and_when_they_change() -> None:
+    told: list[Any] = []
+
+    class Controller(FakeController):
+        state = SimpleNamespace(settings=SimpleNamespace(supported_features={}))
+
+        async def write(self, decide: Any) -> Any:
+            told.append(decide.__closure__)
+            return SimpleNamespace(broker_epoch=7, is_fenced=False)
+
+    membership = Membership(Controller(), "cluster", 1)  # type: ignore[arg-type]  # the part used
+
+    async def scenario() -> None:
+        await membership.join([], [DIRECTORY], [DIRECTORY], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        await membership.tell_cordoned([])
+
+    asyncio.run(scenario())
+    requests = [cell.cell_contents for closure in told for cell in closure if hasattr(cell.cell_contents, "cordoned_log_dirs")]
+    assert [request.cordoned_log_dirs for request in requests] == [[DIRECTORY], []]
+
+
 @pytest.mark.parametrize(
     ("refusal", "text"),
     [

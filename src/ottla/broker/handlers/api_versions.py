@@ -32,8 +32,8 @@ _SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
     if context.version >= SOFTWARE_SINCE:
         _note_software(context, request)
-    image = context.services.metadata.image
-    finalised = dict(image.features)
+    metadata = context.services.metadata
+    finalised = dict(metadata.image.features)
     if (kraft_version := context.services.quorum.kraft_version) > 0:
         finalised[KRAFT_VERSION] = kraft_version
     return ApiVersionsResponse(
@@ -47,7 +47,10 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(finalised.items())
         ],
-        finalized_features_epoch=image.provenance.offset,
+        # A controller says where the features came from, a broker how much of the metadata it knows, as with Apache Kafka.
+        finalized_features_epoch=metadata.features_offset
+        if context.connection.is_controller_listener
+        else metadata.image.provenance.offset,
     )
 
 

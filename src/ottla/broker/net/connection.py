@@ -54,6 +54,7 @@ class Connection:
         "_splitter",
         "info",
         "is_active",
+        "is_making_room",
         "last_active_s",
         "stream",
         "unsent_bytes_seen",
@@ -84,6 +85,8 @@ class Connection:
         self._is_closing = False
         self.is_active = True
         """Something went in or out since this was last set to False, by whoever looks for idle connections."""
+        self.is_making_room = False
+        """Closed for there being too many, though its end may not have been told yet."""
         self.last_active_s = 0.0
         self.unsent_bytes_seen = 0
         stream.resume()

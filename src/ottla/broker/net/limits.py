@@ -1,8 +1,9 @@
 """How many connections there may be: in all, on one listener, from one address, and how many new ones per second.
 
 Who is one too many from his address is turned away. At the other limits nobody is: new connections wait in the listeners'
-backlog, as they do in Kafka, until others have ended or the second is over. Decides and counts; touches no stream. One event
-loop.
+backlog, as they do in Kafka, until others have ended or the second is over. Brokers must not wait for clients: where they have
+a listener of their own beside others, it does not mind max.connections, and a connection of another one has to go instead.
+Decides and counts; touches no stream. One event loop.
 """
 
 from __future__ import annotations
@@ -35,10 +36,12 @@ class CreationRate:
 class ListenerCount:
     """The connections of one listener."""
 
-    __slots__ = ("name", "open", "rate")
+    __slots__ = ("is_protected", "name", "open", "rate")
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: str, is_protected: bool = False) -> None:
         self.name = name
+        self.is_protected = is_protected
+        """Whether it is the brokers' own, and there are others."""
         self.open = 0
         self.rate = CreationRate()
 
@@ -79,7 +82,14 @@ class ConnectionLimits:
 
     def is_full(self, listener: ListenerCount) -> bool:
         """Whether new connections have to wait until others have ended."""
-        return self._open >= self.settings.max_connections or listener.open >= self._own(listener).max_connections
+        if listener.open >= self._own(listener).max_connections:
+            return True
+        return self._open >= self.settings.max_connections and not listener.is_protected
+
+    @property
+    def excess(self) -> int:
+        """How many more there are than there may be, so that others than the protected have to go."""
+        return self._open - self.settings.max_connections
 
     def wait_s(self, listener: ListenerCount, now_s: float) -> float:
         """How long new connections have to wait, since there have been too many of late."""

@@ -1,14 +1,15 @@
 """The listeners of a node and their connections: opened, limited, looked after, and closed in good order.
 
-One scan every second finds connections that are idle or stuck, and frees memory that slow senders hold; no connection has
-a timer of its own. One event loop.
+A scan finds connections that are idle or stuck, a few times in connections.max.idle.ms, and frees memory that slow senders
+hold, every second while somebody waits for it; no connection has a timer of its own, and a node without connections none at
+all. One event loop.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Sequence
 
 from ottla.broker.dispatch import Dispatcher
 from ottla.broker.net.connection import Connection
@@ -22,8 +23,9 @@ from ottla.wire.framing import READ_AHEAD_BYTES
 
 logger = logging.getLogger("ottla.net")
 
-SCAN_S_MAX = 1.0
-SCANS_PER_IDLE_TIME = 4
+SHORT_OF_MEMORY_SCAN_S = 1.0
+SCANS_PER_IDLE_TIME = 16
+"""An idle connection is closed after its time and up to two sixteenths more."""
 GRACE_S = 2.0
 DEFAULT_BUFFER_BYTES = 102_400
 DEFAULT_BACKLOG = 50
@@ -50,8 +52,8 @@ class OpenListener:
 
     __slots__ = ("count", "handle", "is_controller", "is_paused", "limits")
 
-    def __init__(self, name: str, is_controller: bool, limits: ConnectionLimits) -> None:
-        self.count = ListenerCount(name)
+    def __init__(self, name: str, is_controller: bool, is_protected: bool, limits: ConnectionLimits) -> None:
+        self.count = ListenerCount(name, is_protected)
         self.is_controller = is_controller
         self.limits = limits
         self.handle: Listener
@@ -78,7 +80,9 @@ class Listeners:
         self.is_refusing = False
         """Set by tests: connections of clients are closed as soon as they are made."""
         self.on_refused: Callable[[], None] | None = None
-        self.memory = RequestMemory(settings.queued_max_request_bytes, settings.socket_request_max_bytes)
+        self.memory = RequestMemory(
+            settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._schedule_scan
+        )
 
     @property
     def connections(self) -> list[Connection]:
@@ -86,23 +90,25 @@ class Listeners:
         return list(self._connections)
 
     async def open(
-        self, listeners: Iterable[ListenerSetting], controller_names: Collection[str] = ()
+        self, listeners: Sequence[ListenerSetting], controller_names: Collection[str] = (), inter_broker_name: str = ""
     ) -> dict[str, tuple[str, int]]:
         """Take the ports of all `listeners`; where each listens, by its name, with the real port. Nothing is accepted yet.
 
         `AddressRefused` if one cannot be had; none is taken then.
         """
         options = socket_options(self._settings)
+        is_one_of_several = sum(setting.name not in controller_names for setting in listeners) > 1
         try:
             for setting in listeners:
-                await self._open(setting, setting.name in controller_names, options)
+                is_protected = is_one_of_several and setting.name == inter_broker_name
+                await self._open(setting, setting.name in controller_names, is_protected, options)
         except BaseException:
             self.abort()
             raise
         return {each.count.name: each.handle.address for each in self._listeners}
 
-    async def _open(self, setting: ListenerSetting, is_controller: bool, options: SocketOptions) -> None:
-        listener = OpenListener(setting.name, is_controller, self._limits[is_controller])
+    async def _open(self, setting: ListenerSetting, is_controller: bool, is_protected: bool, options: SocketOptions) -> None:
+        listener = OpenListener(setting.name, is_controller, is_protected, self._limits[is_controller])
 
         def accept(stream: Stream) -> Connection | None:
             return self._accept(listener, stream)
@@ -116,14 +122,15 @@ class Listeners:
         """Accept connections, those that have been waiting among them."""
         self._is_serving = True
         self._admit()
-        self._schedule_scan()
 
     def apply(self, settings: NetSettings) -> None:
         """Other limits, from now on. Sizes of sockets and requests are for listeners and connections to come."""
         self._settings = settings
         for limits in self._limits.values():
             limits.settings = settings
+            self._close_excess(limits)
         self._admit()
+        self._schedule_scan()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
         """Accept nothing more, answer what has been asked, close. After `grace_s` whatever is left is closed as it is."""
@@ -187,8 +194,31 @@ class Listeners:
         )
         connection.last_active_s = now_s
         self._connections[connection] = listener
+        self._close_excess(listener.limits)
         self._admit()
+        if self._scan_timer is None:
+            self._schedule_scan()
         return connection
+
+    def _close_excess(self, limits: ConnectionLimits) -> None:
+        """Brokers have come beyond max.connections, or it was lowered: who was silent for longest makes room for them."""
+        if limits.excess <= 0:
+            return
+        closing = sum(each.is_making_room for each, listener in self._connections.items() if listener.limits is limits)
+        others = [
+            each
+            for each, listener in self._connections.items()
+            if listener.limits is limits and not listener.count.is_protected and not each.is_making_room
+        ]
+        others.sort(key=lambda each: (each.is_active, each.last_active_s))
+        for connection in others[: max(0, limits.excess - closing)]:
+            connection.is_making_room = True
+            logger.info(
+                "closing the connection of %s:%d on %s: there are more than max.connections, and it was silent for longest",
+                *connection.info.peer,
+                connection.info.listener,
+            )
+            connection.stream.close()
 
     def _connection_ended(self, connection: Connection) -> None:
         listener = self._connections.pop(connection)
@@ -222,10 +252,17 @@ class Listeners:
     # Looking after them
 
     def _schedule_scan(self) -> None:
-        period_s = SCAN_S_MAX
+        """Look again when something may be due; not at all, if nothing can be."""
+        if self._scan_timer is not None:
+            self._scan_timer.cancel()
+            self._scan_timer = None
+        if not self._connections or not self._is_serving:
+            return
+        periods_s = [SHORT_OF_MEMORY_SCAN_S] if self.memory.is_short else []
         if self._settings.connections_max_idle_ms > 0:
-            period_s = min(period_s, self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
-        self._scan_timer = asyncio.get_running_loop().call_later(period_s, self._scan)
+            periods_s.append(self._settings.connections_max_idle_ms / 1000 / SCANS_PER_IDLE_TIME)
+        if periods_s:
+            self._scan_timer = asyncio.get_running_loop().call_later(min(periods_s), self._scan)
 
     def _scan(self) -> None:
         now_s = asyncio.get_running_loop().time()

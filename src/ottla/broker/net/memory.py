@@ -15,6 +15,7 @@ what their buffers have grown to (`wire/framing.py` lets them grow as bytes come
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Protocol
 
 from ottla.wire.framing import STEP_BYTES_MIN
@@ -39,9 +40,13 @@ class Taker(Protocol):
 class RequestMemory:
     """One node's."""
 
-    __slots__ = ("_incoming_since_s", "_waiting", "limit_bytes", "used_bytes")
+    __slots__ = ("_incoming_since_s", "_on_short", "_waiting", "limit_bytes", "used_bytes")
 
-    def __init__(self, queued_max_request_bytes: int, socket_request_max_bytes: int) -> None:
+    def __init__(
+        self, queued_max_request_bytes: int, socket_request_max_bytes: int, on_short: Callable[[], None] | None = None
+    ) -> None:
+        """`on_short` is called when somebody begins to wait: from then on `evict_slow` is to be called once in a while."""
+        self._on_short = on_short
         if queued_max_request_bytes > 0:
             self.limit_bytes = queued_max_request_bytes
         else:
@@ -73,7 +78,10 @@ class RequestMemory:
 
     def wait(self, taker: Taker) -> None:
         """Be told when it is worth asking again."""
+        was_short = self.is_short
         self._waiting[taker] = None
+        if not was_short and self._on_short is not None:
+            self._on_short()
 
     def note_incoming(self, taker: Taker, now_s: float) -> None:
         """A large frame has begun to come in from `taker`."""

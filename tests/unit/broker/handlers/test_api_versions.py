@@ -18,7 +18,8 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 
 def context(version: int, is_controller: bool = False, kraft_version: int = 1) -> RequestContext:
     image = MetadataImage(provenance=Provenance(offset=19), features={"metadata.version": 30, "share.version": 1})
-    services: Any = SimpleNamespace(metadata=SimpleNamespace(image=image), quorum=SimpleNamespace(kraft_version=kraft_version))
+    metadata = SimpleNamespace(image=image, features_offset=11)
+    services: Any = SimpleNamespace(metadata=metadata, quorum=SimpleNamespace(kraft_version=kraft_version))
     connection = ConnectionInfo(1, "CONTROLLER" if is_controller else "PLAINTEXT", ("peer", 1), is_controller)
     return RequestContext(cast(Services, services), connection, ApiKey.API_VERSIONS, version, 1, None, 0.0)
 
@@ -64,6 +65,7 @@ def test_finalised_features_are_the_images_and_the_quorums() -> None:
     levels = {each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features}
     assert levels == {"metadata.version": (30, 30), "share.version": (1, 1), "kraft.version": (1, 1)}
     assert response.finalized_features_epoch == 19
+    assert api_versions.handle(context(3, is_controller=True), request()).finalized_features_epoch == 11
     older = api_versions.handle(context(3, kraft_version=0), request())
     assert "kraft.version" not in {each.name for each in older.finalized_features}
 

@@ -34,10 +34,11 @@ def play() -> Play:
         act: Callable[[Stage], Coroutine[Any, Any, None]],
         settings: NetSettings | None = None,
         weather: Weather | None = None,
+        listeners: tuple[str, ...] = ("PLAINTEXT", "CONTROLLER"),
     ) -> None:
         async def whole() -> None:
             stage = Stage(settings, weather if weather is not None else Weather())
-            await stage.server.start("server", ("PLAINTEXT", "CONTROLLER"))
+            await stage.server.start("server", listeners)
             await act(stage)
 
         VirtualLoop(100_000).run(whole())

@@ -85,6 +85,71 @@ def test_beyond_max_connections_new_ones_wait(play: Play) -> None:
     play(act, NetSettings(max_connections=3))
 
 
+def test_brokers_do_not_wait_for_clients_whoever_was_silent_for_longest_goes(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        clients = [await stage.client() for _ in range(3)]
+        for _ in range(10):
+            await asyncio.sleep(100)
+            assert await is_served(clients[0])
+            assert await is_served(clients[2])
+            for each in (clients[0], clients[2]):
+                await each.frame()
+        brokers = [await stage.client(listener="BROKERS")]
+        assert await is_served(brokers[0])
+        await asyncio.sleep(1)
+        assert [client.is_over for client in clients] == [False, True, False]
+        brokers += [await stage.client(listener="BROKERS") for _ in range(5)]
+        assert [await is_served(broker) for broker in brokers[1:]] == [True] * 5
+        assert all(client.is_over for client in clients)
+        assert not await is_served(await stage.client()), "clients wait"
+
+    play(act, NetSettings(max_connections=3, connections_max_idle_ms=10_000_000), listeners=("PLAINTEXT", "BROKERS"))
+
+
+def test_the_only_listener_is_not_protected(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        first, second = await stage.client(listener="BROKERS"), await stage.client(listener="BROKERS")
+        assert await is_served(first)
+        assert not await is_served(second)
+
+    play(act, NetSettings(max_connections=1), listeners=("BROKERS", "CONTROLLER"))
+
+
+def test_when_the_limit_is_lowered_those_beyond_it_go(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        clients = [await stage.client() for _ in range(5)]
+        stage.server.listeners.apply(NetSettings(max_connections=2))
+        await asyncio.sleep(1)
+        assert sum(client.is_over for client in clients) == 3
+
+    play(act)
+
+
+def test_a_node_without_connections_is_not_woken(play: Play) -> None:
+    async def act(stage: Any) -> None:
+        scans = 0
+        listeners, scan = stage.server.listeners, stage.server.listeners._scan
+
+        def counted() -> None:
+            nonlocal scans
+            scans += 1
+            scan()
+
+        listeners._scan = counted
+        await asyncio.sleep(10_000)
+        assert scans == 0
+        client = await stage.client()
+        await asyncio.sleep(100)
+        assert scans == 2, "each time a sixteenth of connections.max.idle.ms has gone by"
+        await asyncio.sleep(600)
+        assert client.is_over
+        so_far = scans
+        await asyncio.sleep(10_000)
+        assert scans <= so_far + 1
+
+    play(act)
+
+
 def test_a_listener_has_its_own_limit(play: Play) -> None:
     async def act(stage: Any) -> None:
         assert await is_served(await stage.client())
