@@ -14,7 +14,7 @@ from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.classic.answers import not_joined
 from ottla.coordinator.groups.consumer.downgrading import may_downgrade
 from ottla.coordinator.groups.consumer.draft import Draft
-from ottla.coordinator.groups.consumer.embedded import by_id, read_subscription, version_of, write_assignment
+from ottla.coordinator.groups.consumer.embedded import assignment_version, by_id, read_subscription, write_assignment
 from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.coordinator.groups.consumer.heartbeats import subscribe, told_next
 from ottla.coordinator.groups.consumer.joining import check_instance, member_in, replace_static
@@ -208,7 +208,7 @@ def sync(room: Room, request: SyncGroupRequest, reply: Reply, now: Instant) -> E
         )
     room.sessions.synced(group.group_id, member)
     room.sessions.heard(group.group_id, member, now)
-    assignment = write_assignment(member.assigned, room.table.topics, version_of(first.metadata))
+    assignment = write_assignment(member.assigned, room.table.topics, assignment_version(first.metadata))
     response = SyncGroupResponse(
         protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
     )

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
 from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
-from ottla.coordinator.groups.consumer.embedded import version_of, write_assignment
+from ottla.coordinator.groups.consumer.embedded import assignment_version, write_assignment
 from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.coordinator.groups.consumer.member import ConsumerMember
 from ottla.coordinator.groups.settings import GroupSettings
@@ -65,7 +65,7 @@ def as_classic(group: ConsumerGroup, members: Collection[ConsumerMember], topics
         )
     classic.protocol_name = classic.vote()
     for each in classic.members.values():
-        version = version_of(each.metadata(classic.protocol_name))
+        version = assignment_version(each.metadata(classic.protocol_name))
         each.assignment = write_assignment(group.target_of(each.member_id), topics, version)
     classic.learn_subscriptions()
     classic.move_to(STABLE, now)

@@ -35,6 +35,17 @@ def version_of(data: bytes) -> int:
     return min(int(version), _NEWEST)
 
 
+def assignment_version(subscription: bytes) -> int:
+    """The version of assignments for a member with this subscription; 0, which everybody reads, if it is none.
+
+    Only the subscription of a member's first protocol is read when it joins: that of another may be anything at all.
+    """
+    try:
+        return version_of(subscription)
+    except DecodeError:
+        return 0
+
+
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
     """`DecodeError` if it is none."""
     return decode(ConsumerProtocolSubscription, version_of(data), data, _VERSION.size)[0]

@@ -1,11 +1,14 @@
 """Tests of `ottla.coordinator.groups.consumer.classic_members`, and of what makes a consumer group a classic one again."""
 
 import pytest
+from tests.support.classic_bench import Asked
 from tests.support.consumer_bench import told_by_records
-from tests.support.mixed_bench import MixedBench, held_by
+from tests.support.mixed_bench import MixedBench, held_by, subscription
 
+from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 
 
 def _mixed(settings: GroupSettings | None = None) -> tuple[MixedBench, str]:
@@ -183,17 +186,31 @@ def test_an_empty_consumer_group_becomes_a_classic_one() -> None:
     assert list(bench.reloaded().classic_group().members) == [first]
 
 
-def test_a_subscription_that_cannot_be_read() -> None:
-    bench, _ = _mixed()
-    from ottla.coordinator.contract import Caller
-    from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
-
+def _join_with(bench: MixedBench, member_id: str, *protocols: tuple[str, bytes]) -> Asked:
     request = JoinGroupRequest(
         group_id="g",
-        member_id="x",
+        member_id=member_id,
         protocol_type="consumer",
-        session_timeout_ms=6000,
-        protocols=[JoinGroupRequestProtocol(name="range", metadata=b"\x00")],
+        session_timeout_ms=60_000,
+        rebalance_timeout_ms=60_000,
+        protocols=[JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in protocols],
     )
-    asked = bench.ask("join", lambda reply: bench.shard.join(request, Caller("c", "/h", 9), reply, bench.now))
-    assert asked.code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    return bench.ask("join", lambda reply: bench.shard.join(request, Caller("c", "/h", 9), reply, bench.now))
+
+
+def test_a_subscription_that_cannot_be_read() -> None:
+    bench, _ = _mixed()
+    assert _join_with(bench, "x", ("range", b"\x00")).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_a_group_goes_back_also_with_a_subscription_that_cannot_be_read() -> None:
+    """Else nobody could be removed from it: whatever is due, its shard would be given up and loaded again and again."""
+    bench = MixedBench({"t": 2})
+    bench.join("new")
+    assert _join_with(bench, "x", ("range", subscription(["t"])), ("sticky", b"\x00")).code == 0
+    assert _join_with(bench, "y", ("sticky", subscription(["t"]))).code == 0
+    bench.advance(45_000)
+    group = bench.classic_group()
+    assert (list(group.members), group.protocol_name) == (["x", "y"], "sticky")
+    assert group.subscribed is None, "nobody knows what x reads"
+    assert list(bench.reloaded().classic_group().members) == ["x", "y"]
