@@ -120,6 +120,9 @@ class KafkaPythonMember(ThreadMember):
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=TOPIC_REFRESH_MS,
         )
+        # It assigns what it knows of topics, and may hang when it learns of more right after.
+        for topic in self.options.topics:
+            consumer.partitions_for_topic(topic)
         if self.options.pattern:
             consumer.subscribe(pattern=self.options.pattern, listener=Listener())
         else:
