@@ -31,12 +31,15 @@ logger = logging.getLogger("ottla.partitions")
 async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -> None:
     """See `Partitions.apply`."""
     is_start = not here.has_followed
+    here.deleted.clear()
     here.directories.cordon(here.settings.current.cordoned_log_dirs)
     if is_start:
         await _put_strays_aside(here, image)
         here.has_followed = True
     for topic in delta.deleted_topics.values():
-        await _delete(here, [TopicPartition(topic.name, index) for index in sorted(topic.partitions)], topic.id)
+        names = [TopicPartition(topic.name, index) for index in sorted(topic.partitions)]
+        here.deleted.update(dict.fromkeys(names))
+        await _delete(here, names, topic.id)
     for topic_id in sorted(delta.changed_topics):
         if (changed := image.topics.by_id.get(topic_id)) is not None:
             await _follow_topic(here, changed, delta.base.topics.by_id.get(topic_id), is_start)

@@ -58,6 +58,8 @@ class Partitions:
         """Partitions that belong here but cannot be used, and why."""
         self.waiting_for_room: dict[TopicPartition, NewPartition] = {}
         """Those of them that are made as soon as more files can be opened."""
+        self.deleted: dict[TopicPartition, None] = {}
+        """Those that the newest metadata has deleted, until requests see that metadata."""
         self.has_followed = False
         """Whether the metadata has been followed once; before, nobody knows which logs belong here."""
         self.cold_reads = ColdReads(world.disk)
@@ -97,7 +99,7 @@ class Partitions:
         if (reason := self.offline.get(name)) is not None:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {reason}")
         state = self._metadata.partition(topic, index)
-        if state is None:
+        if state is None or name in self.deleted:
             return KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {name}")
         return KafkaError(
             ErrorCode.NOT_LEADER_OR_FOLLOWER,
