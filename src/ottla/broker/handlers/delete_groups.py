@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+
 from ottla.broker.handlers.group_calls import code_of
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
@@ -24,6 +26,7 @@ async def _delete_all(context: RequestContext, request: DeleteGroupsRequest) -> 
     response = DeleteGroupsResponse()
     for group_id in dict.fromkeys(request.groups_names):
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=await _delete(context, group_id)))
+        await asyncio.sleep(0)  # others have their turn
     return response
 
 

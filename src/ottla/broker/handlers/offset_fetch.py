@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING
 
 from ottla.broker.handlers.group_calls import code_of
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.contract import Effects, Instant, Reply
 from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 GROUP_ERRORS_SINCE = 2
 MANY_GROUPS_SINCE = 8
 _NO_OFFSET = -1
+PARTITIONS_MAX = 50_000
+"""How many partitions one answer tells of before it takes no further group. Clients ask again for the groups it leaves."""
 
 
 def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
@@ -56,7 +60,17 @@ def _groups_of(context: RequestContext, request: OffsetFetchRequest) -> list[Off
 async def _fetch_all(
     context: RequestContext, request: OffsetFetchRequest, groups: list[OffsetFetchRequestGroup]
 ) -> OffsetFetchResponse:
-    return _response(context, [await _fetch_later(context, request, group) for group in groups])
+    found: list[OffsetFetchResponseGroup] = []
+    count = 0
+    for group in groups:
+        if count >= PARTITIONS_MAX:
+            full = f"the answer tells of {count} partitions, and takes no more groups: ask for the others again"
+            found.append(_refused(context, group, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, full)))
+            continue
+        found.append(await _fetch_later(context, request, group))
+        count += sum(len(topic.partitions) for topic in found[-1].topics)
+        await asyncio.sleep(0)  # others have their turn
+    return _response(context, found)
 
 
 async def _fetch_later(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Iterator
 from functools import partial
 
-from ottla.broker.hosts.coordinators.transaction_markers import Marker, Outcome
+from ottla.broker.hosts.coordinators.transaction_markers import Marker, MarkerWriter, Outcome
 from ottla.broker.request import Handled, Pending, RequestContext
 from ottla.coordinator.contract import Producer
 from ottla.errors import KafkaError
@@ -18,21 +20,14 @@ from ottla.wire.messages.write_txn_markers import (
     WriteTxnMarkersResponse,
 )
 
+PORTION = PORTIONS_PER_TURN = 50
+"""How many partitions of a marker, and how many markers, are written before others have their turn."""
+
 
 def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Handled:
     if not request.markers:
         return WriteTxnMarkersResponse()
-    pending = MarkersPending(len(request.markers))
-    writer = context.services.coordinators.transactions.markers
-    for asked in request.markers:
-        marker = Marker(
-            Producer(asked.producer_id, asked.producer_epoch),
-            asked.transaction_result,
-            asked.coordinator_epoch,
-            asked.transaction_version,
-        )
-        writer.write(marker, _partitions(asked), partial(pending.written, asked.producer_id))
-    return pending
+    return MarkersPending(context.services.coordinators.transactions.markers, request.markers)
 
 
 def refuse(context: RequestContext, request: WriteTxnMarkersRequest, error: KafkaError) -> WriteTxnMarkersResponse:
@@ -40,20 +35,51 @@ def refuse(context: RequestContext, request: WriteTxnMarkersRequest, error: Kafk
 
 
 class MarkersPending(Pending):
-    """The reply, which waits until every marker is written and safe, or refused."""
+    """The reply, which waits until every marker is written and safe, or refused. Many are written in turns with others."""
 
-    __slots__ = ("_outcomes", "_waiting")
+    __slots__ = ("_left", "_outcomes", "_waiting", "_writer")
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, writer: MarkerWriter, markers: list[WritableTxnMarker]) -> None:
         super().__init__()
-        self._waiting = count
-        self._outcomes: dict[int, Outcome] = {}
+        self._writer = writer
+        self._left = _portions(markers)
+        self._waiting = 1  # for the writing itself, so that the last portion is not taken for all of them
+        self._outcomes: dict[int, Outcome] = {asked.producer_id: {} for asked in markers}
+        self._go_on()
 
-    def written(self, producer_id: int, outcome: Outcome) -> None:
-        self._outcomes.setdefault(producer_id, {}).update(outcome)
+    def _go_on(self) -> None:
+        if self.is_done:
+            return  # whoever asked has gone, and asks again
+        for count, (marker, names) in enumerate(self._left, start=1):
+            self._waiting += 1
+            self._writer.write(marker, names, partial(self._written, marker.producer.id))
+            if count == PORTIONS_PER_TURN or len(names) == PORTION:
+                asyncio.get_running_loop().call_soon(self._go_on)
+                return
+        self._one_less()
+
+    def _written(self, producer_id: int, outcome: Outcome) -> None:
+        self._outcomes[producer_id].update(outcome)
+        self._one_less()
+
+    def _one_less(self) -> None:
         self._waiting -= 1
         if self._waiting == 0:
             self.complete(_response(self._outcomes))
+
+
+def _portions(markers: list[WritableTxnMarker]) -> Iterator[tuple[Marker, list[TopicPartition]]]:
+    """Each marker with its partitions, some at a time, each partition once."""
+    for asked in markers:
+        marker = Marker(
+            Producer(asked.producer_id, asked.producer_epoch),
+            asked.transaction_result,
+            asked.coordinator_epoch,
+            asked.transaction_version,
+        )
+        names = list(dict.fromkeys(_partitions(asked)))
+        for start in range(0, len(names), PORTION):
+            yield marker, names[start : start + PORTION]
 
 
 def _partitions(asked: WritableTxnMarker) -> list[TopicPartition]:
