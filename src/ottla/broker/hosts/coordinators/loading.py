@@ -27,14 +27,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 READ_BYTES = 1 << 20
+RECORDS_PER_TURN = 500
+"""How many records are replayed before others have their turn: a few milliseconds' worth."""
 
 
 async def load_shard(shard: Shard, log_kind: InternalLog, partition: Partition, cold_reads: ColdReads) -> int:
     """Replay the partition into `shard`; how many records that were. `KafkaError` if the log cannot be read.
 
-    Lets the loop go on after every piece. Whoever calls it keeps others from appending meanwhile.
+    Lets the loop go on after every few records. Whoever calls it keeps others from appending meanwhile.
     """
-    count = 0
+    count = count_before = 0
     offset = partition.log.log_start_offset
     while offset < partition.log.log_end_offset:
         info = partition.read(offset, READ_BYTES, Isolation.LOG_END)
@@ -43,13 +45,16 @@ async def load_shard(shard: Shard, log_kind: InternalLog, partition: Partition, 
         if cold_reads.is_cold(partition.log, info):
             await cold_reads.warm(info.records)
         for batch in iterate_batches(info.records.read()):
-            count += _replay_batch(shard, log_kind, partition, batch, offset)
+            count += await _replay_batch(shard, log_kind, partition, batch, offset)
             offset = batch.next_offset
+            if count - count_before >= RECORDS_PER_TURN:
+                count_before = count
+                await asyncio.sleep(0)
         await asyncio.sleep(0)
     return count
 
 
-def _replay_batch(shard: Shard, log_kind: InternalLog, partition: Partition, batch: BatchView, from_offset: int) -> int:
+async def _replay_batch(shard: Shard, log_kind: InternalLog, partition: Partition, batch: BatchView, from_offset: int) -> int:
     """Replay the records of one batch from `from_offset` on."""
     producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
     count = 0
@@ -65,6 +70,8 @@ def _replay_batch(shard: Shard, log_kind: InternalLog, partition: Partition, bat
             if decoded is not None:
                 shard.replay(decoded, record.offset, producer)
                 count += 1
+                if count % RECORDS_PER_TURN == 0:
+                    await asyncio.sleep(0)
     except CorruptRecords as damage:
         logger.error("%s: the batch at offset %d is passed over: %s", partition.name, batch.base_offset, damage)
     return count

@@ -59,6 +59,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._commit_timeout_ms = commit_timeout_ms
         self._make = make
         self._loading: dict[int, asyncio.Task[None]] = {}
+        self._reading = asyncio.Lock()
+        """Shards are read one after the other: all at once, each in its turn of the loop, would leave others none."""
         self._reloads: dict[int, asyncio.TimerHandle] = {}
         self._is_stopped = False
         self.active: dict[int, HostedShard[S]] = {}
@@ -149,7 +151,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         started_s = self._clock.monotonic_s()
         shard = self._make(partition)
         try:
-            count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads)
+            async with self._reading:
+                count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads)
         except (KafkaError, OSError) as failure:
             logger.error("%s could not be read, its coordinator cannot serve: %s", partition.name, failure)
             self._reload_later(index)
