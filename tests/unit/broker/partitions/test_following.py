@@ -10,8 +10,15 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
 from ottla.log.partition_metadata import read_partition_metadata
+from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
-from ottla.wire.messages.metadata_records import PartitionChangeRecord, PartitionRecord, RemoveTopicRecord, TopicRecord
+from ottla.wire.messages.metadata_records import (
+    ConfigRecord,
+    PartitionChangeRecord,
+    PartitionRecord,
+    RemoveTopicRecord,
+    TopicRecord,
+)
 
 
 def folders(held: HeldPartitions) -> list[str]:
@@ -296,5 +303,20 @@ def test_a_topic_whose_disk_has_failed_can_be_deleted() -> None:
         held.partitions.lose_directory(log.fail(OSError(5, "broken")), log)
         await held.delete_topic("t")
         assert code_for(held, "t", 1) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+
+    virtual(scenario())
+
+
+def test_verification_of_transactions_follows_its_setting_in_old_logs_and_new_ones() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("old")
+        for is_on in (False, True, False):
+            setting = {"name": "transaction.partition.verification.enable", "value": str(is_on).lower()}
+            await held.commit(ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", **setting))
+            await held.make_topic(f"new-{is_on}-{len(held.records)}")
+            assert {partition.log.options.verify_transactions for partition in held.partitions} == {is_on}
+        await held.restart()
+        assert {partition.log.options.verify_transactions for partition in held.partitions} == {False}
 
     virtual(scenario())
