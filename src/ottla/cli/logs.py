@@ -16,6 +16,10 @@ FILE_NAME = "server.log"
 LINE = "%(asctime)s.%(msecs)03d %(levelname)-8s %(short_name)s: %(message)s"
 TIME = "%Y-%m-%d %H:%M:%S"
 _DAY = "%Y-%m-%d"
+MESSAGE_CHARACTERS_MAX = 4000
+HEAD_CHARACTERS = 2000
+"""Of what is longer the middle is left out: it is a name, and what happened to it stands before and behind."""
+_VISIBLE = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
 
 class LineFormatter(logging.Formatter):
@@ -27,6 +31,17 @@ class LineFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         record.short_name = record.name.removeprefix("ottla.")
         return super().format(record)
+
+    def formatMessage(self, record: logging.LogRecord) -> str:
+        """One line and no more, whatever names clients give to what they make: those may forge lines or steer terminals."""
+        message = record.message
+        if not message.isprintable():
+            message = message.translate(_VISIBLE)
+        if len(message) > MESSAGE_CHARACTERS_MAX:
+            left_out = len(message) - MESSAGE_CHARACTERS_MAX
+            message = f"{message[:HEAD_CHARACTERS]}… ({left_out} characters) …{message[HEAD_CHARACTERS + left_out :]}"
+        record.message = message
+        return super().formatMessage(record)
 
 
 class DailyFile(logging.Handler):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from ottla.cli.logs import DailyFile, configure_logging
+from ottla.cli.logs import DailyFile, LineFormatter, configure_logging
 
 
 @pytest.fixture(autouse=True)
@@ -50,3 +50,20 @@ def test_a_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path) -> N
     (tmp_path / "file").write_text("")
     with pytest.raises(OSError, match="file"):
         configure_logging(level="INFO", directory=tmp_path / "file")
+
+
+def test_names_cannot_forge_lines_or_steer_terminals() -> None:
+    group_id = "a\n2026-11-15 10:20:30.123 ERROR    node: all is lost\x1b[2J\0\u2028 and é stays"
+    record = logging.LogRecord("ottla.coordinator", logging.INFO, "", 0, "group %s is empty", (group_id,), None)
+    line = LineFormatter().format(record)
+    assert line.isprintable()
+    assert line.endswith(r"group a\n2026-11-15 10:20:30.123 ERROR    node: all is lost\x1b[2J\x00\u2028 and é stays is empty")
+
+
+def test_of_endless_names_the_middle_is_left_out() -> None:
+    record = logging.LogRecord("ottla.coordinator", logging.INFO, "", 0, "group %s is empty", ("x" * 32_000,), None)
+    line = LineFormatter().format(record)
+    assert len(line) < 4100
+    assert "coordinator: group xxx" in line
+    assert "xxx… (28015 characters) …xxx" in line
+    assert line.endswith("xxx is empty")
