@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from enum import Enum
 from typing import NamedTuple
 
 from ottla.broker.request import CloseConnection, Handled, Pending, RequestContext
@@ -16,18 +15,8 @@ from ottla.errors import KafkaError
 from ottla.wire.base import Message
 
 
-class ReplyFate(Enum):
-    """What becomes of the reply."""
-
-    SENT = "sent"
-    SWALLOWED = "swallowed"
-    """The client waits for it in vain; requests behind it are answered."""
-    LOST_WITH_CONNECTION = "lost"
-    """The connection is closed in its place."""
-
-
 class Interception(NamedTuple):
-    """First `delay_s` passes; then the request is answered; then its reply meets its `fate`."""
+    """First `delay_s` passes; then the request is answered; then its reply is sent, or lost."""
 
     delay_s: float = 0.0
     """Requests behind it on the same connection wait too."""
@@ -39,7 +28,8 @@ class Interception(NamedTuple):
     """Called with the handler's answer; what it returns is sent in its place."""
     refuse: Callable[[KafkaError], Message] | None = None
     """With `rewrite`: what the handler's answer is if it raises an error, so that this too can be rewritten."""
-    fate: ReplyFate = ReplyFate.SENT
+    is_lost: bool = False
+    """The connection is closed in place of the reply."""
 
 
 Intercept = Callable[[RequestContext, Message], Interception | None]
@@ -90,17 +80,14 @@ class InterceptedRequest(Pending):
                 self._end(handled, None)
 
     def _end(self, response: Message | None, failure: BaseException | None) -> None:
-        match self._interception.fate:
-            case ReplyFate.SWALLOWED:
-                self.complete(None)
-            case ReplyFate.LOST_WITH_CONNECTION:
-                self.fail(CloseConnection("a test asked for the connection to be lost"))
-            case _ if failure is not None:
-                refuse = self._interception.refuse
-                if refuse is None or not isinstance(failure, KafkaError):
-                    self.fail(failure)
-                else:
-                    self._end(refuse(failure), None)
-            case _:
-                rewrite = self._interception.rewrite
-                self.complete(rewrite(response) if rewrite is not None and response is not None else response)
+        if self._interception.is_lost:
+            self.fail(CloseConnection("a test asked for the connection to be lost"))
+        elif failure is not None:
+            refuse = self._interception.refuse
+            if refuse is None or not isinstance(failure, KafkaError):
+                self.fail(failure)
+            else:
+                self._end(refuse(failure), None)
+        else:
+            rewrite = self._interception.rewrite
+            self.complete(rewrite(response) if rewrite is not None and response is not None else response)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple, cast
 
 from ottla.broker.dispatch import load_module
-from ottla.broker.interception import Interception, ReplyFate
+from ottla.broker.interception import Interception
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -64,7 +64,7 @@ def fail_parts(context: RequestContext, request: Message, failures: list[Failure
     ]
     if context.api_key == ApiKey.PRODUCE and cast(Any, request).acks == 0:
         # Whoever wants no answer learns of an error by the end of its connection.
-        return Interception(delay_s=delay_s, is_handled=not is_empty(request, shape), fate=ReplyFate.LOST_WITH_CONNECTION)
+        return Interception(delay_s=delay_s, is_handled=not is_empty(request, shape), is_lost=True)
     refusals = [cast(Message, module.refuse(context, part, error)) for part, error in taken]
 
     def add_refusals(response: Message) -> Message:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from ottla.broker.interception import Interception, ReplyFate
+from ottla.broker.interception import Interception
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
@@ -167,11 +167,11 @@ def _interception(context: RequestContext, request: Message, rules: list[FaultRu
     fatal = next((rule.kind for rule in rules if rule.kind not in (fault_rules.DELAY, fault_rules.FAIL)), None)
     match fatal:
         case fault_rules.HANG:
-            return Interception(delay_s=FOREVER_S, is_handled=False, fate=ReplyFate.LOST_WITH_CONNECTION)
+            return Interception(delay_s=FOREVER_S, is_handled=False, is_lost=True)
         case fault_rules.DROP:
-            return Interception(delay_s=delay_s, is_handled=False, fate=ReplyFate.LOST_WITH_CONNECTION)
+            return Interception(delay_s=delay_s, is_handled=False, is_lost=True)
         case fault_rules.LOSE_REPLY:
-            return Interception(delay_s=delay_s, fate=ReplyFate.LOST_WITH_CONNECTION)
+            return Interception(delay_s=delay_s, is_lost=True)
     failures = [
         Failure(rule.topic, rule.partition, KafkaError(rule.error_code, f"a test asked for {error_name(rule.error_code)}"))
         for rule in rules

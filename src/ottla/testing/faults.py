@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, TypedDict, Unpack
 
 from ottla.broker.handlers import MODULES
 from ottla.errors.codes import ErrorCode, error_name
@@ -72,6 +72,18 @@ class Fault:
         self.remove()
 
 
+class Only(TypedDict, total=False):
+    """What a fault is narrowed to; None, like nothing, does not narrow it."""
+
+    topic: str | None
+    partition: int | None
+    """One of `topic`."""
+    client_id: str | None
+    """The requests of this client."""
+    times: int | None
+    """The first requests that fit, so many."""
+
+
 class Faults:
     """What a broker is told to do wrong. Each call returns the `Fault`, which counts and can be removed.
 
@@ -84,73 +96,30 @@ class Faults:
         self._greet = greet
         self._next_id = 1
 
-    def fail(
-        self,
-        api: str | int,
-        error: str | int,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client_id: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def fail(self, api: str | int, error: str | int, **only: Unpack[Only]) -> Fault:
         """Refuse requests with an error, by its name ("NOT_LEADER_OR_FOLLOWER") or code; what is refused is not done.
 
         With a topic or partition only that fails, the rest of the request is handled.
         """
-        code = error_code(error)
-        return self._add(FaultRule(fault_rules.FAIL, api_key(api), topic, partition, client_id, times, error_code=code))
+        return self._add(FaultRule(fault_rules.FAIL, api_key(api), error_code=error_code(error), **only))
 
-    def delay(
-        self,
-        api: str | int,
-        seconds: float,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client_id: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def delay(self, api: str | int, seconds: float, **only: Unpack[Only]) -> Fault:
         """Wait before handling requests; those behind them on the same connection wait too."""
         if not seconds >= 0:
             raise ValueError(f"a delay of {seconds} seconds cannot be")
-        return self._add(FaultRule(fault_rules.DELAY, api_key(api), topic, partition, client_id, times, delay_s=seconds))
+        return self._add(FaultRule(fault_rules.DELAY, api_key(api), delay_s=seconds, **only))
 
-    def drop(
-        self,
-        api: str | int,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client_id: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def drop(self, api: str | int, **only: Unpack[Only]) -> Fault:
         """Close the connection instead of handling a request."""
-        return self._add(FaultRule(fault_rules.DROP, api_key(api), topic, partition, client_id, times))
+        return self._add(FaultRule(fault_rules.DROP, api_key(api), **only))
 
-    def lose_reply(
-        self,
-        api: str | int,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client_id: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def lose_reply(self, api: str | int, **only: Unpack[Only]) -> Fault:
         """Handle a request, then close the connection instead of replying: the client cannot know that it was done."""
-        return self._add(FaultRule(fault_rules.LOSE_REPLY, api_key(api), topic, partition, client_id, times))
+        return self._add(FaultRule(fault_rules.LOSE_REPLY, api_key(api), **only))
 
-    def hang(
-        self,
-        api: str | int,
-        *,
-        topic: str | None = None,
-        partition: int | None = None,
-        client_id: str | None = None,
-        times: int | None = None,
-    ) -> Fault:
+    def hang(self, api: str | int, **only: Unpack[Only]) -> Fault:
         """Never handle nor answer a request; its connection stays open, and silent."""
-        return self._add(FaultRule(fault_rules.HANG, api_key(api), topic, partition, client_id, times))
+        return self._add(FaultRule(fault_rules.HANG, api_key(api), **only))
 
     def refuse_connections(self) -> Fault:
         """Close all connections of clients, and new ones as soon as they are made, until the fault is removed."""

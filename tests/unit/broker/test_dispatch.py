@@ -10,7 +10,7 @@ from tests.support.net_server import EchoServer, hello, produce, reply_to_shake,
 
 from ottla.broker.dispatch import Parked, load_module
 from ottla.broker.handlers import MODULES
-from ottla.broker.interception import Interception, ReplyFate
+from ottla.broker.interception import Interception
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
@@ -300,15 +300,13 @@ def test_answers_are_replaced() -> None:
 
 def test_replies_get_lost() -> None:
     async def test(server: EchoServer, info: ConnectionInfo) -> None:
-        intercepting(server, fate=ReplyFate.SWALLOWED)
-        assert server.dispatcher.dispatch(info, bytearray(shake("swallowed")[4:])) is None
-        intercepting(server, fate=ReplyFate.LOST_WITH_CONNECTION)
+        intercepting(server, is_lost=True)
         with pytest.raises(CloseConnection):
             ask(server, info, shake("lost"))
-        intercepting(server, fate=ReplyFate.LOST_WITH_CONNECTION, is_handled=False, delay_s=1)
+        intercepting(server, is_lost=True, is_handled=False, delay_s=1)
         parked = server.dispatcher.dispatch(info, bytearray(shake("never")[4:]))
         assert isinstance(await later(parked), CloseConnection)
-        assert server.asked == ["swallowed", "lost"]
+        assert server.asked == ["lost"]
 
     run(test)
 

@@ -35,10 +35,21 @@ async def complete(move: Relocation) -> PartitionLog:
     return log
 
 
-async def move_to(directories: LogDirectories, partition: TopicPartition, path: str) -> PartitionLog:
+async def begun(directories: LogDirectories, partition: TopicPartition, path: str) -> Relocation:
     target = directories.directory_at(path)
     assert target is not None
-    return await complete(await begin(directories, partition, target))
+    return await begin(directories, partition, target)
+
+
+async def move_to(directories: LogDirectories, partition: TopicPartition, path: str) -> PartitionLog:
+    return await complete(await begun(directories, partition, path))
+
+
+async def under_way(storage: NodeStorage) -> Relocation:
+    """The move of t-0 to /b, of which nothing is copied yet."""
+    move = await begun(storage.directories, T_0, "/b")
+    await move.set_out()
+    return move
 
 
 def values(log: PartitionLog, start: int | None = None) -> dict[int, bytes | None]:
@@ -133,10 +144,7 @@ def test_appends_go_on_while_it_is_copied(storage: NodeStorage) -> None:
 
 def test_flushes_wait_for_the_switch_to_be_safe_and_are_of_what_stays(storage: NodeStorage) -> None:
     async def scene() -> None:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         while move.copy_piece(PIECE_BYTES):
             pass
         switch = await move.prepare()
@@ -170,10 +178,7 @@ def test_deleted_records_stay_deleted_also_in_the_middle_of_a_batch(storage: Nod
 
 def test_a_kill_right_after_the_switch_brings_no_deleted_records_back(storage: NodeStorage) -> None:
     async def scene() -> None:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         move.copy_rest()
         move.log.delete_records(7)
         await move.source.write_log_starts()
@@ -188,10 +193,7 @@ def test_a_kill_right_after_the_switch_brings_no_deleted_records_back(storage: N
 
 def test_records_deleted_past_the_copy_begin_it_anew(storage: NodeStorage) -> None:
     async def scene() -> None:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
         assert 0 < move.future.log_end_offset < 40
         move.log.delete_records(41)
@@ -282,10 +284,7 @@ def test_aborted_transactions_come_along(storage: NodeStorage) -> None:
 
 def test_a_move_that_is_called_off(storage: NodeStorage) -> None:
     async def scene() -> None:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
         await storage.directories.drop_future(T_0)
         with pytest.raises(PartitionGone, match="any more"):
@@ -302,10 +301,7 @@ def test_a_move_that_is_called_off(storage: NodeStorage) -> None:
 
 def test_a_partition_deleted_on_its_way_leaves_nothing(storage: NodeStorage) -> None:
     async def scene() -> None:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
         assert await storage.directories.delete(T_0)
         with pytest.raises(PartitionGone):
@@ -324,10 +320,7 @@ def test_a_partition_that_is_not_here_cannot_be_moved(storage: NodeStorage) -> N
 
 def test_a_move_goes_on_after_a_clean_stop_and_begins_anew_after_a_kill(storage: NodeStorage) -> None:
     async def half() -> int:
-        target = storage.directories.directory_at("/b")
-        assert target is not None
-        move = await begin(storage.directories, T_0, target)
-        await move.set_out()
+        move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
         return move.future.log_end_offset
 

@@ -1,7 +1,7 @@
 """The quorum on a node: from a formatted directory to the lead, and what it commits."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine, Sequence
 
 import pytest
 from tests.support.quorum_node import FOLDER, QuorumNode, setting
@@ -18,10 +18,19 @@ from ottla.raft.voters import ReplicaKey, VoterSet
 from ottla.records.control import ControlType
 
 
-def test_a_formatted_directory_is_led_in_epoch_1() -> None:
-    async def run() -> None:
+def on_formatted(work: Callable[[QuorumNode], Coroutine[None, None, None]]) -> None:
+    """Do `work` with a node whose directory was just formatted."""
+
+    async def whole() -> None:
         node = QuorumNode()
         await node.format()
+        await work(node)
+
+    asyncio.run(whole())
+
+
+def test_a_formatted_directory_is_led_in_epoch_1() -> None:
+    async def run(node: QuorumNode) -> None:
         await node.open()
         quorum = node.quorum
         assert list(quorum.load()) == [], "no metadata records yet, only voters"
@@ -38,13 +47,11 @@ def test_a_formatted_directory_is_led_in_epoch_1() -> None:
         assert read_partition_metadata(node.disk, FOLDER) == METADATA_TOPIC_ID
         assert read_quorum_state(node.disk, FOLDER) == ElectionState(1, 1)
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_every_start_is_another_epoch() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         for epoch in (1, 2, 3):
             await node.start()
             assert node.quorum.epoch == epoch
@@ -53,43 +60,37 @@ def test_every_start_is_another_epoch() -> None:
         controls = [batch.controls for batch in node.quorum.log.batches(0) if batch.controls]
         assert [len(each) for each in controls] == [3, 1, 1], "the voters are written once"
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_a_lost_quorum_state_is_made_up_for_by_the_log() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.start()
         await node.close()
         await node.disk.remove(f"{FOLDER}/quorum-state")
         await node.start()
         assert node.quorum.epoch == 2
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_a_damaged_quorum_state_is_refused() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.disk.replace_file(f"{FOLDER}/quorum-state", b"{}")
         with pytest.raises(CorruptFile, match="quorum-state"):
             await node.start()
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_a_vote_for_another_is_kept_until_the_next_epoch() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         voted = ElectionState(8, voted=ReplicaKey(4, ZERO_UUID))
         await write_quorum_state(node.disk, FOLDER, voted, 1, VoterSet())
         await node.start()
         assert node.quorum.epoch == 9
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 @pytest.mark.parametrize(
@@ -128,9 +129,7 @@ def test_a_static_quorum_of_one_is_led_too() -> None:
 
 
 def test_facts_for_describe_quorum() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.start()
         facts = node.quorum.facts()
         assert (facts.leader_id, facts.leader_epoch) == (1, 1)
@@ -140,13 +139,11 @@ def test_facts_for_describe_quorum() -> None:
         assert facts.endpoints == {1: {"CONTROLLER": ("localhost", 9093)}}
         assert list(facts.observers) == []
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_what_waits_shares_one_sync_and_is_told_in_order() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.open()
         quorum = node.quorum
         list(quorum.load())
@@ -168,13 +165,11 @@ def test_what_waits_shares_one_sync_and_is_told_in_order() -> None:
         assert [batch.base_offset for batch in told] == [0, *range(3, 53)]
         assert node.quorum.facts().high_watermark == 53
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_nothing_is_told_before_it_is_on_disk() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.open()
         quorum = node.quorum
         list(quorum.load())
@@ -199,13 +194,11 @@ def test_nothing_is_told_before_it_is_on_disk() -> None:
         await told_once.wait()
         assert told == [2]
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_a_failed_sync_ends_the_node_and_nothing_is_told() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.start()
         node.disk.fail("sync", f"{FOLDER}/*.log")
         with pytest.raises(KafkaError) as refusal:
@@ -216,25 +209,21 @@ def test_a_failed_sync_ends_the_node_and_nothing_is_told() -> None:
             await node.set("log.retention.ms", "2")
         await node.close()
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_only_the_leader_appends() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.open()
         with pytest.raises(KafkaError) as refusal:
             node.quorum.prepare([setting("a", "b")], 30)
         assert refusal.value.code == ErrorCode.NOT_CONTROLLER
 
-    asyncio.run(run())
+    on_formatted(run)
 
 
 def test_a_controller_that_listens_elsewhere_tells_the_quorum() -> None:
-    async def run() -> None:
-        node = QuorumNode()
-        await node.format()
+    async def run(node: QuorumNode) -> None:
         await node.open()
         list(node.quorum.load())
         await node.quorum.elect({"CONTROLLER": ("localhost", 4711)})
@@ -244,4 +233,4 @@ def test_a_controller_that_listens_elsewhere_tells_the_quorum() -> None:
         list(node.quorum.load())
         assert dict(next(iter(node.quorum.voters)).endpoints) == {"CONTROLLER": ("localhost", 4711)}
 
-    asyncio.run(run())
+    on_formatted(run)
