@@ -46,6 +46,15 @@ def test_runs_suffer_what_they_should() -> None:
     assert counts["kept by flush.ms"] > 20
 
 
+def test_coordinators_are_put_to_the_test() -> None:
+    counts: Counter[str] = Counter()
+    for seed in [seed for seed in range(12 * len(SCENES)) if scene_of(seed) != "logs"]:
+        counts.update(run_seed(seed).counts)
+    assert counts["power losses"] > 10
+    least = {"offsets": 200, "generations": 30, "handovers": 10, "transactions": 100, "once": 300, "producers": 200}
+    assert {name: counts[name] for name, count in least.items() if counts[name] < count} == {}
+
+
 def test_a_failure_tells_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(troubles: Troubles) -> None:
         raise AssertionError("found out")
