@@ -38,6 +38,9 @@ Codes = dict[tuple[str, int], int]
 """Error codes of an answer, by topic and partition."""
 
 
+LEADER_EPOCHS_SINCE = 6
+
+
 class FixedTopics:
     """Topics with their numbers of partitions; the id of the first one is 1, and so on."""
 
@@ -98,7 +101,11 @@ class OffsetsBench:
         """Do what a decision wants done; the answer, if there is one."""
         for record in effects.records:
             value = None if record.value is None else encode_coordinator_value(*record.value)
-            self._replay(LoggedRecord(encode_coordinator_key(record.key), value, effects.producer))
+            key = encode_coordinator_key(record.key)
+            if record.value is not None and value is not None:
+                read = decode_coordinator_value(InternalLog.GROUPS, record.key, value)
+                assert read == record.value, "hosts replay what was decided, and at a start what was written"
+            self._replay(LoggedRecord(key, value, effects.producer))
         return effects.answers[0].response if effects.answers else None
 
     def end(self, producer: Producer, is_commit: bool) -> None:
@@ -143,9 +150,10 @@ class OffsetsBench:
     ) -> Codes:
         """Commit an offset each; the codes."""
         request = OffsetCommitRequest(group_id=group_id, **extra)
+        leader_epoch = 3 if version >= LEADER_EPOCHS_SINCE else -1
         for (name, index), offset in offsets.items():
             part = OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offset, committed_leader_epoch=3, committed_metadata=metadata
+                partition_index=index, committed_offset=offset, committed_leader_epoch=leader_epoch, committed_metadata=metadata
             )
             request.topics.append(OffsetCommitRequestTopic(name=name, partitions=[part]))
         return codes_of(self.ask_commit(request, version))

@@ -165,7 +165,9 @@ def _records(
     with_ids: bool = True,
 ) -> list[CoordinatorRecord]:
     limit = table.settings.offset_metadata_max_bytes
-    version = VALUE_VERSION if expire_ms == NO_EXPIRY_MS else EXPIRING_VALUE_VERSION
+    version = VALUE_VERSION
+    if expire_ms != NO_EXPIRY_MS:
+        version, with_ids = EXPIRING_VALUE_VERSION, False  # that one cannot hold them: what is loaded must be what was decided
     records = []
     for topic, topic_id, committed, result in candidates:
         metadata = committed.committed_metadata or ""

@@ -67,6 +67,7 @@ def test_retention_of_old_clients_is_written_in_the_version_that_has_it() -> Non
     bench.commit({("t", 0): 5}, version=3, retention_time_ms=1000)
     _, value = last_record(bench)
     assert (value.version, value.message.expire_timestamp) == (1, WALL_AHEAD_MS + 1000)
+    assert value.message.topic_id == ZERO_UUID, "which that version does not have"
 
 
 def test_a_retention_beyond_the_end_of_time() -> None:
