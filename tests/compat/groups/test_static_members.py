@@ -18,8 +18,8 @@ PARTITIONS = 4
         ("java", "eager"),
         ("java", "cooperative"),
         ("java", "consumer"),
-        ("kafka-python", "eager"),
         ("aiokafka", "eager"),
+        # Not kafka-python: as a leader it asks for another assignment when it has learned of its topics, right after a start.
     ],
 )
 def test_restart_moves_nothing(cluster: KafkaServer, members: Members, name: str, library: str, protocol: str) -> None:
