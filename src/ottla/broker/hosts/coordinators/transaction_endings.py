@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 RETRY_BACKOFF_S = 0.1
+FENCED_BACKOFF_S = 10.0
+"""How long to wait where a partition has seen a marker of a coordinator that seems to be newer."""
 
 SendToNode = Callable[[int, Marker, list[TopicPartition], Callable[[Outcome], None]], None]
 """Has another node write a marker to partitions that it leads, and tells what became of each."""
@@ -101,14 +103,15 @@ class Endings:
             self._sent(ending, outcome)
 
     def _sent(self, ending: Ending, outcome: Outcome) -> None:
-        is_retry_due = False
+        backoff_s = 0.0
         for name, code in outcome.items():
             if code == ErrorCode.NONE:
                 ending.pending.pop(name, None)
             elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                logger.warning("%s knows a newer coordinator of %r: this one stops", name, ending.order.transactional_id)
-                ending.hosted.give_up()
-                return
+                # If there is a newer one, the metadata will tell, and the shard ends. If not, somebody has sent a marker who is
+                # none: other transactional ids must not suffer for it.
+                backoff_s = FENCED_BACKOFF_S
+                self._tell(ending, name, code, logging.WARNING)
             elif code == ErrorCode.INVALID_PRODUCER_EPOCH:
                 # Whatever is open there is a later producer's, and not this one's to end.
                 logger.warning(
@@ -120,17 +123,17 @@ class Endings:
                 )
                 ending.pending.pop(name, None)
             else:
-                is_retry_due = True
+                backoff_s = max(backoff_s, RETRY_BACKOFF_S)
                 self._tell(ending, name, code)
         if ending.hosted.is_over:
             return  # whoever loads the shard next begins again
         if not ending.pending:
             self._finish(ending)
-        elif is_retry_due and ending not in self._retries:
-            self._retries[ending] = asyncio.get_running_loop().call_later(RETRY_BACKOFF_S, self._retry, ending)
+        elif backoff_s and ending not in self._retries:
+            self._retries[ending] = asyncio.get_running_loop().call_later(backoff_s, self._retry, ending)
 
-    def _tell(self, ending: Ending, name: TopicPartition, code: int) -> None:
-        level = logging.DEBUG if ending.is_told else logging.INFO
+    def _tell(self, ending: Ending, name: TopicPartition, code: int, first_level: int = logging.INFO) -> None:
+        level = logging.DEBUG if ending.is_told else first_level
         ending.is_told = True
         what = "commit" if ending.order.is_commit else "abort"
         logger.log(

@@ -6,13 +6,14 @@ import pytest
 from tests.support.held_partitions import virtual
 from tests.support.transaction_node import TOPIC, TransactionNode
 
-from ottla.broker.handlers import init_producer_id
-from ottla.broker.hosts.coordinators.transaction_endings import RETRY_BACKOFF_S
+from ottla.broker.handlers import init_producer_id, write_txn_markers
+from ottla.broker.hosts.coordinators.transaction_endings import FENCED_BACKOFF_S, RETRY_BACKOFF_S
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.metadata_records import FeatureLevelRecord
+from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 OFFSETS = TopicPartition(OFFSETS_TOPIC, 0)
 
@@ -187,5 +188,27 @@ def test_another_transaction_version_counts_at_once() -> None:
         await node.held.commit(FeatureLevelRecord(name="transaction.version", feature_level=2))
         node.follow()
         assert node.host.shard_at(0).shard.table.settings.transaction_version == 2
+
+    virtual(scenario())
+
+
+def test_a_marker_of_a_stranger_with_a_higher_epoch_harms_one_transaction_only() -> None:
+    async def scenario() -> None:
+        node = await TransactionNode.open()
+        producer = await begun(node)
+        stranger = WritableTxnMarker(producer_id=producer.id, producer_epoch=producer.epoch, coordinator_epoch=99)
+        stranger.topics = [WritableTxnMarkerTopic(name=TOPIC, partition_indexes=[0])]
+        await node.ask(write_txn_markers, WriteTxnMarkersRequest(markers=[stranger]), 1)
+        assert (await node.end("a", producer, True))[0] == 0
+        await asyncio.sleep(0)
+        assert node.state("a") == "PrepareCommit"
+        assert node.values(1) == [b"v"], "the other partition has its marker"
+        await node.initialise("b")
+        await asyncio.sleep(1.5 * FENCED_BACKOFF_S)
+        assert node.state("b") == "Empty"
+        await node.held.delete_topic(TOPIC)
+        node.follow()
+        await asyncio.sleep(0)
+        assert node.state("a") == "CompleteCommit"
 
     virtual(scenario())
