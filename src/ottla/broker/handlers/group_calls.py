@@ -29,6 +29,12 @@ def caller_of(context: RequestContext) -> Caller:
     return Caller(context.client_id or "", f"/{context.connection.peer[0]}", context.version)
 
 
+def check_group_id(group_id: str) -> None:
+    """`KafkaError` for a group that nobody can be a member of."""
+    if not group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+
+
 def code_of(error: KafkaError) -> int:
     """The code by which a client is told why its coordinator could not do what it was asked."""
     if error.code == ErrorCode.MESSAGE_TOO_LARGE:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.handlers.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -10,8 +10,7 @@ from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 
 def handle(context: RequestContext, request: HeartbeatRequest) -> Handled:
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+    check_group_id(request.group_id)
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
         request.group_id, lambda shard, reply, now: shard.heartbeat(request, caller, reply, now)
@@ -21,4 +20,4 @@ def handle(context: RequestContext, request: HeartbeatRequest) -> Handled:
 def refuse(context: RequestContext, request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
     # While the group is loaded nothing is known against the member, and its session begins when that is done.
     is_loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
-    return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else error.code)
+    return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else code_of(error))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.handlers.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.request import Handled, RequestContext
 from ottla.coordinator.groups.classic.answers import not_joined
 from ottla.errors import KafkaError
@@ -22,8 +22,7 @@ OF_THE_COORDINATOR = frozenset(
 
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+    check_group_id(request.group_id)
     config = context.services.settings.current
     if not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         raise KafkaError(
@@ -41,5 +40,6 @@ def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
-    member_id = "" if error.code in OF_THE_COORDINATOR else request.member_id
-    return not_joined(error.code, member_id, context.version)
+    code = code_of(error)
+    member_id = "" if code in OF_THE_COORDINATOR else request.member_id
+    return not_joined(code, member_id, context.version)

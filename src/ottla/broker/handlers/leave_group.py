@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.handlers.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -17,8 +17,7 @@ MANY_MEMBERS_SINCE = 3
 
 
 def handle(context: RequestContext, request: LeaveGroupRequest) -> Handled:
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+    check_group_id(request.group_id)
     caller = caller_of(context)
     if context.version < MANY_MEMBERS_SINCE:
         return PendingTask(_leave_alone(context, request, caller))
@@ -38,7 +37,7 @@ async def _leave_alone(context: RequestContext, request: LeaveGroupRequest, call
 
 def refuse(context: RequestContext, request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
     if error.code != ErrorCode.UNKNOWN_MEMBER_ID or context.version < MANY_MEMBERS_SINCE:
-        return LeaveGroupResponse(error_code=error.code)
+        return LeaveGroupResponse(error_code=code_of(error))
     return LeaveGroupResponse(  # there is no such group: that is said of each member
         members=[
             MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)

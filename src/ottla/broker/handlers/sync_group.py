@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ottla.broker.handlers.group_calls import caller_of
+from ottla.broker.handlers.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -18,8 +18,7 @@ def handle(context: RequestContext, request: SyncGroupRequest) -> Handled:
             f"a member of group {request.group_id} does not name the protocol type and protocol that JoinGroup told it: both "
             f"are needed since version {PROTOCOL_SINCE} of SyncGroup",
         )
-    if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
+    check_group_id(request.group_id)
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
         request.group_id, lambda shard, reply, now: shard.sync(request, caller, reply, now)
@@ -27,6 +26,4 @@ def handle(context: RequestContext, request: SyncGroupRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: SyncGroupRequest, error: KafkaError) -> SyncGroupResponse:
-    # Clients know no such answer to SyncGroup; Apache tells them the same.
-    code = ErrorCode.UNKNOWN_SERVER_ERROR if error.code == ErrorCode.MESSAGE_TOO_LARGE else error.code
-    return SyncGroupResponse(error_code=code)
+    return SyncGroupResponse(error_code=code_of(error))
