@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.apache_logs import LogsFromApache, make_logs
+from tests.support.kafka_server import KafkaServer
 from tests.support.kafka_tools import KafkaTools
 from tests.support.ottla_server import StartServer, start_ottla
 
@@ -39,6 +40,18 @@ def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServe
         return start_ottla
     apache: ApacheKafka = request.getfixturevalue("apache_kafka")
     return apache.start_server
+
+
+@pytest.fixture
+def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
+    """The server that a folder's tests share: use names of your own. A test that ends it has failed, whatever else it found.
+
+    Which one that is, is said by the fixture `shared_server` of the folder.
+    """
+    assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
+    yield shared_server
+    code = shared_server.ended_with
+    assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
 
 
 @pytest.fixture(scope="session")

@@ -29,15 +29,6 @@ def shared_server(start_server: StartServer, tmp_path_factory: pytest.TempPathFa
 
 
 @pytest.fixture
-def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
-    """The shared node: make topics with names of your own (`topic`). A test that ends it has failed, whatever else it found."""
-    assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
-    yield shared_server
-    code = shared_server.ended_with
-    assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
-
-
-@pytest.fixture
 def topic(request: pytest.FixtureRequest) -> str:
     """A topic name that no other test uses. The topic itself is up to the test."""
     return f"t{next(_numbers)}-{request.node.originalname.removeprefix('test_')[:40]}"

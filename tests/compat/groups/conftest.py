@@ -20,15 +20,6 @@ def shared_server(start_server: StartServer) -> Iterator[KafkaServer]:
         yield server
 
 
-@pytest.fixture
-def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
-    """The shared node: use topics and groups with names of your own (`name`). A test that ends it has failed."""
-    assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
-    yield shared_server
-    code = shared_server.ended_with
-    assert code is None, f"{shared_server.name} ended with {code} during this test.\n{shared_server.log_tail()}"
-
-
 @pytest.fixture(scope="session")
 def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
     """Opens Java members; Java is not looked for before the first of them."""
