@@ -221,6 +221,13 @@ def test_many_files_are_replaced_together(place: Place) -> None:
         asyncio.run(disk.replace_files({f"{root}/none/x": b""}))
 
 
+def test_a_folder_is_not_read_as_a_file(place: Place) -> None:
+    disk, root = place
+    disk.make_directory(f"{root}/folder")
+    with pytest.raises(IsADirectoryError, match="folder"):
+        disk.read_file(f"{root}/folder")
+
+
 def test_replace_file_and_remove(place: Place) -> None:
     disk, root = place
     for data in (b"first", bytearray(b"second, longer"), memoryview(b"3")):

@@ -81,7 +81,10 @@ class RealDisk:
 
     def read_file(self, path: str) -> bytes:
         with Brief(path, os.O_RDONLY) as fd:
-            return read_exactly(fd, 0, os.fstat(fd).st_size)
+            try:
+                return read_exactly(fd, 0, os.fstat(fd).st_size)
+            except OSError as error:  # calls on descriptors do not know the file's name
+                raise OSError(error.errno, error.strerror, path) from None
 
     def lock_directory(self, path: str) -> DirectoryLock:
         return RealDirectoryLock(path)
