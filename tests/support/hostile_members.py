@@ -4,6 +4,7 @@ A stranger that sends random ids is turned away at the door. This one has learne
 uses them at the wrong time, in the wrong group and in the wrong order. Depends on nothing but its `Random` and the answers.
 """
 
+from collections.abc import Sequence
 from random import Random
 from typing import Any
 
@@ -34,12 +35,12 @@ _SUBSCRIPTION = b"\0\1" + b"\0\0\0\1" + b"\0\3one" + b"\xff\xff\xff\xff" + b"\0\
 class Insider:
     """Makes requests, and learns from their answers."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, topic_ids: Sequence[bytes]) -> None:
         self._random = random
+        self._topic_ids = topic_ids
         self._members = ["", "made-up"]
         self._producers = [(-1, -1), (0, 0)]
         self._epochs = [-2, -1, 0, 1]
-        self._topic_ids = [bytes(16)]
 
     def request(self) -> tuple[int, int, Any]:
         """An API, a version of it, and a request."""
@@ -48,6 +49,8 @@ class Insider:
             api_key = random.choice(COORDINATOR_APIS)
             version = random.randint(APIS[api_key].oldest, APIS[api_key].advertised()[1])
             message = random_message(random, api_key, version)
+            if api_key == ApiKey.PRODUCE:
+                message.acks = -1  # else there is no answer to wait for
             self._tell(message, binding_of(message.__class__).schema.root, version, random.choice(self._producers))
             try:
                 encode(message, version)
@@ -64,7 +67,7 @@ class Insider:
             if field.struct is not None and field.is_array:
                 for each in value or ():
                     self._tell(each, field.struct, version, producer)
-            elif field.struct is None and self._random.random() < 0.95:
+            elif field.struct is None and (field.attribute == "coordinator_epoch" or self._random.random() < 0.95):
                 setattr(struct, field.attribute, self._plausible(field.attribute, value, producer))
 
     def _plausible(self, name: str, value: Any, producer: tuple[int, int]) -> Any:
@@ -91,7 +94,9 @@ class Insider:
             case "session_timeout_ms":
                 return 6000
             case "rebalance_timeout_ms" | "transaction_timeout_ms":
-                return random.choice((1, 10))
+                return random.choice((1, 10, 300))
+            case "server_assignor":
+                return random.choice((None, "uniform", "range"))
             case "protocol_type":
                 return "consumer"
             case "metadata" | "assignment":
@@ -106,8 +111,8 @@ class Insider:
                 return random.choice((0, 1, 2))
             case "partitions" | "partition_indexes":
                 return random.choice(([0], [0, 1], [2, 2, 9])) if value and isinstance(value[0], int) else value
-            case "acks":
-                return -1
+            case "coordinator_epoch":
+                return 0  # a higher one keeps the coordinator itself from ending what this producer has begun, as with Kafka
             case "records":
                 batch = make_batch(b"v", producer=(*producer, 0)) if producer[0] >= 0 else make_batch(b"v")
                 batch[22] |= 0x10 if producer[0] >= 0 else 0
