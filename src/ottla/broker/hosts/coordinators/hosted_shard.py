@@ -267,6 +267,12 @@ class HostedShard(Generic[S]):
                 break
             try:
                 self.submit(self.shard.expire(now))
+            except KafkaError as refused:
+                logger.error(
+                    "%s: what was due could not be written, its coordinator is loaded again: %s", self.partition.name, refused
+                )
+                self.give_up()
+                return
             except Exception:  # nobody waits who could be told, and what it left behind cannot be trusted
                 logger.exception("%s: what was due could not be done; its coordinator is loaded again", self.partition.name)
                 self.give_up()

@@ -292,6 +292,22 @@ def test_a_fault_in_what_is_due_loads_the_shard_again(caplog: pytest.LogCaptureF
     assert "a bug" in caplog.text
 
 
+def test_what_is_due_and_too_large_to_be_written_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        _, runtime = await opened(**{"max.message.bytes": 1000})
+        hosted = runtime.shard_at(0)
+        hosted.shard.timers.set("large", 0, lambda then: Effects([record_of("a", 1, "x" * 2000)]))
+        hosted.submit(Effects())
+        await asyncio.sleep(0.01)
+        assert hosted.is_over
+        await asyncio.sleep(RELOAD_DELAY_S + 0.1)
+        assert await set_to(runtime, "a", 1)
+
+    virtual(scenario())
+    assert "raise max.message.bytes" in caplog.text
+    assert "Traceback" not in caplog.text
+
+
 def test_a_shard_goes_with_its_partitions_leadership() -> None:
     async def scenario() -> None:
         held, runtime = await opened()
