@@ -47,6 +47,7 @@ class ClassicGroup:
         "group_id",
         "has_grown",
         "is_initial_rebalance",
+        "is_unreadable",
         "joined_count",
         "leader_id",
         "members",
@@ -80,6 +81,8 @@ class ClassicGroup:
         """Members that have not sent SyncGroup in this generation; in order."""
         self.subscribed: frozenset[str] | None = None
         """The topics that members read; None if that is not known."""
+        self.is_unreadable = False
+        """People have been told that what a member says of its topics cannot be read."""
         self.is_initial_rebalance = False
         """The rebalance under way began with an empty group, and gives others time to join."""
         self.has_grown = False
@@ -226,15 +229,17 @@ class ClassicGroup:
             try:
                 topics.update(subscribed_topics(member.metadata(self.protocol_name)))
             except DecodeError as fault:
-                logger.warning(
+                logger.log(
+                    logging.DEBUG if self.is_unreadable else logging.WARNING,
                     "group %s: the subscription of member %s cannot be read, so its topics are not known and no offsets of "
                     "the group expire: %s",
                     self.group_id,
                     member,
                     fault,
                 )
+                self.is_unreadable = True
                 return
-        self.subscribed = frozenset(topics)
+        self.subscribed, self.is_unreadable = frozenset(topics), False
 
     # -- states
 

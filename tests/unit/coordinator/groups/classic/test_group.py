@@ -141,3 +141,14 @@ def test_offsets_of_other_protocols_are_kept_while_there_are_members() -> None:
     bench.stable(protocol_type="connect", protocols=[("sessioned", subscription("a"))])
     assert bench.group().offsets_expire_from_ms("b", 77) is None
     assert not bench.group().is_subscribed_to("a")
+
+
+def test_people_are_told_once_of_subscriptions_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+    bench = ClassicBench(QUICK)
+    (member_id,) = bench.stable(protocols=[("range", b"?")])
+    for _ in range(3):
+        bench.join(member_id, [("range", b"?")])
+        bench.advance(0)
+        bench.settle()
+    assert bench.group().generation == 4
+    assert caplog.text.count("cannot be read") == 1
