@@ -130,6 +130,8 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         lives = [replace(life, end=random.choice((life.end, "power", "power crash"))) for life in lives]
     # Long enough for members to come together, and for transactions to run.
     lives = [replace(life, length_s=life.length_s + random.choice((0.0, 0.5, 2.0)) * random.random()) for life in lives]
+    if not apps:
+        lives = [replace(life, length_s=2 * life.length_s + 0.3) for life in lives]
     configs = {"flush.messages": "1"} if is_flushed else {}
     producer = ProducerPlan(is_idempotent=True, acks=-1, in_flight_max=2, pause_s_max=0.1, version=random.randint(9, 13))
     return Plan(

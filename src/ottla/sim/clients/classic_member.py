@@ -19,7 +19,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 
 SESSION_TIMEOUT_MS = 1_000
 REBALANCE_TIMEOUT_MS = 1_500
-PAUSE_S_MAX = 0.15
+PAUSE_S_MAX = 0.1
 REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
 
 

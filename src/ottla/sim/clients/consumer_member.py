@@ -22,7 +22,7 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 SESSION_TIMEOUT_MS = 1_000
 HEARTBEAT_INTERVAL_MS = 100
 REBALANCE_TIMEOUT_MS = 5_000
-PAUSE_S_MAX = 0.15
+PAUSE_S_MAX = 0.1
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
 """Epochs that say so."""
 
