@@ -14,7 +14,7 @@ from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import ZERO_UUID
+from ottla.ids import ZERO_UUID, Uuid
 from ottla.wire.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteResponse,
@@ -68,9 +68,11 @@ def topic_tombstones(
     committed: OffsetStore, pending: PendingOffsets, deleted: Iterable[DeletedTopic]
 ) -> list[CoordinatorRecord]:
     """The records that take the offsets of deleted topics away; not those for another topic that has the name now."""
-    places: dict[Place, None] = {}
+    ids: dict[str, list[Uuid]] = {}
     for topic in deleted:
-        for place, offset in chain(committed.of_topic(topic.name), pending.of_topic(topic.name)):
-            if offset.topic_id in (ZERO_UUID, topic.id):
-                places[place] = None
+        ids.setdefault(topic.name, [ZERO_UUID]).append(topic.id)
+    if not ids:
+        return []
+    found = chain(committed.of_topics(ids), pending.of_topics(ids))
+    places = dict.fromkeys(place for place, offset in found if offset.topic_id in ids[place[1]])
     return [tombstone_of(place) for place in places]

@@ -6,7 +6,7 @@ abort drops them. Meanwhile readers who want only stable offsets are told to wai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place
 
@@ -60,9 +60,9 @@ class PendingOffsets:
     def places_of_group(self, group_id: str) -> Iterator[Place]:
         return iter(self._producers.get(group_id, ()))
 
-    def of_topic(self, topic: str) -> Iterator[tuple[Place, CommittedOffset]]:
+    def of_topics(self, names: Mapping[str, object]) -> Iterator[tuple[Place, CommittedOffset]]:
         for store in self._by_producer.values():
-            yield from store.of_topic(topic)
+            yield from store.of_topics(names)
 
     def __iter__(self) -> Iterator[tuple[int, Place, CommittedOffset]]:
         for producer_id, store in self._by_producer.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ottla.ids import Uuid
@@ -62,10 +62,13 @@ class OffsetStore:
             for partition, committed in partitions.items():
                 yield (group_id, topic, partition), committed
 
-    def of_topic(self, topic: str) -> Iterator[tuple[Place, CommittedOffset]]:
+    def of_topics(self, names: Mapping[str, object]) -> Iterator[tuple[Place, CommittedOffset]]:
+        """Those of all groups for these topics. There may be very many of both: of each group the fewer are gone through."""
         for group_id, topics in self.by_group.items():
-            for partition, committed in topics.get(topic, {}).items():
-                yield (group_id, topic, partition), committed
+            for topic in names if len(names) < len(topics) else topics:
+                if topic in names:
+                    for partition, committed in topics.get(topic, {}).items():
+                        yield (group_id, topic, partition), committed
 
     def __iter__(self) -> Iterator[tuple[Place, CommittedOffset]]:
         for group_id in self.by_group:

@@ -90,14 +90,16 @@ def test_only_an_empty_group_goes() -> None:
     assert bench.fetch(None) == {("t", 0): 1}
 
 
-def test_offsets_of_a_deleted_topic_go() -> None:
+@pytest.mark.parametrize("unread_count", [0, 3])
+def test_offsets_of_a_deleted_topic_go(unread_count: int) -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1, ("u", 1): 3})
     bench.commit({("t", 0): 2}, group_id="other")
     bench.commit_in_transaction(P, {("t", 3): 5})
     topic_id = bench.table.topics.id_of("t")
     assert topic_id is not None
-    bench.submit(bench.offsets.forget_topics([DeletedTopic("t", topic_id), DeletedTopic("unread", Uuid(b"\x09" * 16))]))
+    unread = [DeletedTopic(f"unread {number}", Uuid(b"\x09" * 16)) for number in range(unread_count)]
+    bench.submit(bench.offsets.forget_topics([DeletedTopic("t", topic_id), *unread]))
     bench.end(P, True)
     assert bench.fetch(None) == {("u", 1): 3}
     assert bench.fetch(None, group_id="other") == {}
@@ -112,3 +114,18 @@ def test_offsets_of_a_topic_of_the_same_name_stay() -> None:
     bench.commit({("t", 1): 2})
     bench.submit(bench.offsets.forget_topics([DeletedTopic("t", old)]))
     assert bench.fetch(None) == {("t", 1): 2}
+
+
+def test_a_topic_that_was_made_and_deleted_again_and_again() -> None:
+    bench = OffsetsBench()
+    deleted = []
+    for number in (1, 50, 100):
+        bench.table.topics = FixedTopics({"t": 4}, first_id=number)
+        topic_id = bench.table.topics.id_of("t")
+        assert topic_id is not None
+        bench.commit({("t", number % 3): number})
+        deleted.append(DeletedTopic("t", topic_id))
+    bench.submit(bench.offsets.forget_topics(deleted[:2]))
+    assert bench.fetch(None) == {("t", 1): 100}
+    bench.submit(bench.offsets.forget_topics(deleted))
+    assert bench.fetch(None) == {}
