@@ -198,6 +198,10 @@ class ConsumerGroup:
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.name_counts or topic in self.resolved_counts
 
+    def is_subscribed_to_any(self, topics: frozenset[str]) -> bool:
+        """The same of many, in a time that goes by the fewer: these topics, or those that the group reads."""
+        return not (self.name_counts.keys().isdisjoint(topics) and self.resolved_counts.keys().isdisjoint(topics))
+
     def check_delete(self) -> None:
         if self.members:
             raise KafkaError(

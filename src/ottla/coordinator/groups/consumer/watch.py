@@ -63,9 +63,10 @@ class Watch:
         if names is None:
             self._compared.clear()
             return
-        for group_id in list(self._compared):
+        changed = frozenset(names)
+        for group_id in list(self._compared) if changed else ():
             group = self._table.by_id.get(group_id)
-            if not isinstance(group, ConsumerGroup) or any(group.is_subscribed_to(name) for name in names):
+            if not isinstance(group, ConsumerGroup) or group.is_subscribed_to_any(changed):
                 self._compared.discard(group_id)
 
     def forget(self, group_id: str) -> None:

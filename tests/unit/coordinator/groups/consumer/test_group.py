@@ -125,3 +125,12 @@ def test_a_copy_goes_its_own_way() -> None:
     copy.holder_epochs.clear()
     copy.epoch = 99
     assert vars(group) == before
+
+
+def test_whether_it_reads_any_of_many_topics() -> None:
+    group = ConsumerGroup("g")
+    group.name_counts, group.resolved_counts = {"named": 1}, {"matched": 1}
+    assert group.is_subscribed_to_any(frozenset({"named"}))
+    assert group.is_subscribed_to_any(frozenset({"x", "y", "matched"}))
+    assert not group.is_subscribed_to_any(frozenset({"x", "y", "z"}))
+    assert not group.is_subscribed_to_any(frozenset())
