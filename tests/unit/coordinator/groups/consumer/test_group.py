@@ -4,6 +4,7 @@ import pytest
 from tests.support.consumer_bench import ConsumerBench, topic_id
 from tests.support.mixed_bench import MixedBench
 
+from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
