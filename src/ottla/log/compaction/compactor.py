@@ -205,6 +205,7 @@ class Compactor:
             await asyncio.shield(swap)
         except asyncio.CancelledError:
             await asyncio.wait([swap])
+            swap.exception()  # seen: a directory that failed meanwhile is told by its own way
             raise
 
     async def _remove_leftovers(self, log: PartitionLog) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -404,6 +405,39 @@ def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
         bench.open()
         assert visible_state(bench.log) == expected
     assert len(outcomes) > 2
+
+
+def test_a_swap_that_fails_after_its_owner_was_cancelled_is_told_once(make_bench: Make) -> None:
+    """The log has failed, and everybody can see that: nobody is left with an exception that was never looked at."""
+    failed_late = 0
+    for steps in range(0, 120, 4):
+        bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))
+        for number in range(3):
+            bench.put((b"a", b"%d" % number), (b"b", b"x" * 100))
+            bench.roll()
+        bench.disk.fail("rename", "*.log", errno.ENOSPC)
+        unseen: list[Any] = []
+
+        async def pause() -> None:
+            await asyncio.sleep(0)
+
+        async def main(bench: Any = bench, steps: int = steps, unseen: list[Any] = unseen) -> bool:
+            asyncio.get_running_loop().set_exception_handler(lambda loop, context: unseen.append(context))
+            bench.disk.pause = pause
+            task = asyncio.create_task(bench.compactor.run_once({bench.log.partition: bench.log}))
+            for _ in range(steps):
+                await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            is_cancelled = task.cancelled() or task.exception() is None
+            del task
+            gc.collect()
+            return is_cancelled
+
+        is_cancelled = bench.run(main())
+        failed_late += is_cancelled and bench.log.failure is not None
+        assert unseen == []
+    assert failed_late
 
 
 def test_a_checkpoint_that_the_disk_cannot_read_fails_the_directory(bench: Any) -> None:
