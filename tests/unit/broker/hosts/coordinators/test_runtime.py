@@ -7,6 +7,7 @@ import pytest
 from tests.support.held_partitions import HeldPartitions, virtual, waiting
 from tests.support.tally_shard import TallyShard, record_of, tally_runtime
 
+from ottla.broker.hosts.coordinators import loading
 from ottla.broker.hosts.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.errors import KafkaError
@@ -136,6 +137,29 @@ def test_a_restart_loads_what_was_answered(crash: bool) -> None:
         assert sum(map(len, before)) == 20
 
     virtual(scenario())
+
+
+def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        held, runtime = await opened(partitions=3)
+        await asyncio.gather(*(set_to(runtime, f"name {number}", number) for number in range(300)))
+        await runtime.stop()
+        again = tally_runtime(held)
+        again.follow()
+        done: list[int] = []
+        while again.is_loading:
+            loaded = sum(len(hosted.shard.numbers) for hosted in again)
+            if loaded not in done:
+                done.append(loaded)
+            await asyncio.sleep(0)
+            turns.append(1)
+        assert len(done) == 3, "shards are loaded one after the other, each as a whole"
+        assert sum(len(hosted.shard.numbers) for hosted in again) == 300
+
+    turns: list[int] = []
+    monkeypatch.setattr(loading, "RECORDS_PER_TURN", 10)
+    virtual(scenario())
+    assert len(turns) >= 30
 
 
 def test_records_of_a_transaction_count_when_it_is_committed_also_after_a_restart() -> None:
