@@ -12,7 +12,6 @@ KINDS = [
     ("confluent", "consumer"),
     ("java", "cooperative"),
     ("java", "consumer"),
-    ("kafka-python", "cooperative"),
 ]
 
 
