@@ -22,6 +22,7 @@ from ottla.broker.request import Pending
 from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Instant, Producer, Reply, Shard
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.ids import OFFSETS_TOPIC
 from ottla.log.origin import AppendOrigin
 from ottla.records.builder import build_produce_batch
 from ottla.records.compression import Codec
@@ -238,9 +239,10 @@ class HostedShard(Generic[S]):
     def _commit_is_late(self) -> None:
         self._commit_timer = None
         logger.error(
-            "the replicas of %s did not take its records in %g s (offsets.commit.timeout.ms): what waits for them fails",
+            "the replicas of %s did not take its records in %g s (%s): what waits for them fails",
             self.partition.name,
             self._commit_timeout_s,
+            "offsets.commit.timeout.ms" if self.partition.topic == OFFSETS_TOPIC else "request.timeout.ms",
         )
         self.give_up(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 

@@ -36,6 +36,8 @@ R = TypeVar("R")
 
 RELOAD_DELAY_S = 1.0
 """How long a shard that was given up waits before it is loaded again: what ended it may last."""
+RELOAD_DELAY_S_MAX = 300.0
+"""What that grows to, doubled each time, for a log that cannot be read or replayed."""
 
 
 class CoordinatorRuntime(ShardOwner, Generic[S]):
@@ -62,6 +64,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._reading = asyncio.Lock()
         """Shards are read one after the other: all at once, each in its turn of the loop, would leave others none."""
         self._reloads: dict[int, asyncio.TimerHandle] = {}
+        self._failed_loads: dict[int, int] = {}
         self._is_stopped = False
         self.active: dict[int, HostedShard[S]] = {}
         """The shards that serve, by partition."""
@@ -155,11 +158,11 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
                 count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads)
         except (KafkaError, OSError) as failure:
             logger.error("%s could not be read, its coordinator cannot serve: %s", partition.name, failure)
-            self._reload_later(index)
+            self._load_failed(index)
             return
         except Exception:  # a bug of ours in one shard: the others go on
             logger.exception("%s could not be replayed, its coordinator cannot serve", partition.name)
-            self._reload_later(index)
+            self._load_failed(index)
             return
         finally:
             self._loading.pop(index, None)
@@ -167,6 +170,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
             self.follow()
             return
         logger.info("%s: %d records read in %d ms", partition.name, count, (self._clock.monotonic_s() - started_s) * 1000)
+        self._failed_loads.pop(index, None)
         self._begin(partition, shard)
 
     def _begin(self, partition: Partition, shard: S) -> None:
@@ -191,9 +195,13 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         if not self._is_stopped and shard.partition.is_leading:
             self._reload_later(index)
 
-    def _reload_later(self, index: int) -> None:
+    def _load_failed(self, index: int) -> None:
+        failures = self._failed_loads[index] = self._failed_loads.get(index, 0) + 1
+        self._reload_later(index, min(RELOAD_DELAY_S * 2 ** (failures - 1), RELOAD_DELAY_S_MAX))
+
+    def _reload_later(self, index: int, delay_s: float = RELOAD_DELAY_S) -> None:
         if index not in self._reloads and not self._is_stopped:
-            self._reloads[index] = asyncio.get_running_loop().call_later(RELOAD_DELAY_S, self._reload, index)
+            self._reloads[index] = asyncio.get_running_loop().call_later(delay_s, self._reload, index)
 
     def _reload(self, index: int) -> None:
         self._reloads.pop(index, None)

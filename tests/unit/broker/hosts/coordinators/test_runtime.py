@@ -1,6 +1,7 @@
 """Shards at work: decided, written, answered when committed; loaded again with the same state; given up when a write fails."""
 
 import asyncio
+from itertools import pairwise
 from typing import Any
 
 import pytest
@@ -396,3 +397,29 @@ def test_what_is_decided_is_written_before_what_others_append() -> None:
         assert runtime.shard_at(0).shard.offsets == {"a": 0, "b": 2}
 
     virtual(scenario())
+
+
+def test_a_log_that_cannot_be_replayed_is_tried_less_and_less_often(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def scenario() -> None:
+        held, runtime = await opened()
+        await set_to(runtime, "a", 1)
+        await runtime.stop()
+        tried_s: list[float] = []
+
+        def fail(shard: TallyShard, *record: Any) -> None:
+            tried_s.append(held.clock.monotonic_s())
+            raise ValueError("a bug")
+
+        with monkeypatch.context() as patch:
+            patch.setattr(TallyShard, "replay", fail)
+            again = tally_runtime(held)
+            again.follow()
+            await asyncio.sleep(20)
+        assert [round(later - sooner) for sooner, later in pairwise(tried_s)] == [1, 2, 4, 8]
+        await asyncio.sleep(20)
+        assert numbers(again) == {"a": 1}
+
+    virtual(scenario())
+    assert caplog.text.count("could not be replayed") == 5
