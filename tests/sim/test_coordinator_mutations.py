@@ -1,12 +1,13 @@
 """Coordinators that are broken on purpose are found out, each way of breaking them within a few seeds of its scene."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from ottla.broker.hosts.coordinators import hosted_shard, loading
+from ottla.broker.hosts.coordinators import hosted_shard, runtime
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
 from ottla.broker.hosts.coordinators.transaction_endings import Ending
 from ottla.coordinator.contract import Effects
@@ -35,19 +36,21 @@ def answers_before_commits(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(HostedShard, "submit", submit_and_answer)
 
 
-def loads_miss_the_last_batch(patch: pytest.MonkeyPatch) -> None:
-    iterate_batches = loading.iterate_batches
+def loads_miss_the_last_record(patch: pytest.MonkeyPatch) -> None:
+    load_shard = runtime.load_shard
 
-    def all_but_the_last(data: Any) -> Iterator[Any]:
-        batches = list(iterate_batches(data))
-        replay = loading._replay_batch
-        for index, batch in enumerate(batches):
-            is_last = index == len(batches) - 1
-            patch.setattr(loading, "_replay_batch", (lambda *what: 0) if is_last else replay)
-            yield batch
-            patch.setattr(loading, "_replay_batch", replay)
+    async def load_most(shard: Any, *where: Any) -> int:
+        replayed: list[Callable[[], None]] = []
+        listener: Any = SimpleNamespace(
+            replay=lambda *what: replayed.append(partial(shard.replay, *what)),
+            replay_end=lambda *what: replayed.append(partial(shard.replay_end, *what)),
+        )
+        count = await load_shard(listener, *where)
+        for again in replayed[:-1]:
+            again()
+        return count
 
-    patch.setattr(loading, "iterate_batches", all_but_the_last)
+    patch.setattr(runtime, "load_shard", load_most)
 
 
 def any_generation_may_commit(patch: pytest.MonkeyPatch) -> None:
@@ -112,10 +115,7 @@ def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:
 
 MUTATIONS = {
     answers_before_commits: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|was answered with"),
-    loads_miss_the_last_batch: (
-        "groups",
-        r"has been refused|has no offset|went back|was in (generation|epoch)|were given|while .* has it",
-    ),
+    loads_miss_the_last_record: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|while .* has it"),
     any_generation_may_commit: ("groups", r"committed for group \S+ in generation \d+, after"),
     partitions_are_given_before_they_are_given_up: ("groups", r"gave \S+ to \S+, while \S+ has it"),
     ends_of_transactions_are_ignored: ("transactions", r"has no offset|has been refused|went back"),
