@@ -102,8 +102,9 @@ class Pending:
             deliver(self._response, self._failure)
 
     def abandon(self) -> None:
-        """Nobody waits any more."""
+        """Nobody waits any more. The request is let go at once: who parks this may keep it for long."""
         self._is_done = True
+        self._deliver = None
 
 
 class PendingTask(Pending):
