@@ -109,9 +109,7 @@ class Node:
         storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
         self.cluster_id = storage.locked.cluster_id
-        bound = await self.listeners.open(
-            config.listeners, config.controller_listener_names, config.inter_broker_listener_name
-        )
+        bound = await self.listeners.open(config.listeners, config.controller_listener_names, config.inter_broker_listener_name)
         self._stopping.callback(self.listeners.abort)
         self._broker_endpoints = endpoints_of(config.advertised_listeners, bound)
         quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
