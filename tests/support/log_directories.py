@@ -57,9 +57,7 @@ class NodeStorage:
     def open(self, helpers: Helpers | None = None) -> LogDirectories:
         world = LogWorld(self.disk, self.clock, self.new_uuid, helpers)
         compactor = Compactor(self.disk, self.clock, helpers or _NoHelpers()) if self.compaction else None
-        self.directories = run(
-            open_all(world, self.config, lambda _topic: self.topic_config, node_id=1, compactor=compactor)
-        )
+        self.directories = run(open_all(world, self.config, lambda _topic: self.topic_config, node_id=1, compactor=compactor))
         self.upkeep = Upkeep(self.directories, self.clock, self.config.producer_id_expiration_ms)
         return self.directories
 
