@@ -9,6 +9,8 @@ cdef long long _TRANSACTIONAL_OR_CONTROL
 cdef long long _TRANSACTIONAL
 cdef long long _SEQUENCE_MASK
 cdef long long _RELATIVE_OFFSET_MAX
+cdef Py_ssize_t _BATCHES_REMEMBERED
+cdef Py_ssize_t _NUMBERS_PER_BATCH
 cdef long long _BLOCK_ENTRIES
 cdef long long _INT64_MAX
 cdef long long _UNKNOWN
@@ -70,25 +72,52 @@ cdef class EpochsTail:
     @cython.locals(count=Py_ssize_t)
     cpdef bint is_latest(self, long long epoch) except -1
 
+@cython.final
+cdef class RecentBatches:
+    cdef Py_ssize_t _count
+    cdef Py_ssize_t _start
+    cdef long long[::1] _numbers
+
+    cpdef int add(
+        self, long long first_sequence, long long last_sequence, long long first_offset, long long last_offset,
+        long long timestamp_ms
+    ) except -1
+
+    @cython.locals(index=Py_ssize_t)
+    cpdef bint follows(self, long long sequence) except -1
+
+    cdef Py_ssize_t _place(self, Py_ssize_t index) noexcept
+
+    cdef int _put(
+        self, Py_ssize_t at, long long first_sequence, long long last_sequence, long long first_offset,
+        long long last_offset, long long timestamp_ms
+    ) except -1
+
+cdef class ProducerTail:
+    cdef public RecentBatches batches
+    cdef public int epoch
+    cdef public long long last_timestamp_ms
+    cdef public object transaction_first_offset
+
 cdef class ProducersTail:
     cdef public dict _producers
     cdef public dict _verifications
     cdef public dict _unreplicated
     cdef public long long map_end_offset
 
-    @cython.locals(in_transaction=cython.longlong, count=Py_ssize_t, last_sequence=cython.longlong)
-    cpdef object next_in_line(self, long long producer_id, long long epoch, long long attributes, long long sequence)
+    @cython.locals(in_transaction=cython.longlong, entry=ProducerTail)
+    cpdef ProducerTail next_in_line(self, long long producer_id, long long epoch, long long attributes, long long sequence)
 
     @cython.locals(last_offset=cython.longlong, last_sequence=cython.longlong)
     cpdef int count_in(
-        self, object entry, long long sequence, long long first_offset, long long last_offset_delta, long long timestamp_ms
+        self, ProducerTail entry, long long sequence, long long first_offset, long long last_offset_delta, long long timestamp_ms
     ) except -1
 
 @cython.final
 @cython.freelist(16)
 cdef class Prepared:
     cdef readonly UsualBatch batch
-    cdef object entry
+    cdef ProducerTail entry
     cdef long long leader_epoch
     cdef object records
 
@@ -109,6 +138,7 @@ cdef class LogTail:
 
     @cython.locals(
         size=Py_ssize_t, batch=UsualBatch, end_offset=cython.longlong, segment=SegmentTail, prepared=Prepared,
+        entry=ProducerTail,
     )
     cpdef Prepared prepare(
         self, const unsigned char[::1] data, Py_ssize_t start, object records, long long leader_epoch, long long now_ms,

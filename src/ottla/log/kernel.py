@@ -3,8 +3,9 @@
 """The end of a log, where everything is appended: what an append looks at and moves, in one source for two twins.
 
 Base classes hold those numbers, for the compiled twin as C numbers: `LogTail` of `PartitionLog`, `SegmentTail` of `Segment`,
-`IndexTail` of `SparseIndex`, `ProducersTail` of `ProducerState`, `EpochsTail` of `LeaderEpochs`. Everything else of these
-classes, whatever is rare or waits, is plain Python, in the files that bear their names.
+`IndexTail` of `SparseIndex`, `ProducersTail` of `ProducerState`, `ProducerTail` of `ProducerEntry`, `EpochsTail` of
+`LeaderEpochs`. Everything else of these classes, whatever is rare or waits, is plain Python, in the files that bear their
+names.
 
 The usual append is here whole, in two steps. `LogTail.prepare` finds out whether there is anything to be said about a batch,
 and changes nothing. `LogTail.commit` writes it, and moves the numbers only after the bytes are in the file. Whatever is not
@@ -15,14 +16,14 @@ The rules for both twins are those of `records/kernel.py`. One event loop, plain
 
 from __future__ import annotations
 
+from array import array
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.errors import BrokenInvariant
-from ottla.log.producer_entry import BatchMetadata
 
 if TYPE_CHECKING:
-    from array import array
+    from collections.abc import Iterable, Iterator
 
     from ottla.env import Buffer
     from ottla.log.producer_entry import ProducerEntry
@@ -37,6 +38,10 @@ _TRANSACTIONAL_OR_CONTROL = 0x30
 _TRANSACTIONAL = 0x10
 _SEQUENCE_MASK = 0x7FFFFFFF
 _RELATIVE_OFFSET_MAX = 0x7FFFFFFF
+_BATCHES_REMEMBERED = 5
+_NUMBERS_PER_BATCH = 5
+BATCHES_REMEMBERED = _BATCHES_REMEMBERED
+"""As many batches as a producer may have in flight, so that a retry of any of them is recognised."""
 _BLOCK_ENTRIES = 512
 BLOCK_ENTRIES = _BLOCK_ENTRIES
 """Index entries that wait in memory before they are written together."""
@@ -45,8 +50,6 @@ _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _UNKNOWN = -_INT64_MAX - 1
 UNKNOWN_TIMESTAMP = _UNKNOWN
 """In place of a timestamp that has not been looked up yet."""
-
-_new_tuple = tuple.__new__
 
 
 class IndexTail:
@@ -186,6 +189,109 @@ class EpochsTail:
         return count > 0 and self._epochs[count - 1] == epoch
 
 
+class BatchMetadata(NamedTuple):
+    """Where one batch of a producer went."""
+
+    first_sequence: int
+    last_sequence: int
+    first_offset: int
+    last_offset: int
+    timestamp_ms: int
+    """The batch's largest timestamp."""
+
+    @classmethod
+    def ending_at(cls, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> BatchMetadata:
+        """From the four numbers that a snapshot keeps. Sequences go round from 2^31 - 1 to 0."""
+        first_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK
+        return cls(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp_ms)
+
+
+class RecentBatches:
+    """The last batches of a producer, oldest first: numbers in a ring, a `BatchMetadata` each for whoever asks."""
+
+    __slots__ = ("_count", "_numbers", "_start")
+
+    def __init__(self, batches: Iterable[BatchMetadata] = ()) -> None:
+        self._numbers = array("q", bytes(8 * _NUMBERS_PER_BATCH * _BATCHES_REMEMBERED))
+        self._start = self._count = 0
+        self.extend(batches)
+
+    def __len__(self) -> int:
+        return self._count
+
+    def __getitem__(self, index: int) -> BatchMetadata:
+        if index < 0:
+            index += self._count
+        if index < 0 or index >= self._count:
+            raise IndexError(f"there are {self._count} batches")
+        numbers, at = self._numbers, self._place(index)
+        return BatchMetadata(numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4])
+
+    def __iter__(self) -> Iterator[BatchMetadata]:
+        return iter([self[index] for index in range(self._count)])
+
+    def append(self, batch: BatchMetadata) -> None:
+        """The newest; of too many, the oldest goes."""
+        self.add(batch[0], batch[1], batch[2], batch[3], batch[4])
+
+    def appendleft(self, batch: BatchMetadata) -> None:
+        """One from before the oldest, which there must be room for."""
+        if self._count == _BATCHES_REMEMBERED:
+            raise IndexError(f"no more than {_BATCHES_REMEMBERED} batches are remembered")
+        self._start = (self._start + _BATCHES_REMEMBERED - 1) % _BATCHES_REMEMBERED
+        self._count += 1
+        self._put(self._place(0), batch[0], batch[1], batch[2], batch[3], batch[4])
+
+    def extend(self, batches: Iterable[BatchMetadata]) -> None:
+        for batch in batches:
+            self.append(batch)
+
+    def clear(self) -> None:
+        self._count = 0
+
+    def add(self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp_ms: int) -> None:
+        """As `append`."""
+        if self._count < _BATCHES_REMEMBERED:
+            self._count += 1
+        else:
+            self._start = (self._start + 1) % _BATCHES_REMEMBERED
+        self._put(self._place(self._count - 1), first_sequence, last_sequence, first_offset, last_offset, timestamp_ms)
+
+    def follows(self, sequence: int) -> bool:
+        """Whether a batch from `sequence` on is the next one, and is not among those that are remembered either."""
+        if self._count == 0 or (self._numbers[self._place(self._count - 1) + 1] + 1) & _SEQUENCE_MASK != sequence:
+            return False
+        # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
+        for index in range(self._count):  # noqa: SIM110 - a generator would be an object in the compiled twin
+            if self._numbers[self._place(index)] == sequence:
+                return False
+        return True
+
+    def _place(self, index: int) -> int:
+        return (self._start + index) % _BATCHES_REMEMBERED * _NUMBERS_PER_BATCH
+
+    def _put(
+        self, at: int, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp_ms: int
+    ) -> None:
+        numbers = self._numbers
+        numbers[at] = first_sequence
+        numbers[at + 1] = last_sequence
+        numbers[at + 2] = first_offset
+        numbers[at + 3] = last_offset
+        numbers[at + 4] = timestamp_ms
+
+
+class ProducerTail:
+    """One producer, as the next batch in its line looks at it."""
+
+    __slots__ = ("batches", "epoch", "last_timestamp_ms", "transaction_first_offset")
+
+    batches: RecentBatches
+    epoch: int
+    last_timestamp_ms: int
+    transaction_first_offset: int | None
+
+
 class ProducersTail:
     """The producers of a partition, as far as a batch that simply goes on where its producer was is concerned."""
 
@@ -204,27 +310,15 @@ class ProducersTail:
         in_transaction = 0 if entry.transaction_first_offset is None else _TRANSACTIONAL
         if attributes & _TRANSACTIONAL_OR_CONTROL != in_transaction:
             return None
-        batches = entry.batches
-        count = len(batches)
-        if count == 0:
-            return None
-        remembered = batches[count - 1]
-        last_sequence = remembered[1]
-        if (last_sequence + 1) & _SEQUENCE_MASK != sequence:
-            return None
-        # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
-        for remembered in batches:
-            if remembered[0] == sequence:
-                return None
-        return entry
+        return entry if entry.batches.follows(sequence) else None
 
     def count_in(
-        self, entry: ProducerEntry, sequence: int, first_offset: int, last_offset_delta: int, timestamp_ms: int
+        self, entry: ProducerTail, sequence: int, first_offset: int, last_offset_delta: int, timestamp_ms: int
     ) -> None:
         """Note a batch of `entry` that was the next in line, once its bytes are in the log, which now ends with it."""
         last_offset = first_offset + last_offset_delta
         last_sequence = (sequence + last_offset_delta) & _SEQUENCE_MASK
-        entry.batches.append(_new_tuple(BatchMetadata, (sequence, last_sequence, first_offset, last_offset, timestamp_ms)))
+        entry.batches.add(sequence, last_sequence, first_offset, last_offset, timestamp_ms)
         entry.last_timestamp_ms = timestamp_ms
         self.map_end_offset = last_offset + 1
 
@@ -239,7 +333,7 @@ class Prepared:
     __slots__ = ("batch", "entry", "leader_epoch", "records")
 
     batch: UsualBatch
-    entry: ProducerEntry | None
+    entry: ProducerTail | None
     leader_epoch: int
     records: Buffer
 

@@ -5,40 +5,21 @@ Plain data; the rules are in `producer_append.py` (may this be appended?) and `p
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable
-from typing import NamedTuple
 
-BATCHES_REMEMBERED = 5
-"""As many batches as a producer may have in flight, so that a retry of any of them is recognised."""
+from ottla.log.kernels import BATCHES_REMEMBERED, BatchMetadata, ProducerTail, RecentBatches
+
+__all__ = ["BATCHES_REMEMBERED", "NO_EPOCH", "NO_SEQUENCE", "NO_TIMESTAMP", "BatchMetadata", "ProducerEntry"]
 
 NO_EPOCH = -1
 NO_SEQUENCE = -1
 NO_TIMESTAMP = -1
-_SEQUENCE_MASK = 0x7FFFFFFF
 
 
-class BatchMetadata(NamedTuple):
-    """Where one batch of a producer went."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
-    """The batch's largest timestamp."""
-
-    @classmethod
-    def ending_at(cls, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> BatchMetadata:
-        """From the four numbers that a snapshot keeps. Sequences go round from 2^31 - 1 to 0."""
-        first_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK
-        return cls(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp_ms)
-
-
-class ProducerEntry:
+class ProducerEntry(ProducerTail):
     """One producer, as the partition knows it."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "producer_id", "transaction_first_offset")
+    __slots__ = ("coordinator_epoch", "producer_id")
 
     def __init__(
         self,
@@ -56,7 +37,7 @@ class ProducerEntry:
         self.last_timestamp_ms = last_timestamp_ms
         self.transaction_first_offset = transaction_first_offset
         """Where the transaction under way began, None if there is none."""
-        self.batches: deque[BatchMetadata] = deque(batches, BATCHES_REMEMBERED)
+        self.batches = RecentBatches(batches)
 
     @property
     def last_sequence(self) -> int:

@@ -4,14 +4,18 @@ import json
 import os
 import subprocess
 import sys
+from collections import deque
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tests.support.append_story import CONFIGS, Story, tell
 
 from ottla.log import kernel
 from ottla.log.kernels import LogTail, Prepared
 from ottla.log.partition_log import PartitionLog
-from ottla.records.kernels import PURE_ASKED, is_compiled
+from ottla.log.producer_entry import BATCHES_REMEMBERED, BatchMetadata
+from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
 
 SEEDS = 8 * len(CONFIGS)
 
@@ -39,6 +43,40 @@ def test_both_twins_tell_the_same_stories() -> None:
         check=True,
     )
     assert json.loads(other.stdout) == [tell(seed) for seed in range(count)]
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 9), st.integers(1, 4)),
+    st.tuples(st.just("appendleft"), st.integers(0, 9), st.integers(1, 4)),
+    st.tuples(st.just("clear"), st.just(0), st.just(0)),
+)
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+@settings(deadline=None)
+@given(steps=st.lists(STEPS, max_size=20))
+def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str, int, int]]) -> None:
+    twin = load_twin("kernel", plain=is_plain, room="log")
+    if twin is None:
+        pytest.skip("the kernels are not compiled in this install")
+    recent = twin.RecentBatches()
+    model: deque[tuple[int, ...]] = deque(maxlen=BATCHES_REMEMBERED)
+    for number, (step, first, count) in enumerate(steps):
+        batch = BatchMetadata((2**31 - 5 + first) % 2**31, (2**31 - 5 + first + count) % 2**31, number, number + count, number)
+        if step == "clear":
+            recent.clear()
+            model.clear()
+        elif step == "append" or len(model) < BATCHES_REMEMBERED:
+            getattr(recent, step)(batch)
+            getattr(model, step)(batch)
+        assert (len(recent), bool(recent), list(recent)) == (len(model), bool(model), list(model))
+        if model:
+            assert (recent[0], recent[-1]) == (model[0], model[-1])
+        for sequence in (2**31 - 1, 0, 1, 2, 3, 4):
+            is_next = bool(model) and (model[-1][1] + 1) % 2**31 == sequence and all(one[0] != sequence for one in model)
+            assert recent.follows(sequence) == is_next
+    with pytest.raises(IndexError):
+        recent[len(model)]
 
 
 def test_most_batches_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
