@@ -40,10 +40,11 @@ from ottla.records.batch import CRC_START
 from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
 from ottla.records.record import Record
+from ottla.wire.codec import decode_all
 from ottla.wire.framing import READ_AHEAD_BYTES
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, ProduceResponse, TopicProduceData
 
 TOPIC = "bench"
 PARTITIONS = 6
@@ -53,6 +54,7 @@ CACHE_BYTES = 4 << 20
 REQUEST_BYTES_MAX = 100 << 20
 SEQUENCE_AT = 53
 CRC_AT = 17
+REPLY_HEAD_BYTES = 9
 
 
 class Shape(NamedTuple):
@@ -199,7 +201,8 @@ async def run(folder: str, rounds: int) -> dict[str, float]:
                 for name, producer in producers.items():
                     best[name] = min(best.get(name, 1.0), measure(producer, cache))
             for name, producer in producers.items():
-                assert producer.stream.last.endswith(b"\xff\xff\xff\xff\0\0\0\0\0\0\0\0\0\1\0\0\0\0\0\0\0\0\0"[-4:]), name
+                reply = decode_all(ProduceResponse, VERSION, producer.stream.last[REPLY_HEAD_BYTES:])
+                assert all(not answer.error_code for answer in reply.responses[0].partition_responses), f"{name}: {reply}"
             return best
         finally:
             await node.stop()
