@@ -76,7 +76,7 @@ class BatchLimits:
     ) -> UsualBatch | None:
         """The batch that `data` is from `start` to `end`; None to have it looked at closely. `covered`: what the CRC covers."""
         size = end - start
-        if size < _HEADER_SIZE or size > self._size_bytes_max or not self._are_batches_kept:
+        if start < 0 or end > len(data) or size < _HEADER_SIZE or size > self._size_bytes_max or not self._are_batches_kept:
             return None
         (
             base_offset,

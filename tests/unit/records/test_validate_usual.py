@@ -97,3 +97,10 @@ def test_most_batches_are_usual(twin: Any, codec: Codec) -> None:
     batch = build_batch([Record(0, NOW, None, b"value", ())], codec=codec)
     assert usual(twin, batch, LogConfig(), True, 13) is not None
     assert usual(twin, batch[:-1], LogConfig(), True, 13) is None
+
+
+@pytest.mark.parametrize(("start", "end"), [(-1, 0), (0, 1), (1, 1)])
+def test_nothing_is_read_beyond_the_data(twin: Any, start: int, end: int) -> None:
+    batch = build_batch([Record(0, NOW, None, b"value", ())])
+    limits = twin.batch.BatchLimits(LogConfig(), twin.columns.RecordWalk())
+    assert limits.check(batch, start, len(batch) + end, memoryview(batch)[21:], NOW, True, 13) is None
