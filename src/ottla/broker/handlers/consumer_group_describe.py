@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from ottla.broker.handlers.cluster_view import GROUP_OPERATIONS
-from ottla.broker.handlers.group_calls import code_of
+from ottla.broker.handlers.group_calls import as_often_as_named, code_of
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -21,14 +21,13 @@ def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Ha
 
 
 async def _describe(context: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    response = ConsumerGroupDescribeResponse()
-    for group_id in dict.fromkeys(request.group_ids):  # named twice, a large group would cost twice, and tell nothing more
-        group = await _describe_one(context, group_id)
+    described: dict[str, DescribedGroup] = {}
+    for group_id in dict.fromkeys(request.group_ids):
+        group = described[group_id] = await _describe_one(context, group_id)
         if request.include_authorized_operations and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
-        response.groups.append(group)
         await asyncio.sleep(0)  # others have their turn
-    return response
+    return ConsumerGroupDescribeResponse(groups=as_often_as_named(request.group_ids, described))
 
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:

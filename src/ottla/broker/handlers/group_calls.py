@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
 
 from ottla.broker.request import RequestContext
 from ottla.coordinator.contract import Caller
@@ -24,6 +25,10 @@ _AS_COORDINATOR: Final[dict[int, int]] = {
 """What an error of the coordinator's own partition means to its clients, who know nothing of that partition."""
 
 
+REPEATED_MEMBERS_MAX = 10_000
+"""How many members groups that are named again may have together, in one answer."""
+
+
 def caller_of(context: RequestContext) -> Caller:
     """Who asks, as groups remember it."""
     return Caller(context.client_id or "", f"/{context.connection.peer[0]}", context.version)
@@ -40,3 +45,28 @@ def code_of(error: KafkaError) -> int:
     if error.code == ErrorCode.MESSAGE_TOO_LARGE:
         logger.warning("a request is refused: %s", error)  # its code says nothing to its client
     return _AS_COORDINATOR.get(error.code, error.code)
+
+
+class Described(Protocol):
+    """A group in the answer to a request that describes groups."""
+
+    members: list[Any]
+
+
+D = TypeVar("D", bound=Described)
+
+
+def as_often_as_named(group_ids: Sequence[str], described: Mapping[str, D]) -> list[D]:
+    """A group that is named twice is told twice, as Kafka does; but not so often that the answer has no end."""
+    answers: list[D] = []
+    told: set[str] = set()
+    members_left = REPEATED_MEMBERS_MAX
+    for group_id in group_ids:
+        group = described[group_id]
+        if group_id in told:
+            members_left -= 1 + len(group.members)
+            if members_left < 0:
+                continue
+        told.add(group_id)
+        answers.append(group)
+    return answers
