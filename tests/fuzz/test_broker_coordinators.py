@@ -58,7 +58,7 @@ def client(node: HostileNode) -> Iterator[HostileClient]:
 
     def honest() -> None:
         with node.connect(60) as bystander:
-            while not is_over.is_set():
+            while not waits_s or not is_over.is_set():
                 begun_s = time.monotonic()
                 bystander.request(MetadataRequest(topics=[]), 9)
                 waits_s.append(time.monotonic() - begun_s)
