@@ -10,7 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench.side_by_side import frames, raw
+from bench.side_by_side import consume, frames, latency, raw
 from bench.side_by_side.admin import _folders
 from bench.side_by_side.compaction import checkpoint_offset
 from bench.side_by_side.errors import BadReply, LoadFailed
@@ -79,6 +79,26 @@ def test_rate_is_that_of_the_whole_run() -> None:
     assert parse_rate(output) == 95.37
     with pytest.raises(LoadFailed, match="no summary"):
         parse_rate("org.apache.kafka.common.errors.TimeoutException\n")
+
+
+def test_rate_of_fetching_is_told_apart_from_that_of_the_run() -> None:
+    output = (
+        "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms,"
+        " fetch.MB.sec, fetch.nMsg.sec\n"
+        "2026-01-02 10:00:00:000, 2026-01-02 10:00:04:000, 953.6, 238.4, 1000000, 250000.0, 500, 3500, 272.4784, 285714.3\n"
+    )
+    assert consume.parse_rate(output, 1_000_000) == 272.4784
+    with pytest.raises(LoadFailed, match="did not read"):
+        consume.parse_rate(output, 1_000_001)
+    with pytest.raises(LoadFailed, match="did not read"):
+        consume.parse_rate("org.apache.kafka.common.errors.TimeoutException\n", 1)
+
+
+def test_mean_of_the_latency_tool() -> None:
+    output = "0\t3.25\n1000\t0.66\nAvg latency: 0.6912 ms\nPercentiles: 50th = 0, 99th = 1, 99.9th = 4\n"
+    assert latency.parse_mean(output) == 0.6912
+    with pytest.raises(LoadFailed, match="no average"):
+        latency.parse_mean("org.apache.kafka.common.errors.TimeoutException\n")
 
 
 def test_checkpoints_of_cleaners() -> None:
