@@ -24,6 +24,11 @@ NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """How long the first JoinGroup of a member is kept, at most: whoever sent it may be gone, and cannot be asked."""
 WAIT_AGAIN_MIN_MS = 1000
 """How long members that did not rejoin are waited for again, at least, however little time they gave themselves."""
+PENDING_PATIENCE_MS = 100
+"""How much longer a first rebalance lasts, at most, for those who were just given their ids and are on their way back with
+them. Without it, members that start together and a short group.initial.rebalance.delay.ms make a generation of the first of
+them, and the rest have to wait for its next heartbeat."""
+PENDING_STEP_MS = 1
 
 
 class Rebalances:
@@ -143,7 +148,7 @@ class Rebalances:
         group.move_to(PREPARING, now)
         if group.is_initial_rebalance:
             delay_ms = self._table.settings.group_initial_rebalance_delay_ms
-            self._put_off(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0), now)
+            self._put_off(group, delay_ms, max(group.rebalance_timeout_ms - delay_ms, 0), PENDING_PATIENCE_MS, now)
         elif group.have_all_joined:
             effects.add(self.complete(group, now))
         else:
@@ -157,19 +162,24 @@ class Rebalances:
     def _join_due(self, group: ClassicGroup, now: Instant) -> Effects:
         return self.complete(group, now) if self._table.by_id.get(group.group_id) is group else Effects()
 
-    def _put_off(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Instant) -> None:
+    def _put_off(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, patience_ms: int, now: Instant) -> None:
         group.has_grown = False
-        action = partial(self._initial_due, group, delay_ms, remaining_ms)
+        action = partial(self._initial_due, group, delay_ms, remaining_ms, patience_ms)
         self._table.timers.set(_join(group), now.steady_ms + delay_ms, action)
 
-    def _initial_due(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, now: Instant) -> Effects:
+    def _initial_due(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, patience_ms: int, now: Instant) -> Effects:
         """The delay of a first rebalance is over: wait once more if somebody came meanwhile, up to the rebalance timeout."""
         if self._table.by_id.get(group.group_id) is not group:
             return Effects()
-        if not group.has_grown or remaining_ms == 0:
+        if group.has_grown and remaining_ms:
+            next_delay_ms = min(self._table.settings.group_initial_rebalance_delay_ms, remaining_ms)
+            remaining_ms = max(remaining_ms - delay_ms, 0)
+        elif group.pending_joins and patience_ms:
+            next_delay_ms = min(PENDING_STEP_MS, patience_ms)
+            patience_ms -= next_delay_ms
+        else:
             return self.complete(group, now)
-        next_delay_ms = min(self._table.settings.group_initial_rebalance_delay_ms, remaining_ms)
-        self._put_off(group, next_delay_ms, max(remaining_ms - delay_ms, 0), now)
+        self._put_off(group, next_delay_ms, remaining_ms, patience_ms, now)
         return Effects()
 
     def try_complete(self, group: ClassicGroup, now: Instant) -> Effects:

@@ -6,7 +6,7 @@ import pytest
 from tests.support.classic_bench import Asked, ClassicBench
 
 from ottla.coordinator.contract import Caller
-from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS
+from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_PATIENCE_MS
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.sync_group import SyncGroupRequest
@@ -302,3 +302,25 @@ def test_the_last_who_is_waited_for_may_leave() -> None:
     rejoined = bench.join(leader)
     bench.leave(follower)
     assert rejoined.code == ErrorCode.NONE
+
+
+def test_members_that_start_together_make_one_generation_without_a_delay() -> None:
+    bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0))
+    first, second = bench.new_id(), bench.new_id()
+    parked = bench.join(first)
+    bench.advance(PENDING_PATIENCE_MS // 2)
+    assert not parked.is_answered, "it was told before the other came back with its id"
+    bench.join(second)
+    bench.advance(1)
+    assert (parked.answer.generation_id, len(bench.group().members)) == (1, 2)
+
+
+def test_an_id_that_is_not_used_holds_a_first_generation_up_for_a_moment_only() -> None:
+    bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0))
+    first = bench.new_id()
+    bench.new_id()
+    parked = bench.join(first)
+    bench.advance(PENDING_PATIENCE_MS - 1)
+    assert not parked.is_answered
+    bench.advance(1)
+    assert parked.answer.generation_id == 1
