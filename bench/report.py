@@ -41,7 +41,7 @@ ORDER = (
 HOW = (
     "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once, compaction looks for",
     "work every 0.1 s, members of groups have a heartbeat every 0.1 s and groups no initial delay) and are loaded in turn,",
-    "round by round. Produce rows, consume rows and mean latency come from Kafka's own ProducerPerformance, ConsumerPerformance",
+    "round by round. Produce, consume and mean latency come from Kafka's own ProducerPerformance, ConsumerPerformance",
     "and EndToEndLatency, the other rows down to transactions from Kafka's Java clients. Figures are medians, in brackets the",
     "smallest and the largest of the rounds; a ratio is Ottla's figure to Apache Kafka's of the same round, unless it says",
     "otherwise.",
