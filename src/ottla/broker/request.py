@@ -92,14 +92,20 @@ class Pending:
         if self._is_done:
             return
         self._is_done, self._response, self._failure = True, response, failure
-        if self._deliver is not None:
-            self._deliver(response, failure)
+        deliver, self._deliver = self._deliver, None
+        if deliver is not None:
+            deliver(response, failure)
 
     def deliver_to(self, deliver: Callable[[Message | None, BaseException | None], None]) -> None:
-        """Called by dispatch, once: where the answer goes, at once if it is there already."""
-        self._deliver = deliver
+        """Called by dispatch, once: where the answer goes, at once if it is there already.
+
+        It is kept no longer than until then. It leads to who keeps this: a circle, that with every request and its frame would
+        wait for the garbage collector.
+        """
         if self._is_done:
             deliver(self._response, self._failure)
+        else:
+            self._deliver = deliver
 
     def abandon(self) -> None:
         """Nobody waits any more. The request is let go at once: who parks this may keep it for long."""

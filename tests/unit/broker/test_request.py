@@ -17,3 +17,26 @@ def test_who_is_abandoned_keeps_nothing_of_the_request() -> None:
     del parked
     assert gone() is None
     pending.complete(None)
+
+
+def test_who_is_answered_is_let_go_without_the_garbage_collector() -> None:
+    class Parked:
+        def __init__(self, pending: Pending) -> None:
+            self.pending = pending
+            self.answers: list[object] = []
+            pending.deliver_to(self.deliver)
+
+        def deliver(self, response: object, failure: BaseException | None) -> None:
+            self.answers.append(response)
+
+    for is_early in (False, True):
+        pending = Pending()
+        if is_early:
+            pending.complete(None)
+        parked = Parked(pending)
+        pending.complete(None)
+        pending.complete(None)
+        assert parked.answers == [None]
+        gone = weakref.ref(parked)
+        del parked, pending
+        assert gone() is None
