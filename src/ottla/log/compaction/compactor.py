@@ -103,7 +103,10 @@ class Compactor:
             if not log.config.compact or log.failure is not None or log.partition in busy:
                 continue
             try:
-                candidates.append(candidate_of(log, self.checkpoint_of(log), now_ms))
+                checkpoint = self.checkpoint_of(log)
+                if checkpoint is None and len(log.segments) == 1:
+                    continue  # nothing but its active segment: so are most logs, and all are looked at again and again
+                candidates.append(candidate_of(log, checkpoint, now_ms))
             except OSError as error:
                 raise log.fail(error) from error
             except CorruptFile as damage:
