@@ -1,6 +1,8 @@
 """A consumer group becomes a classic group again: all members that are left speak the classic protocol.
 
-They go on in the generation that was the group's epoch, each with its target for an assignment.
+They go on in the generation that was the group's epoch, each with its target for an assignment. An epoch that came with the
+very decision to go back is none that anybody was told of: with it for a generation, whoever commits before it joins again would
+be refused.
 """
 
 from __future__ import annotations
@@ -45,10 +47,12 @@ def may_downgrade(group: ConsumerGroup, leaving: Collection[ConsumerMember], set
     return True
 
 
-def as_classic(group: ConsumerGroup, members: Collection[ConsumerMember], topics: Topics, now: Instant) -> ClassicGroup:
-    """The classic group that `members` of `group` make. Not in the table yet."""
+def as_classic(
+    group: ConsumerGroup, members: Collection[ConsumerMember], generation: int, topics: Topics, now: Instant
+) -> ClassicGroup:
+    """The classic group that `members` of `group` make, in the last epoch that they were told of. Not in the table yet."""
     classic = ClassicGroup(group.group_id)
-    classic.generation = group.epoch
+    classic.generation = generation
     for member in members:
         assert member.classic is not None, f"{member} does not speak the classic protocol"
         classic.add(
@@ -69,5 +73,5 @@ def as_classic(group: ConsumerGroup, members: Collection[ConsumerMember], topics
         each.assignment = write_assignment(group.target_of(each.member_id), topics, version)
     classic.learn_subscriptions()
     classic.move_to(STABLE, now)
-    logger.info("group %s is a classic group from now on, in generation %d", group.group_id, group.epoch)
+    logger.info("group %s is a classic group from now on, in generation %d", group.group_id, generation)
     return classic

@@ -164,6 +164,17 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_gro
     assert bench.reloaded().classic_group().generation == group.generation
 
 
+def test_a_static_member_that_comes_back_with_other_topics_leaves_the_others_their_generation() -> None:
+    """They are told to join again, and until then they can commit what they have read."""
+    bench = MixedBench({"t": 2, "u": 2})
+    bench.join("new", instance_id="i")
+    classic = bench.new_id()
+    generation = bench.classic_join(classic).answer.generation_id
+    assert bench.classic_join(instance_id="i", topics=["t", "u"]).code == 0
+    assert (bench.classic_group().state, bench.classic_group().generation) == ("PreparingRebalance", generation)
+    assert bench.classic_heartbeat(classic, generation) == ErrorCode.REBALANCE_IN_PROGRESS
+
+
 def test_a_static_member_changes_its_protocol_while_others_stay() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new", instance_id="i")
