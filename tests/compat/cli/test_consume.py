@@ -121,7 +121,6 @@ def test_incremental_sessions_over_many_fetches(ottla: RunOttla, topic: str) -> 
     assert sorted(said.lines) == sorted(lines * 2)
 
 
-@pytest.mark.parametrize("server", ["apache"], indirect=True)  # Ottla does not serve transactions yet
 def test_only_committed_records(ottla: RunOttla, server: KafkaServer, topic: str) -> None:
     ottla("topics", "create", topic, "--partitions", 1)
     producer = Producer({"bootstrap.servers": server.bootstrap, "transactional.id": topic})
@@ -157,6 +156,7 @@ def test_a_value_that_is_not_what_it_should_be(ottla: RunOttla, filled: str) -> 
     refused = ottla("consume", filled, "--from-beginning", "--until-end", "--value-deserializer", "integer")
     assert refused.rc == 1
     assert "the record at offset 0" in refused.err
+    assert "Processed a total of 1 messages" in refused.err
     skipped = ottla(
         "consume", filled, "--from-beginning", "--until-end", "--value-deserializer", "integer", "--skip-message-on-error"
     )

@@ -75,11 +75,16 @@ class _Deserializers:
         self.key, self.value, self.headers = (found[part] for part in DESERIALIZED)
 
 
-def _refused(partition: TopicPartition, record: Record, problem: BadData) -> BadData:
-    return BadData(
-        f"the record at offset {record.offset} of partition {partition} cannot be shown: {problem}. Choose another "
-        "deserializer, or --skip-message-on-error"
-    )
+class CannotShow(BadData):
+    """A record cannot be shown. `before` is what the records before it in its batch look like, `records` how many were met."""
+
+    def __init__(self, partition: TopicPartition, record: Record, problem: BadData, before: bytes, records: int) -> None:
+        super().__init__(
+            f"the record at offset {record.offset} of partition {partition} cannot be shown: {problem}. Choose another "
+            "deserializer, or --skip-message-on-error"
+        )
+        self.before = before
+        self.records = records
 
 
 class LineFormatter:
@@ -111,7 +116,8 @@ class LineFormatter:
                 lines.append(self._key_separator.join([self._part(part, partition, batch, record) for part in self._shown]))
             except BadData as problem:
                 if not self._skip_bad:
-                    raise _refused(partition, record, problem) from None
+                    before = b"".join(line + end for line in lines)
+                    raise CannotShow(partition, record, problem, before, len(lines) + 1) from None
         return end.join(lines) + end if lines else b""
 
     def _part(self, part: str, partition: TopicPartition, batch: Consumed, record: Record) -> bytes:
@@ -171,13 +177,14 @@ class JsonFormatter:
         self._skip_bad = skip_bad
 
     def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
-        lines = []
+        lines: list[str] = []
         for record in batch.records:
             try:
                 shown = self._record(partition, batch, record)
             except BadData as problem:
                 if not self._skip_bad:
-                    raise _refused(partition, record, problem) from None
+                    before = "".join(lines).encode()
+                    raise CannotShow(partition, record, problem, before, len(lines) + 1) from None
             else:
                 lines.append(json.dumps(shown, ensure_ascii=False) + "\n")
         return "".join(lines).encode()

@@ -9,7 +9,7 @@ from ottla.cli.common.cluster import Cluster, topic_refusal
 from ottla.cli.common.offsets import EARLIEST, LATEST, list_offsets
 from ottla.cli.common.output import warn
 from ottla.cli.consume.fetcher import Fetched, Fetcher
-from ottla.cli.consume.formatters import Formatter
+from ottla.cli.consume.formatters import CannotShow, Formatter
 from ottla.cli.consume.options import ConsumeOptions
 from ottla.cli.consume.records import read_batches
 from ottla.errors import KafkaError, OttlaError
@@ -88,8 +88,13 @@ def _show(
             records = records[: options.max_messages - counter.records]
         if not records:
             continue
+        try:
+            output = formatter.format(fetched.partition, batch._replace(records=records))
+        except CannotShow as problem:
+            counter.records += problem.records
+            write(problem.before)
+            raise
         counter.records += len(records)
-        output = formatter.format(fetched.partition, batch._replace(records=records))
         if output:
             write(output)
 

@@ -6,7 +6,7 @@ import click
 import pytest
 
 from ottla.cli.consume.deserializers import BadData
-from ottla.cli.consume.formatters import find_formatter
+from ottla.cli.consume.formatters import CannotShow, find_formatter
 from ottla.cli.consume.records import Consumed
 from ottla.ids import TopicPartition
 from ottla.records.record import Record
@@ -89,6 +89,15 @@ def test_records_that_cannot_be_shown() -> None:
     for name in ("default", "json"):
         formatter = find_formatter(name, {"value.deserializer": "integer"}, skip_bad=True)
         assert formatter.format(WHERE, Consumed(RECORDS[:1], "CreateTime", 0)) == b""
+
+
+@pytest.mark.parametrize("name", ["default", "json"])
+def test_the_records_before_one_that_cannot_be_shown_are_shown(name: str) -> None:
+    good, bad = Record(10, 1700, None, b"\0\0\0\7"), Record(11, 1700, None, b"x")
+    alone = output({"value.deserializer": "integer"}, name, [good])
+    with pytest.raises(CannotShow, match="offset 11") as refused:
+        output({"value.deserializer": "integer"}, name, [good, bad, good])
+    assert (refused.value.before, refused.value.records) == (alone, 2)
 
 
 def test_what_there_is_not() -> None:
