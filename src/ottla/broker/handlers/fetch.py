@@ -205,7 +205,7 @@ class Fetch:
                     ErrorCode.INCONSISTENT_TOPIC_ID,
                     f"{partition.name} has the topic id {uuid_text(partition.topic_id)} now, not {uuid_text(wanted.topic_id)}",
                 )
-            partition.check_leading(wanted.leader_epoch)
+            partition.check_leading(max(wanted.leader_epoch, -1))  # to a fetch every negative epoch means none
             if self._replica_id >= 0:
                 self._refuse_replica(partition, wanted)
             if self._version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":

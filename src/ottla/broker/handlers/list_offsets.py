@@ -53,6 +53,8 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> Handled:
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     answers: dict[str, ListOffsetsTopicResponse] = {}
     for topic in request.topics:
+        if not topic.partitions:  # a topic of which nothing is asked is not in Kafka's answer
+            continue
         answer = answers.get(topic.name)
         if answer is None:
             answer = answers[topic.name] = ListOffsetsTopicResponse(name=topic.name)

@@ -101,6 +101,7 @@ REFUSALS = {
     "before the start": (part(offset=-1), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
     "an old epoch": (part(current_leader_epoch=0), {}, ErrorCode.FENCED_LEADER_EPOCH),
     "an epoch to come": (part(current_leader_epoch=7), {}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    "no epoch, in other words": (part(offset=100, current_leader_epoch=-2), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
     "an unknown last epoch": (part(last_fetched_epoch=7), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
     "a replica": (part(), {"replica_id": 5}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
     "a replica with epoch": (part(current_leader_epoch=1), {"replica_id": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),

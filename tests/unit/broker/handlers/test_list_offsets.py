@@ -144,6 +144,12 @@ def test_a_partition_asked_for_twice_is_refused_and_the_others_are_not(node: Dat
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, ErrorCode.INVALID_REQUEST), (1, 0)]
 
 
+def test_a_topic_of_which_nothing_is_asked_is_not_answered(node: DataNode) -> None:
+    asked = request("t", 0, LATEST)
+    asked.topics += [ListOffsetsTopic(name="t"), ListOffsetsTopic(name="nope")]
+    assert [(each.name, len(each.partitions)) for each in node.ask(list_offsets, asked, NEWEST).topics] == [("t", 1)]
+
+
 def test_a_failed_disk_is_a_storage_error(node: DataNode) -> None:
     log = node.partitions.leader("t", 0).log
     node.storage.disk.fail_directory(log.folder.rpartition("/")[0])
