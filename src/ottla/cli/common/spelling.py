@@ -49,7 +49,11 @@ class Actions(click.Group):
             formatter.write_dl([(name, self.actions[name][2]) for name in self.actions])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, self.in_our_spelling(args))
+        try:
+            return super().parse_args(ctx, self.in_our_spelling(args))
+        except click.NoSuchOption:  # flags of an action, and no action: the flags are not what is wrong
+            example = f"{ctx.command_path} {next(iter(self.actions))} …"
+            raise click.UsageError(f"say what to do, one of {', '.join(self.actions)}: {example}", ctx) from None
 
     def in_our_spelling(self, args: Sequence[str]) -> list[str]:
         """`args` with the action in front; as they are where none can be found."""

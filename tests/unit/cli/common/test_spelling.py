@@ -38,6 +38,8 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
     [
         (("topics", "--create", "--delete", "--topic", "x"), "--create and --delete cannot be done in one go"),
         (("topics", "frobnicate"), "frobnicate is none of the actions"),
+        (("topics", "--bootstrap-server", "host:1"), "say what to do, one of create, list, describe, alter, delete"),
+        (("topics", "--topic", "x", "--partitions", "2"), "say what to do, one of create, list"),
         (("topics", "--zookeeper", "host:2181", "--list"), "--zookeeper is gone; Kafka 4 has no ZooKeeper"),
         (("topics", "--zookeeper"), "--zookeeper is gone"),
         (("topics", "--list", "--broker-list", "host:1"), "--broker-list is gone; it has been renamed: use --bootstrap-server"),
