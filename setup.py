@@ -17,6 +17,7 @@ KERNELS = [
     "log.kernel",
     "broker.partitions.kernel",
     "broker.handlers.kernel_produce",
+    "broker.handlers.kernel_commit",
 ]
 
 

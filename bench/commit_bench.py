@@ -38,7 +38,7 @@ from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
 from ottla.wire.framing import READ_AHEAD_BYTES
 from ottla.wire.headers import encode_request
-from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from ottla.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
@@ -165,7 +165,7 @@ async def prepared(node: Node) -> dict[str, Row]:
     """A topic, the coordinator, and the consumers of each row."""
     admin = Consumer(node, 0)
     topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
-    admin.send(admin.frame(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7))
+    await admin.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7, CreateTopicsResponse)
     while len(node.services.partitions.by_name.get(TOPIC, {})) < PARTITIONS:
         await asyncio.sleep(0.01)
     topic_id = node.services.partitions.by_name[TOPIC][0].topic_id

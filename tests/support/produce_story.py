@@ -73,7 +73,7 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._usual_produce = self if self.is_short else None
+        self.dispatcher._usual = {0: self} if self.is_short else {}
         try:
             reply = self.dispatcher.dispatch(INFO, frame)
         except CloseConnection as ended:

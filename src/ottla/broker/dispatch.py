@@ -31,7 +31,8 @@ from ottla.wire.headers import encode_response, parse_request, read_request_head
 
 logger = logging.getLogger("ottla.requests")
 
-PRODUCE_KEY = b"\0\0"
+ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
+"""The APIs of which the usual requests are answered without being taken apart; their keys fit into a byte."""
 
 
 class AnswersFrames(Protocol):
@@ -138,7 +139,7 @@ class Dispatcher:
         self._monotonic_s = asyncio.get_running_loop().time
         self._routes: dict[int, Route] = {}
         self._controller_routes: dict[int, Route] = {}
-        self._usual_produce: AnswersFrames | None = None
+        self._usual: dict[int, AnswersFrames] = {}
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.on_broken: Callable[[BaseException], None] | None = None
@@ -153,15 +154,16 @@ class Dispatcher:
         assert services is not None
         failure: Exception | None = None
         if (
-            self._usual_produce is not None
-            and frame.startswith(PRODUCE_KEY)
+            len(frame) > 1
+            and not frame[0]
+            and (usual := self._usual.get(frame[1])) is not None
             and self.intercept is None
             and not connection.is_controller_listener
         ):
             try:
-                parts = self._usual_produce.answer(frame)
+                parts = usual.answer(frame)
                 if parts is not None:
-                    counters = self._routes[ApiKey.PRODUCE].counters
+                    counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
                     self._count_reply(counters, received_s, parts)
@@ -290,8 +292,8 @@ class Dispatcher:
             module = self._load(key) if is_served else None
             if module is not None:
                 route = routes[key] = Route(key, module, self.counters.of(key))
-                if key == ApiKey.PRODUCE and hasattr(module, "frame_answers"):
-                    self._usual_produce = module.frame_answers(self.services)
+                if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
+                    self._usual[key] = module.frame_answers(self.services)
         return route
 
     def _unreadable(self, connection: ConnectionInfo, frame: bytearray, fault: str = "") -> CloseConnection:

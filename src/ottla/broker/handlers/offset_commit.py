@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ottla.broker.handlers.group_calls import caller_of, code_of
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
@@ -12,12 +14,23 @@ from ottla.wire.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
+if TYPE_CHECKING:
+    from ottla.broker.dispatch import AnswersFrames
+    from ottla.broker.services import Services
+
 
 def handle(context: RequestContext, request: OffsetCommitRequest) -> Handled:
     caller = caller_of(context)
     return context.services.coordinators.groups.ask(
         request.group_id, lambda shard, reply, now: shard.offsets.commit(request, caller, reply, now)
     )
+
+
+def frame_answers(services: Services) -> AnswersFrames:
+    """What answers requests without taking them apart, where it can."""
+    from ottla.broker.handlers.offset_commit_usual import FrameAnswers  # late, as all of the coordinator
+
+    return FrameAnswers(services)
 
 
 def refuse(context: RequestContext, request: OffsetCommitRequest, error: KafkaError) -> OffsetCommitResponse:

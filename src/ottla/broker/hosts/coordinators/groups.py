@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import Producer
@@ -18,6 +18,8 @@ from ottla.records.compression import Codec
 from ottla.wire.log_records import InternalLog
 
 if TYPE_CHECKING:
+    from ottla.broker.handlers.kernel_commit import KnownGroup
+    from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
@@ -75,6 +77,8 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         self._broker_settings = settings
         self.codec = Codec(settings.current.offsets_topic_compression_codec)
         self._new_uuid = world.randomness.new_uuid
+        self.known: dict[bytes, KnownGroup] = {}
+        """Groups that have committed before, by their ids' bytes. Whatever may change what is known of them empties it."""
         self._topics = ImageTopics(metadata.image)
         self._settings = group_settings(settings, metadata.image)
         self.follow()
@@ -87,6 +91,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """The cluster has changed, and its partitions and settings have followed."""
+        self.known.clear()
         self._topics = ImageTopics(image)
         self._settings = group_settings(self._broker_settings, image)
         deleted = [DeletedTopic(topic.name, topic.id) for topic in delta.deleted_topics.values()]
@@ -98,6 +103,10 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
             except KafkaError:
                 hosted.give_up()
         self.follow()
+
+    def given_up(self, shard: HostedShard[Any]) -> None:
+        self.known.clear()
+        super().given_up(shard)
 
     def write_out(self, index: int) -> None:
         """Somebody else is about to append to partition `index`: what is decided already goes first."""

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
 from ottla.broker.request import Pending
 from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Instant, Producer, Reply, Shard
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC
 from ottla.log.origin import AppendOrigin
@@ -97,6 +97,11 @@ class HostedShard(Generic[S]):
     def begin(self) -> None:
         """The shard is loaded: let it serve."""
         self.submit(self.shard.loaded(self.now()))
+
+    @property
+    def is_at_rest(self) -> bool:
+        """Whether all that was decided is appended, committed and told, and nothing is done to a batch but to append it."""
+        return not (self._batch or self._waiting or self.is_over or self.codec)
 
     # -- deciding
 
@@ -190,10 +195,18 @@ class HostedShard(Generic[S]):
         try:
             self._append(batch, None, None)
         except KafkaError as refused:
-            logger.error("what was decided for %s could not be written and is taken back: %s", self.partition.name, refused)
-            self.give_up()
+            self._take_back(refused)
             return
         self.settle()
+
+    def failed(self, failure: OttlaError) -> KafkaError:
+        """The log could not be appended to, by who may do so at rest: the shard is given up. Returns what to tell clients."""
+        self._take_back(self.partition.refused_by(failure))
+        return _lost(self.partition)
+
+    def _take_back(self, refused: KafkaError) -> None:
+        logger.error("what was decided for %s could not be written and is taken back: %s", self.partition.name, refused)
+        self.give_up()
 
     def _append(self, batch: list[Row], producer: Producer | None, verified_by: VerificationState | None) -> None:
         if producer is None:

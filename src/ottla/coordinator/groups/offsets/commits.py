@@ -72,7 +72,15 @@ def commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, repl
         return Effects.answer(reply, response)
     expire_ms = _expire_ms(request.retention_time_ms, now)
     try:
-        check = _check_member(table, request, caller, now)
+        check = check_member(
+            table,
+            request.group_id,
+            request.member_id,
+            request.group_instance_id,
+            request.generation_id_or_member_epoch,
+            caller.version,
+            now,
+        )
         records = _records(table, request.group_id, candidates, check, now.wall_ms, expire_ms)
     except KafkaError as refusal:
         return _refused(reply, response, candidates, refusal.code)
@@ -130,15 +138,17 @@ def _find(topics: Topics, name: str, topic_id: Uuid, version: int) -> tuple[str,
     return name, known_id, ErrorCode.NONE
 
 
-def _check_member(table: GroupTable, request: OffsetCommitRequest, caller: Caller, now: Instant) -> PartitionCheck | None:
-    generation = request.generation_id_or_member_epoch
-    group = table.by_id.get(request.group_id)
+def check_member(
+    table: GroupTable, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int, now: Instant
+) -> PartitionCheck | None:
+    """May this member commit offsets of the group? As `Group.check_commit`, for groups that are not there too."""
+    group = table.by_id.get(group_id)
     if group is None:
         if generation < 0:
             return None  # a consumer that assigns itself, or a tool: replaying its offsets makes the group
-        code = ErrorCode.GROUP_ID_NOT_FOUND if caller.version >= GROUP_NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
-        raise KafkaError(code, f"there is no group {request.group_id!r}: join it before committing as one of its members")
-    return group.check_commit(request.member_id, request.group_instance_id, generation, caller.version, False, now)
+        code = ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
+        raise KafkaError(code, f"there is no group {group_id!r}: join it before committing as one of its members")
+    return group.check_commit(member_id, instance_id, generation, version, False, now)
 
 
 def _check_transaction(

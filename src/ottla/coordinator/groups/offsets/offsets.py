@@ -12,15 +12,17 @@ from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
 from ottla.coordinator.groups.classic.group import ClassicGroup
-from ottla.coordinator.groups.offsets.commits import commit, commit_in_transaction
+from ottla.coordinator.groups.offsets.commits import check_member, commit, commit_in_transaction
 from ottla.coordinator.groups.offsets.deletions import delete_offsets, group_tombstones, known_group, topic_tombstones
 from ottla.coordinator.groups.offsets.expiry import Expiry
 from ottla.coordinator.groups.offsets.fetches import Reader
 from ottla.coordinator.groups.offsets.pending import PendingOffsets
 from ottla.coordinator.groups.offsets.records import offset_of
-from ottla.coordinator.groups.offsets.store import OffsetStore
+from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 
 if TYPE_CHECKING:
     from ottla.wire.messages.offset_commit import OffsetCommitRequest
@@ -65,6 +67,25 @@ class Offsets:
         effects = Effects.answer(reply, None, records + group.tombstones())
         effects.may_split = True
         return effects
+
+    # -- for commits that are read and answered without a request made of them
+
+    def check_commit(
+        self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int, now: Instant
+    ) -> int | None:
+        """The error code of a commit by this member; None if every partition has to be looked at by itself."""
+        try:
+            check = check_member(self._table, group_id, member_id, instance_id, generation, version, now)
+        except KafkaError as refusal:
+            return refusal.code
+        return ErrorCode.NONE if check is None else None
+
+    def replay_into(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """Where the offsets of a topic are to be put, by partition, of which the records have been appended."""
+        if group_id not in self._table.by_id:
+            # A group whose consumers assign themselves has no other record than its offsets.
+            self._table.by_id[group_id] = ClassicGroup(group_id)
+        return self.committed.of_topic(group_id, topic)
 
     # -- for the rest of the coordinator
 

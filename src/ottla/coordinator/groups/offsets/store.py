@@ -43,7 +43,11 @@ class OffsetStore:
 
     def put(self, place: Place, committed: CommittedOffset) -> None:
         group_id, topic, partition = place
-        self.by_group.setdefault(group_id, {}).setdefault(topic, {})[partition] = committed
+        self.of_topic(group_id, topic)[partition] = committed
+
+    def of_topic(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """Those of a group for one topic, by partition: to be put into, since what is empty is not kept."""
+        return self.by_group.setdefault(group_id, {}).setdefault(topic, {})
 
     def remove(self, place: Place) -> None:
         group_id, topic, partition = place

@@ -1,0 +1,99 @@
+"""Usual commits of offsets, answered from frame to frame: the door to `kernel_commit.py`, and what it asks only once.
+
+`FrameAnswers` is what dispatch hands every OffsetCommit to before it takes it apart. None from it says that the request is not
+a usual one: nothing has been changed, and `offset_commit.py` answers it.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Instant
+from ottla.errors import KafkaError
+from ottla.ids import Uuid
+from ottla.records.kernels import PURE_ASKED, load_twin
+from ottla.wire.base import Part
+from ottla.wire.varint import decode_uvarint
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+if TYPE_CHECKING or not PURE_ASKED:
+    from ottla.broker.handlers.kernel_commit import KnownGroup, KnownTopic, UsualCommit
+else:
+    _kernel = load_twin("kernel_commit", plain=True, room="broker.handlers")
+    KnownGroup, KnownTopic, UsualCommit = _kernel.KnownGroup, _kernel.KnownTopic, _kernel.UsualCommit
+
+KNOWN_GROUPS_MAX = 10_000
+KNOWN_TOPICS_MAX = 1_000
+"""Of one group. What is over that is forgotten and found again: it is only there to save time."""
+_KEY_TYPE = 1
+_TEXT_SIZE_MAX = 0x7FFF
+_INT16 = Struct(">h")
+
+
+class FrameAnswers:
+    """One node's, for OffsetCommit requests."""
+
+    __slots__ = ("_clock", "_host", "_usual")
+
+    def __init__(self, services: Services) -> None:
+        self._host = services.coordinators.groups
+        self._clock = services.world.clock
+        self._usual = UsualCommit(self._host.known, self._find_group, self._find_topic)
+
+    def answer(self, frame: bytearray) -> list[Part] | None:
+        """The reply to a usual commit; None, with nothing changed, for any other."""
+        clock = self._clock
+        now_ms = clock.now_ms()
+        reply = self._usual.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
+        return None if reply is None else [reply]
+
+    def _find_group(self, name: bytes) -> KnownGroup | None:
+        """Where the group of this id commits, noted; None if that is not here."""
+        group_id = name.decode()
+        if len(name) > _TEXT_SIZE_MAX:
+            return None
+        try:
+            hosted = self._host.shard_for(group_id)
+        except KafkaError:
+            return None
+        shard, partition = hosted.shard, hosted.partition
+        known = self._host.known
+        if len(known) >= KNOWN_GROUPS_MAX:
+            known.clear()
+        group = known[name] = KnownGroup(
+            group_id,
+            hosted,
+            shard.offsets,
+            partition,
+            hosted.epoch,
+            shard.table.settings.offset_metadata_max_bytes,
+            partition.log.config.max_message_bytes,
+        )
+        return group
+
+    def _find_topic(self, group: KnownGroup, given: bytes, is_id: bool) -> KnownTopic | None:
+        """The topic of this id, or of this name behind its length, noted; None if there is none."""
+        topics = group.hosted.shard.table.topics
+        if is_id:
+            topic_id: Uuid | None = Uuid(given)
+            name = topics.name_of(topic_id)
+        else:
+            name = given[decode_uvarint(given, 0)[1] :].decode()
+            topic_id = topics.id_of(name)
+        if name is None or topic_id is None:
+            return None
+        known = group.by_id if is_id else group.by_name
+        if len(known) >= KNOWN_TOPICS_MAX:
+            known.clear()
+        key_head = _INT16.pack(_KEY_TYPE) + _text(group.group_id) + _text(name)
+        value_tail = b"\1\0\x10" + topic_id  # one tag, number 0, of 16 bytes
+        topic = known[given] = KnownTopic(name, topic_id, topics.partition_count(name), key_head, value_tail)
+        return topic
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return _INT16.pack(len(data)) + data
