@@ -9,6 +9,8 @@ from typing import Any
 from tests.support.group_members import HEARTBEAT_MS, Member, MemberOptions, Taken
 
 POLL_S = 0.05
+KAFKA_PYTHON_POLL_S = 2
+"""A poll of kafka-python that ends while a join is under way may forget about it, and the member is silent from then on."""
 TOPIC_REFRESH_MS = 1000
 CONFLUENT_STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
@@ -128,7 +130,7 @@ class KafkaPythonMember(ThreadMember):
         else:
             consumer.subscribe(list(self.options.topics), listener=Listener())
         while not self.is_over:
-            for where, records in consumer.poll(timeout_ms=int(POLL_S * 1000)).items():
+            for where, records in consumer.poll(timeout_ms=KAFKA_PYTHON_POLL_S * 1000).items():
                 self.records += [Taken((where.topic, where.partition), each.offset, each.value.decode()) for each in records]
         consumer.close()
 

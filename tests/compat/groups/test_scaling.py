@@ -43,7 +43,7 @@ def test_scaling(cluster: KafkaServer, members: Members, name: str, library: str
 
 @pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_members_one_after_the_other(cluster: KafkaServer, members: Members, name: str, protocol: str) -> None:
-    """kafka-python, which may hang, with any broker, when it has to join again while it joins."""
+    """kafka-python. It may hang, with any broker, when it has to join again while it joins: so one comes after the other."""
     make_topic(cluster.bootstrap, name, PARTITIONS)
     options = MemberOptions(name, topics=(name,), protocol=protocol)
     first = members.open("kafka-python", cluster.bootstrap, options)
