@@ -78,7 +78,8 @@ def _filled(word: str, names: dict[str, str], folder: Path) -> str:
 
 def _comparable(tool: str, text: str, known: dict[str, str], rc: int) -> list[str]:
     for value in sorted(known, key=len, reverse=True):
-        text = text.replace(value, known[value])
+        # A port is not a part of a longer number, as of a timestamp.
+        text = re.sub(rf"(?<!\d){re.escape(value)}(?!\d)", known[value], text)
     if tool == "log_dirs":
         return [_sorted_json(line) for line in text.splitlines()]
     if tool == "producer_performance":
