@@ -2,7 +2,8 @@
 
 Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
 stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node cannot go on. When stdin
-ends without a `stop`, the parent is gone, and so is this process at once. Log lines go to stderr.
+ends without a `stop`, the parent is gone, and so is this process at once, with the data if that was temporary. Log lines go
+to stderr.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import asyncio
 import json
 import logging
 import os
+import shutil
 import signal
 import sys
 from typing import Any
@@ -32,6 +34,7 @@ class Child:
         self._runner.on_broken = lambda text: self._say({"broken": text})
         self._tasks: set[asyncio.Task[None]] = set()
         self._over = asyncio.Event()
+        self._temporary: str | None = None
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -46,6 +49,8 @@ class Child:
             task = asyncio.ensure_future(self._obey(json.loads(line)))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
+        if self._temporary is not None:
+            shutil.rmtree(self._temporary, ignore_errors=True)
         os._exit(1)  # the parent is gone: nobody is left to stop for
 
     async def _obey(self, command: dict[str, Any]) -> None:
@@ -64,7 +69,9 @@ class Child:
 
     async def _do(self, name: str, values: dict[str, Any]) -> Any:
         if name == "start":
-            return list(await self._runner.start(Launch(**values)))
+            launch = Launch(**values)
+            self._temporary = None if launch.is_synced else launch.settings["log.dirs"]
+            return list(await self._runner.start(launch))
         if name == "stop":
             return await self._runner.stop()
         return await self._runner.command(name, values)

@@ -324,11 +324,11 @@ def test_a_child_ends_with_its_parent_however_that_ends() -> None:
         pid, data = parent.stdout.readline().split()
         parent.kill()
         parent.wait()
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + 60
     while Path(f"/proc/{pid}").exists() if Path("/proc").exists() else _is_alive(int(pid)):
         assert time.monotonic() < deadline_s, "the child has outlived its parent"
         time.sleep(0.02)
-    subprocess.run(["rm", "-rf", data], check=True)
+    assert not Path(data).exists(), "temporary data has outlived both"
 
 
 def _is_alive(pid: int) -> bool:

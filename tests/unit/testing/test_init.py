@@ -11,6 +11,7 @@ import ottla.testing
 def test_every_name_is_there() -> None:
     for name in ottla.testing.__all__:
         assert getattr(ottla.testing, name).__name__ == name
+        assert name in dir(ottla.testing)
     with pytest.raises(AttributeError, match="no attribute 'Brokr'"):
         _ = ottla.testing.Brokr
 
