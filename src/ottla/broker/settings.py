@@ -96,11 +96,13 @@ class BrokerSettings:
         own = ((ResourceType.BROKER, ""), (ResourceType.BROKER, str(self.current.node_id)))
         if not any(resource in delta.changed_configs for resource in own):
             return SettingsChange(topics=tuple(topics))
-        before = self.current
+        before, texts_before = self.current, self._layers.settings()
         self._take_layers(image)
         attributes = tuple(name for name in before.__slots__ if getattr(before, name) != getattr(self.current, name))
-        if attributes:
-            logger.info("settings changed at run time: %s", ", ".join(name.replace("_", ".") for name in attributes))
+        texts = self._layers.settings()
+        changed = sorted(name for name in texts_before.keys() | texts.keys() if texts_before.get(name) != texts.get(name))
+        if changed:
+            logger.info("settings changed at run time: %s", ", ".join(changed))
         defaults_changed = before.log.topic_defaults != self.current.log.topic_defaults
         if defaults_changed:
             self._topics.clear()

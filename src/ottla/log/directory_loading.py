@@ -206,8 +206,9 @@ class _DirectoryLoader:
         self._checkpoints = checkpoints
 
     async def load(self, folders: list[tuple[str, FolderName]], at_once: int) -> None:
-        how = "closed in good order" if self._directory.found is not None else "not closed in good order"
-        logger.info("loading %d partitions of %s, %s", len(folders), self._directory.path, how)
+        if folders:
+            how = "closed in good order" if self._directory.found is not None else "not closed in good order"
+            logger.info("loading %d partitions of %s, %s", len(folders), self._directory.path, how)
         turns = asyncio.Semaphore(at_once)
 
         async def load_one(name: str, folder: FolderName) -> None:

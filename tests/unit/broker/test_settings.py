@@ -76,6 +76,14 @@ def test_apply_tells_what_changed() -> None:
     assert node.store(TOPIC, retention_ms="9") == SettingsChange(topics=("t",))
 
 
+def test_what_changed_is_logged_by_the_names_that_were_set(caplog: pytest.LogCaptureFixture) -> None:
+    node = Node()
+    with caplog.at_level(logging.INFO):
+        node.store(ALL, log_cleaner_threads="3", num_io_threads="4")
+        node.store(ALL, log_cleaner_threads="3", num_io_threads="4")
+    assert caplog.messages == ["settings changed at run time: log.cleaner.threads, num.io.threads"]
+
+
 def test_the_snapshot_before_stays_as_it_was() -> None:
     node = Node()
     before = node.settings.current
