@@ -19,7 +19,7 @@ import logging
 
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.coordinator.transactions.markers import markers_of
-from ottla.coordinator.transactions.refusals import check_id, concurrent, fenced, impossible
+from ottla.coordinator.transactions.refusals import check_id, check_version, concurrent, fenced, impossible
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction
@@ -67,6 +67,7 @@ def _end_with_bump(
         return Effects.answer(reply, EndTxnResponse(producer_id=known.producer_id, producer_epoch=known.epoch))
     if is_commit and known.state != _ONGOING:
         raise impossible(known, is_commit)
+    check_version(EPOCH_BUMP_SINCE, table.settings.transaction_version)
     return _prepare(table, known, is_commit, EPOCH_BUMP_SINCE, now, Answer(reply, None))
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.refusals import check_id, check_producer, concurrent, fenced
+from ottla.coordinator.transactions.refusals import check_id, check_producer, check_version, concurrent, fenced
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.errors.codes import ErrorCode
@@ -30,6 +30,7 @@ def add(
     wanted = known.partitions.union(partitions)
     if is_ongoing and len(wanted) == len(known.partitions):
         return Effects.answer(reply, response)
+    check_version(client_version, table.settings.transaction_version)
     added = known.step(
         TransactionState.ONGOING,
         partitions=wanted,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import ENDING, NAMES
-from ottla.coordinator.transactions.transaction import Transaction
+from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, TAGGED_SINCE, Transaction
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
@@ -53,3 +53,13 @@ def impossible(known: Transaction, is_commit: bool) -> KafkaError:
         f"the transaction of {known.transactional_id!r} cannot be {'committed' if is_commit else 'aborted'}: it is "
         f"{NAMES[known.state]}",
     )
+
+
+def check_version(client_version: int, transaction_version: int) -> None:
+    """May a client of `client_version` take a step in a cluster of `transaction_version`? Its records must be able to tell it."""
+    if client_version >= EPOCH_BUMP_SINCE and transaction_version < TAGGED_SINCE:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"the request is one of transaction.version {client_version}, and the cluster's is {transaction_version}: "
+            "raise it (`ottla features upgrade`), or use the requests of before",
+        )

@@ -118,3 +118,14 @@ def test_an_order_that_was_carried_out_twice_counts_once() -> None:
     shard.submit(shard.shard.complete("gone", order.producer, shard.now))
     assert len(shard.log) == length + 1
     assert shard.known["a"].state == TransactionState.ONGOING
+
+
+def test_requests_of_version_2_in_a_cluster_of_version_0() -> None:
+    """The records there cannot tell what such a request needs: the id that a producer was given would be lost."""
+    shard = ShardInHand(transaction_version=0)
+    producer = shard.initialise("id")
+    refused = ErrorCode.UNSUPPORTED_VERSION
+    assert code_of(lambda: shard.add("id", producer, T0, client=NEW)) == refused
+    shard.add("id", producer, T0, client=OLD)
+    assert code_of(lambda: shard.end("id", producer, commit=True, client=NEW)) == refused
+    shard.end("id", producer, commit=True, client=OLD)
