@@ -10,6 +10,7 @@ import asyncio
 import shutil
 from pathlib import Path
 
+import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.apache_logs import COMPACTED_TOPICS, SETTINGS, TOPICS, LogsFromApache, SeenTopic, read_seen
 from tests.support.open_apaches_log import open_apaches_log, seen_by
@@ -59,6 +60,7 @@ def log_files(directory: Path) -> dict[str, bytes]:
     return {str(path.relative_to(directory)): path.read_bytes() for path in sorted(paths)}
 
 
+@pytest.mark.slow
 def test_apache_takes_over_what_ottla_wrote(
     apache_kafka: ApacheKafka, logs_from_apache: LogsFromApache, tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ import uuid
 from contextlib import closing
 from pathlib import Path
 
+import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.batches import make_batch
 from tests.support.kafka_server import QUICK_JVM_FLAGS, KafkaServer
@@ -63,6 +64,7 @@ async def append_and_close(paths: list[Path]) -> dict[str, int]:
         return ends
 
 
+@pytest.mark.slow
 def test_directories_go_back_and_forth(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     paths = [tmp_path / "one", tmp_path / "two"]
     with start(apache_kafka, paths) as server:

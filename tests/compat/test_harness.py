@@ -42,6 +42,7 @@ def test_server_takes_records_and_leaves_a_log_that_the_dump_tool_reads(apache_k
     assert dump.file(".timeindex").time_entries
 
 
+@pytest.mark.slow
 def test_a_failure_inside_the_block_kills_the_server_and_shows_its_log(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     server = apache_kafka.start_server(data_dir=tmp_path / "data")
     pid = server.pid

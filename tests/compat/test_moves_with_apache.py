@@ -100,7 +100,7 @@ def test_apache_goes_on_after_a_move(apache_kafka: ApacheKafka, tmp_path: Path, 
         assert read(ottla) == RECORDS
 
 
-@pytest.mark.parametrize("heir", ["ottla", "apache"])
+@pytest.mark.parametrize("heir", ["ottla", pytest.param("apache", marks=pytest.mark.slow)])
 def test_a_copy_that_is_alone_is_the_partition(
     apache_kafka: ApacheKafka, tmp_path: Path, properties: dict[str, object], heir: str
 ) -> None:

@@ -69,10 +69,14 @@ def described(path: Path) -> list[object]:
     ("options", "changes"),
     [
         (["--initial-controllers", f"1@localhost:29093:{DIRECTORY_ID}"], {}),
-        (["--initial-controllers", f"1@localhost:29093:{DIRECTORY_ID}"], {"metadata_log_dir": "METADATA"}),
-        (["--no-initial-controllers"], {}),
+        pytest.param(
+            ["--initial-controllers", f"1@localhost:29093:{DIRECTORY_ID}"],
+            {"metadata_log_dir": "METADATA"},
+            marks=pytest.mark.slow,
+        ),
+        pytest.param(["--no-initial-controllers"], {}, marks=pytest.mark.slow),
         ([], {"controller_quorum_voters": "1@localhost:29093", "controller_quorum_bootstrap_servers": ""}),
-        (["-I", f"1@localhost:29093:{DIRECTORY_ID}", "--release-version", "3.9"], {}),
+        pytest.param(["-I", f"1@localhost:29093:{DIRECTORY_ID}", "--release-version", "3.9"], {}, marks=pytest.mark.slow),
         (["-I", f"1@localhost:29093:{DIRECTORY_ID}", "-f", "group.version=0", "-f", "transaction.version=1"], {}),
         (
             [
@@ -262,8 +266,8 @@ def test_apache_starts_on_what_we_have_formatted(apache_kafka: ApacheKafka, tmp_
         assert (leader_id, epoch, voters) == (1, 1, [meta.directory_id])
 
 
-@pytest.mark.parametrize("is_static", [False, True])
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("is_static", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.slow), True])
 def test_directories_change_hands(apache_kafka: ApacheKafka, tmp_path: Path, is_static: bool, killed: bool) -> None:
     data_dir = tmp_path / "data"
     properties: dict[str, object] = dict(SNAPSHOT_OFTEN)
