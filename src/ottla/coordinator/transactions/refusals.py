@@ -56,7 +56,7 @@ def impossible(known: Transaction, is_commit: bool) -> KafkaError:
 
 
 def check_version(client_version: int, transaction_version: int) -> None:
-    """May a client of `client_version` take a step in a cluster of `transaction_version`? Its records must be able to tell it."""
+    """May a client of `client_version` take a step in a cluster of `transaction_version`, whose records have to tell it?"""
     if client_version >= EPOCH_BUMP_SINCE and transaction_version < TAGGED_SINCE:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
