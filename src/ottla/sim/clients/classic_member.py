@@ -10,8 +10,8 @@ from collections.abc import Callable
 
 from ottla.errors.codes import ErrorCode
 from ottla.sim.checkers.checker import Assigned, Place
-from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.group_client import GROUP, NOT_A_MEMBER, GroupClient
+from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
+from ottla.sim.clients.group_client import NOT_A_MEMBER, GroupClient
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -19,7 +19,6 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 
 SESSION_TIMEOUT_MS = 1_000
 REBALANCE_TIMEOUT_MS = 1_500
-PAUSE_S_MAX = 0.1
 REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
 
 
@@ -38,19 +37,12 @@ class ClassicMember(GroupClient):
         self.generations = 0
 
     async def run(self) -> None:
-        is_found = False
-        while not self.stage.is_ending:
-            try:
-                if not is_found:
-                    await self.find_coordinator(GROUP, self.group)
-                    is_found = True
-                await (self._join() if self._generation is None else self._stay())
-            except LinkError as error:
-                self.note("cut off", type(error).__name__)
-                await self.pause(BACKOFF_S_MAX)
-            await self.pause(PAUSE_S_MAX)
+        await self.step_by_step()
         if self.random.random() < 0.5 and self._member:
             await self._leave()
+
+    async def step(self) -> None:
+        await (self._join() if self._generation is None else self._stay())
 
     # Joining
 

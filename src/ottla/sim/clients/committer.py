@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from ottla.errors.codes import ErrorCode
 from ottla.sim.checkers.checker import Place
-from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.group_client import GROUP, GroupClient
-
-PAUSE_S_MAX = 0.1
+from ottla.sim.clients.client import Stage
+from ottla.sim.clients.group_client import GroupClient
 
 
 class Committer(GroupClient):
@@ -19,19 +17,9 @@ class Committer(GroupClient):
         self.committed = 0
 
     async def run(self) -> None:
-        is_found = False
-        while not self.stage.is_ending:
-            try:
-                if not is_found:
-                    await self.find_coordinator(GROUP, self.group)
-                    is_found = True
-                await self._step()
-            except LinkError as error:
-                self.note("cut off", type(error).__name__)
-                await self.pause(BACKOFF_S_MAX)
-            await self.pause(PAUSE_S_MAX)
+        await self.step_by_step()
 
-    async def _step(self) -> None:
+    async def step(self) -> None:
         places = self.random.sample(self._places, self.random.randint(1, len(self._places)))
         if self.random.random() < 0.3:
             await self.fetch_offsets(places)

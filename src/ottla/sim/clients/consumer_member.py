@@ -12,8 +12,8 @@ from collections.abc import Callable
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid, uuid_text
 from ottla.sim.checkers.checker import Beat, Place, TopicPlan
-from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.group_client import GROUP, NOT_A_MEMBER, GroupClient
+from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
+from ottla.sim.clients.group_client import NOT_A_MEMBER, GroupClient
 from ottla.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatRequestTopicPartitions,
@@ -22,7 +22,6 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 SESSION_TIMEOUT_MS = 1_000
 HEARTBEAT_INTERVAL_MS = 100
 REBALANCE_TIMEOUT_MS = 5_000
-PAUSE_S_MAX = 0.1
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
 """Epochs that say so."""
 
@@ -48,22 +47,14 @@ class ConsumerMember(GroupClient):
         return uuid_text(Uuid(self.random.randbytes(16)))
 
     async def run(self) -> None:
-        is_found = False
-        while not self.stage.is_ending:
-            try:
-                if not is_found:
-                    await self.find_coordinator(GROUP, self.group)
-                    is_found = True
-                await self._step()
-            except LinkError as error:
-                self.note("cut off", type(error).__name__)
-                self._has_told = False
-                await self.pause(BACKOFF_S_MAX)
-            await self.pause(PAUSE_S_MAX)
+        await self.step_by_step()
         if self.random.random() < 0.5 and self._epoch > 0:
             await self._go(LEAVING)
 
-    async def _step(self) -> None:
+    def cut_off(self) -> None:
+        self._has_told = False
+
+    async def step(self) -> None:
         chance = self.random.random()
         if self._epoch == JOINING or not self._has_told or chance < 0.6:
             await self._heartbeat()

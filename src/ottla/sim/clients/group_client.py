@@ -32,6 +32,7 @@ NOT_A_MEMBER = (
 """What refuses a commit for good: it was not written, and is not going to be."""
 PATIENCE_S = 120.0
 """Longer than all lives of a node together, and what clocks may be off."""
+PAUSE_S_MAX = 0.1
 TOPIC_IDS_FROM = 10
 FETCH_TOPIC_IDS_FROM = 10
 
@@ -52,6 +53,28 @@ class GroupClient(Client):
                 return
             self.explain("FindCoordinator", found.error_code)
             await self.pause(BACKOFF_S_MAX)
+
+    async def step_by_step(self) -> None:
+        """Find the coordinator of the group, then take one step after the other until the run is ending."""
+        is_found = False
+        while not self.stage.is_ending:
+            try:
+                if not is_found:
+                    await self.find_coordinator(GROUP, self.group)
+                    is_found = True
+                await self.step()
+            except LinkError as error:
+                self.note("cut off", type(error).__name__)
+                self.cut_off()
+                await self.pause(BACKOFF_S_MAX)
+            await self.pause(PAUSE_S_MAX)
+
+    async def step(self) -> None:
+        """What such a client does next."""
+        raise NotImplementedError
+
+    def cut_off(self) -> None:
+        """A step ended without an answer."""
 
     def explain(self, what: str, code: int, *expected: int) -> None:
         """Note a refusal; what nothing here explains is a violation."""
