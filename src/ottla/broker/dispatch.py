@@ -189,12 +189,9 @@ class Dispatcher:
         except Exception as failure:
             return self.conclude(route, context, request, len(frame), None, failure)
         if isinstance(handled, Pending):
-            parked = Parked(self, route, context, request, len(frame), handled)
-            if not parked.is_ready:
-                return parked
-            if parked.fault is not None:
-                raise parked.fault
-            return parked.parts
+            if handled.is_done:
+                return self.conclude(route, context, request, len(frame), *handled.outcome)
+            return Parked(self, route, context, request, len(frame), handled)
         return self.conclude(route, context, request, len(frame), handled, None)
 
     def conclude(

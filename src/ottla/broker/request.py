@@ -80,6 +80,11 @@ class Pending:
     def is_done(self) -> bool:
         return self._is_done
 
+    @property
+    def outcome(self) -> tuple[Message | None, BaseException | None]:
+        """The response, or why there is none, of one that is done."""
+        return self._response, self._failure
+
     def complete(self, response: Message | None) -> None:
         """Answer with `response` (None: no reply is wanted). A second completion is ignored."""
         self._finish(response, None)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.coordinator.placement import java_hash, partition_for
+from ottla.coordinator.placement import REMEMBERED_SIZE_MAX, _remembered, java_hash, partition_for
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,10 @@ def test_hashes_are_those_of_java(text: str, expected: int) -> None:
 def test_the_smallest_number_counts_as_zero() -> None:
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("a", 50) == 47
+
+
+def test_long_keys_are_placed_as_short_ones_are_but_not_remembered() -> None:
+    remembered = _remembered.cache_info().currsize
+    long = "g" * (REMEMBERED_SIZE_MAX + 1)
+    assert partition_for(long, 50) == abs(java_hash(long)) % 50
+    assert _remembered.cache_info().currsize == remembered

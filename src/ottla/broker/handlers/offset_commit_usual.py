@@ -26,21 +26,23 @@ else:
     KnownGroup, KnownTopic, UsualCommit = _kernel.KnownGroup, _kernel.KnownTopic, _kernel.UsualCommit
 
 KNOWN_GROUPS_MAX = 10_000
-KNOWN_TOPICS_MAX = 1_000
-"""Of one group. What is over that is forgotten and found again: it is only there to save time."""
+KNOWN_TOPICS_MAX = 20_000
+"""Of all groups together, each for itself. Beyond it everything is forgotten and found again: it is only there to save time."""
+GROUP_ID_SIZE_MAX = 256
+"""Whoever has a longer id goes the long way: strangers decide what is known here, and how much of it."""
 _KEY_TYPE = 1
-_TEXT_SIZE_MAX = 0x7FFF
 _INT16 = Struct(">h")
 
 
 class FrameAnswers:
     """One node's, for OffsetCommit requests."""
 
-    __slots__ = ("_clock", "_host", "_usual")
+    __slots__ = ("_clock", "_host", "_topics", "_usual")
 
     def __init__(self, services: Services) -> None:
         self._host = services.coordinators.groups
         self._clock = services.world.clock
+        self._topics = 0
         self._usual = UsualCommit(self._host.known, self._find_group, self._find_topic)
 
     def answer(self, frame: bytearray) -> list[Part] | None:
@@ -52,9 +54,9 @@ class FrameAnswers:
 
     def _find_group(self, name: bytes) -> KnownGroup | None:
         """Where the group of this id commits, noted; None if that is not here."""
-        group_id = name.decode()
-        if len(name) > _TEXT_SIZE_MAX:
+        if len(name) > GROUP_ID_SIZE_MAX:
             return None
+        group_id = name.decode()
         try:
             hosted = self._host.shard_for(group_id)
         except KafkaError:
@@ -63,6 +65,8 @@ class FrameAnswers:
         known = self._host.known
         if len(known) >= KNOWN_GROUPS_MAX:
             known.clear()
+        if not known:
+            self._topics = 0
         group = known[name] = KnownGroup(
             group_id,
             hosted,
@@ -85,12 +89,13 @@ class FrameAnswers:
             topic_id = topics.id_of(name)
         if name is None or topic_id is None:
             return None
-        known = group.by_id if is_id else group.by_name
-        if len(known) >= KNOWN_TOPICS_MAX:
-            known.clear()
+        self._topics += 1
+        if self._topics > KNOWN_TOPICS_MAX:
+            self._host.known.clear()
         key_head = _INT16.pack(_KEY_TYPE) + _text(group.group_id) + _text(name)
         value_tail = b"\1\0\x10" + topic_id  # one tag, number 0, of 16 bytes
-        topic = known[given] = KnownTopic(name, topic_id, topics.partition_count(name), key_head, value_tail)
+        topic = KnownTopic(name, topic_id, topics.partition_count(name), key_head, value_tail)
+        (group.by_id if is_id else group.by_name)[given] = topic
         return topic
 
 

@@ -65,3 +65,14 @@ def test_all_plain_twins_together_come_to_the_same() -> None:
 def test_many_requests_go_the_short_way() -> None:
     stories = [in_short(seed) for seed in SEEDS]
     assert sum(short for _, short in stories) > 0.1 * sum(len(story["replies"]) for story, _ in stories)
+
+
+@pytest.mark.parametrize("seed", [0, 1])
+def test_what_is_known_of_groups_is_bounded_and_can_be_found_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = in_short(seed)
+    monkeypatch.setattr(offset_commit_usual, "KNOWN_GROUPS_MAX", 3)
+    monkeypatch.setattr(offset_commit_usual, "KNOWN_TOPICS_MAX", 4)
+    story = Story(seed)
+    assert (told(story), story.short) == expected
+    assert len(story.host.known) <= 3
+    assert sum(len(group.by_id) + len(group.by_name) for group in story.host.known.values()) <= 4

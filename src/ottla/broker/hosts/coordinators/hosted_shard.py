@@ -125,11 +125,27 @@ class HostedShard(Generic[S]):
             for reply, _ in effects.answers:  # some may have been parked for long, and are in nobody's hands now
                 _deliver(reply, refused)
             raise
-        if effects.answers or effects.orders:
+        if not effects.records and not effects.orders and self._is_all_committed:
+            for reply, response in effects.answers:
+                _deliver(reply, response)
+        elif effects.answers or effects.orders:
             self._waiting.append(Waiting(self._end_offset, effects.answers, effects.orders))
             if not self._batch:
                 self.settle()
         self._set_alarm()
+
+    @property
+    def _is_all_committed(self) -> bool:
+        """Whether nothing was written that an answer would have to wait for, as `settle` would find."""
+        partition = self.partition
+        log = partition.log
+        return (
+            not self._waiting
+            and not self._batch
+            and log.high_watermark == log.log_end_offset
+            and partition.is_leading
+            and partition.leader_epoch == self.epoch
+        )
 
     @property
     def _end_offset(self) -> int:

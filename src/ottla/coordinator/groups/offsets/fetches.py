@@ -36,6 +36,7 @@ class Reader:
         self._pending = pending
 
     def read(self, wanted: list[OffsetFetchRequestTopics] | None, require_stable: bool) -> OffsetFetchResponseGroup:
+        require_stable = require_stable and self._pending.has_group(self._group_id)
         topics = self._all(require_stable) if wanted is None else [self._topic(each, require_stable) for each in wanted]
         return OffsetFetchResponseGroup(group_id=self._group_id, topics=topics)
 
