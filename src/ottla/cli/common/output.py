@@ -13,6 +13,8 @@ from typing import Any
 
 import click
 
+from ottla.errors import OttlaError
+
 
 def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
     """Whether the output is a table on a terminal."""
@@ -36,7 +38,7 @@ def warn(text: str) -> None:
 def confirm(question: str, yes: bool) -> None:
     """Ask on a terminal unless told not to; a no ends the command."""
     if not yes and can_ask() and not click.confirm(question, err=True):
-        raise click.Abort
+        raise OttlaError("nothing was changed")
 
 
 def print_json(value: Any) -> None:
