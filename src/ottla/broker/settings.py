@@ -101,7 +101,7 @@ class BrokerSettings:
         attributes = tuple(name for name in before.__slots__ if getattr(before, name) != getattr(self.current, name))
         texts = self._layers.settings()
         changed = sorted(name for name in texts_before.keys() | texts.keys() if texts_before.get(name) != texts.get(name))
-        if changed:
+        if attributes:
             logger.info("settings changed at run time: %s", ", ".join(changed))
         defaults_changed = before.log.topic_defaults != self.current.log.topic_defaults
         if defaults_changed:
