@@ -61,5 +61,5 @@ def check_version(client_version: int, transaction_version: int) -> None:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             f"the request is one of transaction.version {client_version}, and the cluster's is {transaction_version}: "
-            "raise it (`ottla features upgrade`), or use the requests of before",
+            "raise that feature, or use the requests of before",
         )
