@@ -21,6 +21,7 @@ from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Intercept, InterceptedRequest
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
+from ottla.broker.refusals import REPORTED, summary_of
 from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
 from ottla.broker.services import Services
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
@@ -59,7 +60,7 @@ def load_module(api_key: int) -> HandlerModule | None:
 class Route:
     """The way of one API's requests."""
 
-    __slots__ = ("counters", "handle", "key", "name", "newest", "oldest", "refuse")
+    __slots__ = ("counters", "handle", "is_reported", "key", "name", "newest", "oldest", "refuse")
 
     def __init__(self, key: int, module: HandlerModule, counters: ApiCounters) -> None:
         api = APIS[key]
@@ -69,6 +70,7 @@ class Route:
         self.newest = api.advertised()[1]
         self.handle = module.handle
         self.refuse = module.refuse
+        self.is_reported = key in REPORTED
         self.counters = counters
 
 
@@ -210,6 +212,8 @@ class Dispatcher:
         if failure is not None:
             counters.errors += 1
             response = self._refused(route, context, request, failure)
+        elif route.is_reported and response is not None and (refused := summary_of(response)) is not None:
+            self._report(logging.INFO, context, route, refused)
         parts = None
         if response is not None:
             try:

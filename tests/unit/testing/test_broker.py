@@ -313,6 +313,22 @@ def test_a_start_that_is_cancelled_can_be_stopped() -> None:
     asyncio.run(use())
 
 
+def test_what_was_refused_of_a_request_is_in_the_log() -> None:
+    with Broker({"message.max.bytes": 500}) as broker:
+        broker.create_topic("orders")
+        with pytest.raises(KafkaError):
+            broker.produce("orders", "x" * 1000)
+        with pytest.raises(KafkaError):
+            broker.create_topic("orders")
+        lines = [line for line in broker.log_lines if " failed: " in line]
+    assert len(lines) == 2
+    for line, api, why in zip(lines, ("Produce", "CreateTopics"), ("MESSAGE_TOO_LARGE", "TOPIC_ALREADY_EXISTS"), strict=True):
+        assert f"{api} version " in line
+        assert "correlation id" in line
+        assert "client id" in line
+        assert f"failed: {why} for" in line
+
+
 def test_a_child_ends_with_its_parent_however_that_ends() -> None:
     code = (
         "import time\nfrom ottla.testing import Broker\nbroker = Broker(process=True); broker.start()\n"
