@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.common.options import json_option
+from ottla.cli.common.output import print_json
 from ottla.cli.storage_features import feature_dependencies, parse_features, version_mapping
 
 if TYPE_CHECKING:
@@ -127,10 +129,14 @@ def read_config(path: Path) -> BrokerConfig:
 
 @storage.command()
 @CONFIG
-def info(config: Path) -> int:
+@json_option
+def info(config: Path, as_json: bool) -> int:
     """Show which log directories there are, and whose they are. Ends with 1 if anything is wrong with them."""
     settings = read_config(config)
     found, metadata, problems = _look(sorted({*settings.log.log_dirs, settings.log.metadata_log_dir}))
+    if as_json:
+        print_json({"directories": found, "metadata": metadata, "problems": problems})
+        return 1 if problems else 0
     if found:
         _section("Found log directory:" if len(found) == 1 else "Found log directories:", found)
     if metadata is not None:

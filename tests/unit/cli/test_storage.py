@@ -1,5 +1,6 @@
 """`ottla storage` as people call it."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,16 @@ def test_format_then_info(config: Path, config_flag: str, cluster_flag: str, sta
     assert f"Found log directories:\n  {config.parent}/a\n  {config.parent}/b\n" in shown.output
     assert "Found metadata: {cluster.id=my-cluster, directory.id=" in shown.output
     assert "node.id=1, version=1}" in shown.output
+
+
+def test_info_for_programs(config: Path) -> None:
+    missing = call("info", "-c", config, "--json")
+    assert missing.return_value == 1
+    assert json.loads(missing.output)["problems"] == [f"{config.parent}/{name} does not exist" for name in "ab"]
+    call("format", "-c", config, "-t", "my-cluster", "-s")
+    shown = json.loads(call("info", "-c", config, "--json").output)
+    assert shown["directories"] == [f"{config.parent}/a", f"{config.parent}/b"]
+    assert (shown["metadata"]["cluster.id"], shown["metadata"]["node.id"], shown["problems"]) == ("my-cluster", "1", [])
 
 
 def test_info_tells_what_is_wrong(config: Path, tmp_path: Path) -> None:
