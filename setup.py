@@ -16,6 +16,7 @@ KERNELS = [
     "records.kernel",
     "records.kernel_columns",
     "records.kernel_batch",
+    "log.kernel_producers",
     "log.kernel",
     "broker.partitions.kernel",
     "broker.handlers.kernel_produce",

@@ -79,7 +79,7 @@ def append_as_leader(
         return _append_given(log, data, leader_epoch, origin)
     now_ms = log.clock.now_ms()
     from_client = origin is AppendOrigin.CLIENT
-    prepared = log.prepare(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version)
+    prepared = log.prepare(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version, verified_by)
     if prepared is None:
         return _append_unusual(log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version)
     first_offset = log.commit(prepared)

@@ -1,16 +1,12 @@
 # The types that make `kernel.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
+from ottla.log.kernel_producers cimport ProducersTail, ProducerTail
 from ottla.records.kernel_batch cimport BatchLimits, UsualBatch
 
 cdef Py_ssize_t _LOG_OVERHEAD
 cdef Py_ssize_t _CRC_START
-cdef long long _TRANSACTIONAL_OR_CONTROL
-cdef long long _TRANSACTIONAL
-cdef long long _SEQUENCE_MASK
 cdef long long _RELATIVE_OFFSET_MAX
-cdef Py_ssize_t _BATCHES_REMEMBERED
-cdef Py_ssize_t _NUMBERS_PER_BATCH
 cdef long long _BLOCK_ENTRIES
 cdef long long _INT64_MAX
 cdef long long _UNKNOWN
@@ -73,51 +69,11 @@ cdef class EpochsTail:
     cpdef bint is_latest(self, long long epoch) except -1
 
 @cython.final
-cdef class RecentBatches:
-    cdef Py_ssize_t _count
-    cdef Py_ssize_t _start
-    cdef long long[::1] _numbers
-
-    cpdef int add(
-        self, long long first_sequence, long long last_sequence, long long first_offset, long long last_offset,
-        long long timestamp_ms
-    ) except -1
-
-    @cython.locals(index=Py_ssize_t)
-    cpdef bint follows(self, long long sequence) except -1
-
-    cdef Py_ssize_t _place(self, Py_ssize_t index) noexcept
-
-    cdef int _put(
-        self, Py_ssize_t at, long long first_sequence, long long last_sequence, long long first_offset,
-        long long last_offset, long long timestamp_ms
-    ) except -1
-
-cdef class ProducerTail:
-    cdef public RecentBatches batches
-    cdef public int epoch
-    cdef public long long last_timestamp_ms
-    cdef public object transaction_first_offset
-
-cdef class ProducersTail:
-    cdef public dict _producers
-    cdef public dict _verifications
-    cdef public dict _unreplicated
-    cdef public long long map_end_offset
-
-    @cython.locals(in_transaction=cython.longlong, entry=ProducerTail)
-    cpdef ProducerTail next_in_line(self, long long producer_id, long long epoch, long long attributes, long long sequence)
-
-    @cython.locals(last_offset=cython.longlong, last_sequence=cython.longlong)
-    cpdef int count_in(
-        self, ProducerTail entry, long long sequence, long long first_offset, long long last_offset_delta, long long timestamp_ms
-    ) except -1
-
-@cython.final
 @cython.freelist(16)
 cdef class Prepared:
     cdef readonly UsualBatch batch
     cdef ProducerTail entry
+    cdef bint is_transaction_start
     cdef long long leader_epoch
     cdef object records
 
@@ -138,11 +94,11 @@ cdef class LogTail:
 
     @cython.locals(
         size=Py_ssize_t, batch=UsualBatch, end_offset=cython.longlong, segment=SegmentTail, prepared=Prepared,
-        entry=ProducerTail,
+        entry=ProducerTail, is_transaction_start=bint,
     )
     cpdef Prepared prepare(
         self, const unsigned char[::1] data, Py_ssize_t start, object records, long long leader_epoch, long long now_ms,
-        bint from_client, int request_version
+        bint from_client, int request_version, object verified_by=*
     )
 
     @cython.locals(
@@ -150,5 +106,11 @@ cdef class LogTail:
         segment=SegmentTail, producers=ProducersTail,
     )
     cpdef long long commit(self, Prepared prepared) except -1
+
+    @cython.locals(size=cython.longlong, offset=cython.longlong, segment=SegmentTail, entry=ProducerTail)
+    cpdef long long append_marker(
+        self, bytearray marker, long long producer_id, int epoch, int coordinator_epoch, int transaction_version,
+        long long leader_epoch, long long now_ms
+    ) except -2
 
     cpdef bint increment_high_watermark(self, long long offset) except -1

@@ -3,13 +3,13 @@
 """The end of a log, where everything is appended: what an append looks at and moves, in one source for two twins.
 
 Base classes hold those numbers, for the compiled twin as C numbers: `LogTail` of `PartitionLog`, `SegmentTail` of `Segment`,
-`IndexTail` of `SparseIndex`, `ProducersTail` of `ProducerState`, `ProducerTail` of `ProducerEntry`, `EpochsTail` of
-`LeaderEpochs`. Everything else of these classes, whatever is rare or waits, is plain Python, in the files that bear their
-names.
+`IndexTail` of `SparseIndex`, `EpochsTail` of `LeaderEpochs`; those of the producers are in `kernel_producers.py`. Everything
+else of these classes, whatever is rare or waits, is plain Python, in the files that bear their names.
 
 The usual append is here whole, in two steps. `LogTail.prepare` finds out whether there is anything to be said about a batch,
 and changes nothing. `LogTail.commit` writes it, and moves the numbers only after the bytes are in the file. Whatever is not
-usual (`prepare` gives None) goes the long way in `append.py`, which comes to the same.
+usual (`prepare` gives None) goes the long way in `append.py`, which comes to the same. So does the marker that commits a
+transaction: `append_marker` does it in one step, or says that it did not.
 
 The rules for both twins are those of `records/kernel.py`. One event loop, plain calls.
 """
@@ -18,15 +18,14 @@ from __future__ import annotations
 
 from array import array
 from struct import Struct
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ottla.errors import BrokenInvariant
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
     from ottla.env import Buffer
-    from ottla.log.producer_entry import ProducerEntry
+    from ottla.log.kernel_producers import ProducersTail, ProducerTail
+    from ottla.log.verification import VerificationState
     from ottla.records.kernel_batch import BatchLimits, UsualBatch
 
 _PLACE = Struct(">qii")
@@ -34,14 +33,7 @@ _PLACE = Struct(">qii")
 
 _LOG_OVERHEAD = 12
 _CRC_START = 21
-_TRANSACTIONAL_OR_CONTROL = 0x30
-_TRANSACTIONAL = 0x10
-_SEQUENCE_MASK = 0x7FFFFFFF
 _RELATIVE_OFFSET_MAX = 0x7FFFFFFF
-_BATCHES_REMEMBERED = 5
-_NUMBERS_PER_BATCH = 5
-BATCHES_REMEMBERED = _BATCHES_REMEMBERED
-"""As many batches as a producer may have in flight, so that a retry of any of them is recognised."""
 _BLOCK_ENTRIES = 512
 BLOCK_ENTRIES = _BLOCK_ENTRIES
 """Index entries that wait in memory before they are written together."""
@@ -189,151 +181,14 @@ class EpochsTail:
         return count > 0 and self._epochs[count - 1] == epoch
 
 
-class BatchMetadata(NamedTuple):
-    """Where one batch of a producer went."""
-
-    first_sequence: int
-    last_sequence: int
-    first_offset: int
-    last_offset: int
-    timestamp_ms: int
-    """The batch's largest timestamp."""
-
-    @classmethod
-    def ending_at(cls, last_sequence: int, last_offset: int, offset_delta: int, timestamp_ms: int) -> BatchMetadata:
-        """From the four numbers that a snapshot keeps. Sequences go round from 2^31 - 1 to 0."""
-        first_sequence = (last_sequence - offset_delta) & _SEQUENCE_MASK
-        return cls(first_sequence, last_sequence, last_offset - offset_delta, last_offset, timestamp_ms)
-
-
-class RecentBatches:
-    """The last batches of a producer, oldest first: numbers in a ring, a `BatchMetadata` each for whoever asks."""
-
-    __slots__ = ("_count", "_numbers", "_start")
-
-    def __init__(self, batches: Iterable[BatchMetadata] = ()) -> None:
-        self._numbers = array("q", bytes(8 * _NUMBERS_PER_BATCH * _BATCHES_REMEMBERED))
-        self._start = self._count = 0
-        self.extend(batches)
-
-    def __len__(self) -> int:
-        return self._count
-
-    def __getitem__(self, index: int) -> BatchMetadata:
-        if index < 0:
-            index += self._count
-        if index < 0 or index >= self._count:
-            raise IndexError(f"there are {self._count} batches")
-        numbers, at = self._numbers, self._place(index)
-        return BatchMetadata(numbers[at], numbers[at + 1], numbers[at + 2], numbers[at + 3], numbers[at + 4])
-
-    def __iter__(self) -> Iterator[BatchMetadata]:
-        return iter([self[index] for index in range(self._count)])
-
-    def append(self, batch: BatchMetadata) -> None:
-        """The newest; of too many, the oldest goes."""
-        self.add(batch[0], batch[1], batch[2], batch[3], batch[4])
-
-    def appendleft(self, batch: BatchMetadata) -> None:
-        """One from before the oldest, which there must be room for."""
-        if self._count == _BATCHES_REMEMBERED:
-            raise IndexError(f"no more than {_BATCHES_REMEMBERED} batches are remembered")
-        self._start = (self._start + _BATCHES_REMEMBERED - 1) % _BATCHES_REMEMBERED
-        self._count += 1
-        self._put(self._place(0), batch[0], batch[1], batch[2], batch[3], batch[4])
-
-    def extend(self, batches: Iterable[BatchMetadata]) -> None:
-        for batch in batches:
-            self.append(batch)
-
-    def clear(self) -> None:
-        self._count = 0
-
-    def add(self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp_ms: int) -> None:
-        """As `append`."""
-        if self._count < _BATCHES_REMEMBERED:
-            self._count += 1
-        else:
-            self._start = (self._start + 1) % _BATCHES_REMEMBERED
-        self._put(self._place(self._count - 1), first_sequence, last_sequence, first_offset, last_offset, timestamp_ms)
-
-    def follows(self, sequence: int) -> bool:
-        """Whether a batch from `sequence` on is the next one, and is not among those that are remembered either."""
-        if self._count == 0 or (self._numbers[self._place(self._count - 1) + 1] + 1) & _SEQUENCE_MASK != sequence:
-            return False
-        # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
-        for index in range(self._count):  # noqa: SIM110 - a generator would be an object in the compiled twin
-            if self._numbers[self._place(index)] == sequence:
-                return False
-        return True
-
-    def _place(self, index: int) -> int:
-        return (self._start + index) % _BATCHES_REMEMBERED * _NUMBERS_PER_BATCH
-
-    def _put(
-        self, at: int, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp_ms: int
-    ) -> None:
-        numbers = self._numbers
-        numbers[at] = first_sequence
-        numbers[at + 1] = last_sequence
-        numbers[at + 2] = first_offset
-        numbers[at + 3] = last_offset
-        numbers[at + 4] = timestamp_ms
-
-
-class ProducerTail:
-    """One producer, as the next batch in its line looks at it."""
-
-    __slots__ = ("batches", "epoch", "last_timestamp_ms", "transaction_first_offset")
-
-    batches: RecentBatches
-    epoch: int
-    last_timestamp_ms: int
-    transaction_first_offset: int | None
-
-
-class ProducersTail:
-    """The producers of a partition, as far as a batch that simply goes on where its producer was is concerned."""
-
-    __slots__ = ("_producers", "_unreplicated", "_verifications", "map_end_offset")
-
-    _producers: dict[int, ProducerEntry]
-    _verifications: dict[int, Any]
-    _unreplicated: dict[int, int]
-    map_end_offset: int
-
-    def next_in_line(self, producer_id: int, epoch: int, attributes: int, sequence: int) -> ProducerEntry | None:
-        """The producer of a batch that is the next one in the same epoch and transaction: then every check is passed."""
-        entry = self._producers.get(producer_id)
-        if entry is None or entry.epoch != epoch or (self._verifications and producer_id in self._verifications):
-            return None
-        in_transaction = 0 if entry.transaction_first_offset is None else _TRANSACTIONAL
-        if attributes & _TRANSACTIONAL_OR_CONTROL != in_transaction:
-            return None
-        return entry if entry.batches.follows(sequence) else None
-
-    def count_in(
-        self, entry: ProducerTail, sequence: int, first_offset: int, last_offset_delta: int, timestamp_ms: int
-    ) -> None:
-        """Note a batch of `entry` that was the next in line, once its bytes are in the log, which now ends with it."""
-        last_offset = first_offset + last_offset_delta
-        last_sequence = (sequence + last_offset_delta) & _SEQUENCE_MASK
-        entry.batches.add(sequence, last_sequence, first_offset, last_offset, timestamp_ms)
-        entry.last_timestamp_ms = timestamp_ms
-        self.map_end_offset = last_offset + 1
-
-    def on_high_watermark(self, high_watermark: int) -> None:
-        """Transactions whose marker is below the high watermark are settled."""
-        raise NotImplementedError
-
-
 class Prepared:
     """A usual batch on its way into the log."""
 
-    __slots__ = ("batch", "entry", "leader_epoch", "records")
+    __slots__ = ("batch", "entry", "is_transaction_start", "leader_epoch", "records")
 
     batch: UsualBatch
     entry: ProducerTail | None
+    is_transaction_start: bool
     leader_epoch: int
     records: Buffer
 
@@ -380,8 +235,12 @@ class LogTail:
         now_ms: int,
         from_client: bool,
         request_version: int,
+        verified_by: VerificationState | None = None,
     ) -> Prepared | None:
-        """The batch `records`, which lies in `data` from `start` on, if nothing stands in its way; None: go the long way."""
+        """The batch `records`, which lies in `data` from `start` on, if nothing stands in its way; None: go the long way.
+
+        `verified_by` is the proof that a transaction's first batch needs.
+        """
         size = len(records)
         batch = self.limits.check(data, start, start + size, records[_CRC_START:], now_ms, from_client, request_version)
         if batch is None or self.write_barrier is not None or not self.epochs.is_latest(leader_epoch):
@@ -395,13 +254,23 @@ class LogTail:
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, batch.max_timestamp, end_offset - 1, now_ms):
             return None
         entry = None
+        is_transaction_start = False
         if batch.producer_id >= 0:
-            entry = self.producers.next_in_line(batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence)
+            if verified_by is not None:
+                is_transaction_start = True
+                entry = self.producers.first_in_transaction(
+                    batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence, verified_by
+                )
+            else:
+                entry = self.producers.next_in_line(
+                    batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence
+                )
             if entry is None:
                 return None
         prepared = Prepared()
         prepared.batch = batch
         prepared.entry = entry
+        prepared.is_transaction_start = is_transaction_start
         prepared.leader_epoch = leader_epoch
         prepared.records = records
         return prepared
@@ -425,8 +294,47 @@ class LogTail:
         if prepared.entry is None:
             producers.map_end_offset = end_offset
         else:
+            if prepared.is_transaction_start:
+                producers.begin_transaction(prepared.entry, batch.producer_id, batch.producer_epoch, first_offset)
             producers.count_in(prepared.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
         return first_offset
+
+    def append_marker(
+        self,
+        marker: bytearray,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> int:
+        """Append the batch `marker`, made now by this node, which commits a transaction; returns its offset.
+
+        -1, with nothing changed, if there is anything unusual about it: go the long way. `OttlaError` if the disk fails.
+        """
+        size = len(marker)
+        if self.write_barrier is not None or not self.epochs.is_latest(leader_epoch) or not self.limits.takes_own(size):
+            return -1
+        offset = self.log_end_offset
+        if offset + 1 - self.recovery_point >= self.flush_messages:
+            return -1
+        segment = self.segments.active
+        if segment._first_timestamp == _UNKNOWN and segment.file.size:
+            return -1
+        if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, now_ms, offset, now_ms):
+            return -1
+        entry = self.producers.in_transaction(producer_id, epoch, coordinator_epoch, transaction_version)
+        if entry is None:
+            return -1
+        _PLACE.pack_into(marker, 0, offset, size - _LOG_OVERHEAD, leader_epoch)
+        try:
+            segment.append_one(marker, size, offset, offset, now_ms)
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = offset + 1
+        self.producers.commit_transaction(entry, producer_id, epoch, coordinator_epoch, offset, now_ms)
+        return offset
 
     def increment_high_watermark(self, offset: int) -> bool:
         """Raise the high watermark to `offset`; True if that was news. It never goes back this way."""

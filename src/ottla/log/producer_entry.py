@@ -19,7 +19,7 @@ NO_TIMESTAMP = -1
 class ProducerEntry(ProducerTail):
     """One producer, as the partition knows it."""
 
-    __slots__ = ("coordinator_epoch", "producer_id")
+    __slots__ = ("producer_id",)
 
     def __init__(
         self,
@@ -33,10 +33,8 @@ class ProducerEntry(ProducerTail):
         self.producer_id = producer_id
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
-        """Of the coordinator that ended the producer's last transaction here; an older one is a zombie."""
         self.last_timestamp_ms = last_timestamp_ms
         self.transaction_first_offset = transaction_first_offset
-        """Where the transaction under way began, None if there is none."""
         self.batches = RecentBatches(batches)
 
     @property
@@ -55,12 +53,6 @@ class ProducerEntry(ProducerTail):
                 if batch.first_sequence == first_sequence and batch.last_sequence == last_sequence:
                     return batch
         return None
-
-    def set_epoch(self, epoch: int) -> None:
-        """Another epoch starts with no batches: its sequences begin anew."""
-        if epoch != self.epoch:
-            self.epoch = epoch
-            self.batches.clear()
 
     def fork(self) -> ProducerEntry:
         """The entry that an append builds on: the same producer with no batches of its own yet."""

@@ -44,10 +44,10 @@ class ProducerState(ProducersTail):
         self._partition = partition
         self._producers = {}
         self._verifications = {}
-        self._ongoing: dict[int, int] = {}  # first offset → producer id, in the order of offsets
-        self._unreplicated = {}  # first offset → marker's offset, at or above the high watermark when it came
+        self._ongoing = {}
+        self._unreplicated = {}
         self.map_end_offset = start_offset
-        self.first_unstable_offset: int | None = None
+        self.first_unstable_offset = None
 
     # Looking
 
@@ -124,7 +124,7 @@ class ProducerState(ProducersTail):
         ended = [self._complete(transaction) for transaction in append.completed] if append.completed else []
         self.map_end_offset = end_offset
         if append.started or ended:
-            self._find_first_unstable()
+            self.find_first_unstable()
         return ended
 
     def advance(self, end_offset: int) -> None:
@@ -142,24 +142,7 @@ class ProducerState(ProducersTail):
         self._unreplicated[first_offset] = last_offset
         return EndedTransaction(producer_id, first_offset, last_offset, aborted, last_stable_offset)
 
-    def _find_first_unstable(self) -> None:
-        undecided = self.first_undecided_offset
-        unreplicated = min(self._unreplicated, default=None)
-        if undecided is None or unreplicated is None:
-            self.first_unstable_offset = unreplicated if undecided is None else undecided
-        else:
-            self.first_unstable_offset = min(undecided, unreplicated)
-
     # The log moves on
-
-    def on_high_watermark(self, high_watermark: int) -> None:
-        """Transactions whose marker is below the high watermark are settled."""
-        if self._unreplicated:
-            settled = [first for first, last in self._unreplicated.items() if last < high_watermark]
-            for first in settled:
-                del self._unreplicated[first]
-            if settled:
-                self._find_first_unstable()
 
     def on_log_start(self, log_start_offset: int) -> None:
         """Records below `log_start_offset` are gone. Producers stay known: their next sequences are still checked."""
@@ -196,7 +179,7 @@ class ProducerState(ProducersTail):
             if entry.transaction_first_offset is not None
         )
         self._ongoing.update(sorted(open_transactions))
-        self._find_first_unstable()
+        self.find_first_unstable()
 
     # Transaction verification
 

@@ -28,6 +28,7 @@ cdef class UsualBatch:
 @cython.final
 cdef class BatchLimits:
     cdef bint _are_batches_kept
+    cdef bint _are_codecs_kept
     cdef long long _size_bytes_max
     cdef long long _after_max_ms
     cdef long long _before_max_ms
@@ -45,6 +46,8 @@ cdef class BatchLimits:
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, object covered, long long now_ms,
         bint from_client, int request_version
     )
+
+    cpdef bint takes_own(self, long long size) except -1
 
     @cython.locals(walk=RecordWalk)
     cdef bint _are_records_usual(

@@ -54,6 +54,7 @@ class BatchLimits:
     __slots__ = (
         "_after_max_ms",
         "_are_batches_kept",
+        "_are_codecs_kept",
         "_are_records_read",
         "_before_max_ms",
         "_needs_keys",
@@ -62,7 +63,8 @@ class BatchLimits:
     )
 
     def __init__(self, config: LogConfig, walk: RecordWalk) -> None:
-        self._are_batches_kept = config.compression_type == "producer" and not config.is_append_time
+        self._are_codecs_kept = config.compression_type == "producer"
+        self._are_batches_kept = config.compression_type in ("producer", "uncompressed") and not config.is_append_time
         self._size_bytes_max = config.max_message_bytes
         self._after_max_ms = config.message_timestamp_after_max_ms
         self._before_max_ms = config.message_timestamp_before_max_ms
@@ -108,7 +110,9 @@ class BatchLimits:
             return None
         codec = attributes & _CODEC_MASK
         if codec:
-            if codec > _ZSTD or (codec == _ZSTD and request_version < _ZSTD_REQUEST_VERSION_MIN) or self._are_records_read:
+            if not self._are_codecs_kept or self._are_records_read or codec > _ZSTD:
+                return None
+            if codec == _ZSTD and request_version < _ZSTD_REQUEST_VERSION_MIN:
                 return None
         elif not self._are_records_usual(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms):
             return None
@@ -121,6 +125,10 @@ class BatchLimits:
         batch.producer_id = producer_id
         batch.size_bytes = size
         return batch
+
+    def takes_own(self, size: int) -> bool:
+        """Whether an uncompressed batch of `size` bytes, made now by the broker itself, is taken as it is."""
+        return self._are_batches_kept and size <= self._size_bytes_max
 
     def _are_records_usual(
         self, data: Buffer, start: int, end: int, count: int, base_timestamp: int, max_timestamp: int, now_ms: int

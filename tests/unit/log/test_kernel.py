@@ -10,11 +10,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.support.append_story import CONFIGS, Story, tell
+from tests.support.batches import make_batch
+from tests.support.logs import LogOnDisk
 
+from ottla.config.topic import LogConfig
 from ottla.log import kernel
 from ottla.log.kernels import LogTail, Prepared
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producer_entry import BATCHES_REMEMBERED, BatchMetadata
+from ottla.records.control import build_end_marker
 from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
 
 SEEDS = 8 * len(CONFIGS)
@@ -28,6 +32,7 @@ def no_short_way(*_: object) -> None:
 def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     short = tell(seed)
     monkeypatch.setattr(PartitionLog, "prepare", no_short_way)
+    monkeypatch.setattr(PartitionLog, "append_marker", lambda *_: -1)
     assert tell(seed) == short
 
 
@@ -56,7 +61,7 @@ STEPS = st.one_of(
 @settings(deadline=None)
 @given(steps=st.lists(STEPS, max_size=20))
 def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str, int, int]]) -> None:
-    twin = load_twin("kernel", plain=is_plain, room="log")
+    twin = load_twin("kernel_producers", plain=is_plain, room="log")
     if twin is None:
         pytest.skip("the kernels are not compiled in this install")
     recent = twin.RecentBatches()
@@ -80,14 +85,49 @@ def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str,
 
 
 def test_most_batches_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    ways: list[Prepared | None] = []
+    short: list[bool] = []
 
     def prepare(log: PartitionLog, *arguments: object) -> Prepared | None:
-        ways.append(LogTail.prepare(log, *arguments))  # type: ignore[arg-type]  # handed on as they came
-        return ways[-1]
+        prepared = LogTail.prepare(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
+        short.append(prepared is not None)
+        return prepared
+
+    def append_marker(log: PartitionLog, *arguments: object) -> int:
+        offset = LogTail.append_marker(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
+        short.append(offset >= 0)
+        return offset
 
     monkeypatch.setattr(PartitionLog, "prepare", prepare)
-    story = Story(1)
-    story.tell()
-    appended = sum(len(outcome) > 2 and outcome[6] > 0 for outcome in story.outcomes)
-    assert sum(way is not None for way in ways) > 0.6 * appended
+    monkeypatch.setattr(PartitionLog, "append_marker", append_marker)
+    appended = 0
+    for seed in range(1, SEEDS, len(CONFIGS)):
+        story = Story(seed)
+        story.tell()
+        appended += sum(len(outcome) > 2 and outcome[6] > 0 for outcome in story.outcomes)
+    assert sum(short) > 0.5 * appended
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_transactions_go_the_short_way(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = LogOnDisk(LogConfig())
+    log, epoch, sequence = env.log, 0, 0
+    for turn in range(3):
+        if turn == 1:  # the first makes the producer known
+            monkeypatch.setattr("ottla.log.append._append_unusual", lambda *_: pytest.fail("it goes the long way"))
+        proof = log.producers.begin_verification(7, sequence, epoch, version == 2, 0)
+        assert proof is not None
+        batch = make_batch(b"1", b"2", timestamp=log.clock.now_ms(), producer=(7, epoch, sequence), transactional=True)
+        log.append_as_leader(batch, 0, verified_by=proof)
+        assert log.producers.has_ongoing_transaction(7, epoch)
+        assert log.producers.verification(7) is None
+        sequence += 2
+        if version == 2:
+            epoch, sequence = epoch + 1, 0
+        now_ms = log.clock.now_ms()
+        marker = build_end_marker(is_commit=True, producer_id=7, producer_epoch=epoch, coordinator_epoch=1, timestamp_ms=now_ms)
+        assert log.append_marker(marker, 7, epoch, 1, version, 0, now_ms) == 3 * turn + 2
+        assert log.producers.first_undecided_offset is None
+        assert log.producers.first_unstable_offset == 3 * turn
+        log.increment_high_watermark(log.log_end_offset)
+        assert log.producers.first_unstable_offset is None
+    env.close()

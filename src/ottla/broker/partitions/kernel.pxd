@@ -26,6 +26,12 @@ cdef class PartitionTail:
     @cython.locals(first_offset=cython.longlong)
     cpdef long long commit(self, Prepared prepared) except -1
 
+    @cython.locals(offset=cython.longlong)
+    cpdef long long append_marker(
+        self, bytearray marker, long long producer_id, int epoch, int coordinator_epoch, int transaction_version,
+        long long now_ms
+    ) except -2
+
     cpdef int has_grown(self, long long size_bytes) except -1
 
     @cython.locals(log=LogTail, log_end_offset=cython.longlong, end=cython.longlong)

@@ -73,6 +73,25 @@ class PartitionTail:
         self.has_grown(prepared.batch.size_bytes)
         return first_offset
 
+    def append_marker(
+        self,
+        marker: bytearray,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+        now_ms: int,
+    ) -> int:
+        """As `LogTail.append_marker`: -1 to go the long way."""
+        if not self.is_leading or len(self.isr) < self.min_isr:
+            return -1
+        offset = self.log.append_marker(
+            marker, producer_id, epoch, coordinator_epoch, transaction_version, self.leader_epoch, now_ms
+        )
+        if offset >= 0:
+            self.has_grown(len(marker))
+        return offset
+
     def has_grown(self, size_bytes: int) -> None:
         """So many bytes have been appended."""
         self.unread_bytes += size_bytes

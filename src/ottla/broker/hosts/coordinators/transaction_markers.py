@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.partitions.partition import ALL_IN_SYNC
 from ottla.coordinator.contract import Producer
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
 from ottla.log.origin import AppendOrigin
@@ -51,9 +51,18 @@ class MarkerWriter:
         """Write `marker` to the partitions; `done` is told, now or later, what became of each."""
         outcome: Outcome = {}
         unsafe: dict[Partition, int] = {}
+        now_ms = self._clock.now_ms()
+        # One for all: where a batch lies is not covered by its CRC.
+        batch = build_end_marker(
+            is_commit=marker.is_commit,
+            producer_id=marker.producer.id,
+            producer_epoch=marker.producer.epoch,
+            coordinator_epoch=marker.coordinator_epoch,
+            timestamp_ms=now_ms,
+        )
         for name in names:
             try:
-                partition, end_offset = self._append(marker, name)
+                partition, end_offset = self._append(marker, name, batch, now_ms)
             except KafkaError as refused:
                 outcome[name] = refused.code
                 continue
@@ -65,7 +74,7 @@ class MarkerWriter:
         else:
             done(outcome)
 
-    def _append(self, marker: Marker, name: TopicPartition) -> tuple[Partition, int]:
+    def _append(self, marker: Marker, name: TopicPartition, batch: bytearray, now_ms: int) -> tuple[Partition, int]:
         """The partition, and what its high watermark must reach."""
         partition = self._partitions.find(*name)
         if partition is None:
@@ -74,19 +83,21 @@ class MarkerWriter:
         is_offsets = name.topic == OFFSETS_TOPIC
         if is_offsets:
             self._make_way(name.partition)
-        batch = build_end_marker(
-            is_commit=marker.is_commit,
-            producer_id=marker.producer.id,
-            producer_epoch=marker.producer.epoch,
-            coordinator_epoch=marker.coordinator_epoch,
-            timestamp_ms=self._clock.now_ms(),
-        )
-        info = partition.append(
-            batch, ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR, transaction_version=marker.transaction_version
-        )
+        (producer_id, epoch), is_commit, coordinator_epoch, transaction_version = marker
+        offset = -1
+        if is_commit:
+            try:
+                offset = partition.append_marker(batch, producer_id, epoch, coordinator_epoch, transaction_version, now_ms)
+            except OttlaError as failure:
+                raise partition.refused_by(failure) from None
+        if offset < 0:
+            info = partition.append(
+                bytearray(batch), ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR, transaction_version=transaction_version
+            )
+            offset = info.last_offset
         if is_offsets:
-            self._groups().ended(name.partition, marker.producer, marker.is_commit)
-        return partition, info.last_offset + 1
+            self._groups().ended(name.partition, marker.producer, is_commit)
+        return partition, offset + 1
 
     def _make_way(self, index: int) -> None:
         """Have the group coordinator append what it has decided; it must be ready to take note of the marker."""
