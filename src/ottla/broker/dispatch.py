@@ -213,6 +213,7 @@ class Dispatcher:
             counters.errors += 1
             response = self._refused(route, context, request, failure)
         elif route.is_reported and response is not None and (refused := summary_of(response)) is not None:
+            counters.errors += 1
             self._report(logging.INFO, context, route, refused)
         parts = None
         if response is not None:

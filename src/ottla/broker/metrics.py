@@ -55,7 +55,11 @@ class NodeMetrics:
         prefix = "kafka_network_requestmetrics"
         for name, words, attribute in (
             ("requests_total", "Requests answered.", "requests"),
-            ("errors_total", "Requests refused as a whole, or ended with their connection.", "errors"),
+            (
+                "errors_total",
+                "Requests refused, those that change something also in part, or ended.",
+                "errors",
+            ),
             ("requestbytes_total", "Bytes of requests.", "bytes_in"),
             ("responsebytes_total", "Bytes of replies.", "bytes_out"),
         ):
@@ -80,7 +84,7 @@ class NodeMetrics:
             ("bytesin_total", "Bytes of produce requests.", produce.bytes_in),
             ("bytesout_total", "Bytes of fetch replies.", fetch.bytes_out),
             ("totalproducerequests_total", "Produce requests.", produce.requests),
-            ("failedproducerequests_total", "Produce requests refused as a whole.", produce.errors),
+            ("failedproducerequests_total", "Produce requests refused as a whole or in part.", produce.errors),
             ("totalfetchrequests_total", "Fetch requests.", fetch.requests),
             ("failedfetchrequests_total", "Fetch requests refused as a whole.", fetch.errors),
         ):

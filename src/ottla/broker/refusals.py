@@ -1,4 +1,4 @@
-"""What was refused in a response that was not refused as a whole: a topic, a partition, a setting. For the log.
+"""What was refused in a response that was not refused as a whole: a topic, a partition, a setting. For log and metrics.
 
 Owns which APIs are looked at. They are those that change something: their clients count on it, and what was refused of one
 request in a thousand is hard to find on their side. Reads are left out: that a partition is not here (any more) is everyday

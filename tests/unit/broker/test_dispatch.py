@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
-from ottla.broker.dispatch import Parked, load_module
+from ottla.broker.dispatch import Parked, Route, load_module
 from ottla.broker.handlers import MODULES
 from ottla.broker.interception import Interception
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
@@ -20,6 +20,7 @@ from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
 from ottla.wire.messages.api_versions import ApiVersionsResponse
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.messages.sasl_handshake import SaslHandshakeResponse
 
 Test = Callable[[EchoServer, ConnectionInfo], Awaitable[None] | None]
@@ -94,6 +95,32 @@ def test_a_kafka_error_becomes_the_answer_and_a_line(caplog: pytest.LogCaptureFi
             "not now",
         ):
             assert fact in caplog.text
+
+    run(test)
+
+
+def test_what_is_refused_of_a_request_is_counted_and_a_line(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+    def answer(*codes: int) -> ProduceResponse:
+        parts = [PartitionProduceResponse(index=index, error_code=code) for index, code in enumerate(codes)]
+        return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=parts)])
+
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), server.dispatcher.counters.of(ApiKey.PRODUCE))
+        context = RequestContext(server.dispatcher.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]
+        for response in (answer(0, 0), answer(0, ErrorCode.MESSAGE_TOO_LARGE)):
+            server.dispatcher.conclude(route, context, None, 100, response, None)
+        assert (route.counters.requests, route.counters.errors) == (2, 1)
+        (line,) = caplog.messages
+        for fact in (
+            "Produce version 9",
+            "correlation id 41",
+            "'billing'",
+            "peer.example:5123",
+            "MESSAGE_TOO_LARGE for orders-1",
+        ):
+            assert fact in line
 
     run(test)
 

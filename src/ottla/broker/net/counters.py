@@ -15,7 +15,7 @@ class ApiCounters:
         self.requests = 0
         """Answered, in whatever way; those that are still being worked on are not among them."""
         self.errors = 0
-        """Of them: refused as a whole, or ended with their connection. Errors of single partitions do not count."""
+        """Of them: refused, of the APIs in `broker/refusals.py` also in part, or ended with their connection."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.time_s_total = 0.0
