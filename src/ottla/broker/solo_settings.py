@@ -9,6 +9,8 @@ NODE_ID: Final = 1
 
 def solo_settings(host: str, port: int, data: str) -> dict[str, str]:
     """A node on `host:port` that keeps everything in the folder `data`. Internal topics get as many replicas as fit: one."""
+    if ":" in host and not host.startswith("["):
+        host = f"[{host}]"  # IPv6
     return {
         "process.roles": "broker,controller",
         "node.id": str(NODE_ID),

@@ -19,6 +19,9 @@ Examples:
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
 """
 
+FOUND_BY_ITSELF = ("127.0.0.1:9092", "localhost:9092")
+"""Where commands look for a node that they are not told the address of."""
+
 
 @click.command(epilog=EPILOG)
 @click.option(
@@ -53,14 +56,13 @@ def up(
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
 
-    directory = str(data.resolve())
     settings = {
-        **solo_settings(host, port, directory),
+        **solo_settings(host, port, str(data.resolve())),
         **({} if metrics_port is None else {"ottla.metrics.port": str(metrics_port)}),
         **parse_overrides(overrides),
     }
     configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
-    run_node(settings, lambda node: _tell(node, directory, as_json), format_new=True)
+    run_node(settings, lambda node: _tell(node, settings["log.dirs"], as_json), format_new=True)
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
@@ -80,7 +82,7 @@ def _tell(node: Node, directory: str, as_json: bool) -> None:
         facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": directory}
         click.echo(json.dumps(facts))
         return
-    where = "" if address.endswith(":9092") else f" --bootstrap-server {address}"
+    where = "" if address in FOUND_BY_ITSELF else f" --bootstrap-server {address}"
     click.echo(
         f"""
 Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {directory})

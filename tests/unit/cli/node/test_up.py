@@ -9,9 +9,13 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from tests.support.ottla_server import OTTLA, run_ottla
+
+from ottla.broker.solo_settings import solo_settings
+from ottla.cli.node.up import _tell
 
 SETTINGS = """\
 process.roles=broker,controller
@@ -43,6 +47,30 @@ def refused(*arguments: object) -> str:
     assert done.stdout == ""
     (sentence,) = [line for line in done.stderr.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
     return sentence.replace("ottla: ", "")
+
+
+def test_where_it_is_and_where_its_data_is(tmp_path: Path) -> None:
+    with up(tmp_path / "unused", "--set", f"log.dirs={tmp_path}/used") as (_, facts):
+        assert facts["data"] == f"{tmp_path}/used"
+    assert [each.name for each in tmp_path.iterdir()] == ["used"]
+
+
+def test_an_ipv6_address_may_come_without_brackets() -> None:
+    assert solo_settings("::1", 9092, "/d")["listeners"] == "PLAINTEXT://[::1]:9092,CONTROLLER://[::1]:0"
+    assert solo_settings("[::1]", 9092, "/d") == solo_settings("::1", 9092, "/d")
+
+
+@pytest.mark.parametrize(
+    ("address", "flag"),
+    [
+        ("127.0.0.1:9092", ""),
+        ("10.1.2.3:9092", " --bootstrap-server 10.1.2.3:9092"),
+        ("[::1]:7", " --bootstrap-server [::1]:7"),
+    ],
+)
+def test_what_to_try_next_works_as_it_is_written(address: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    _tell(SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1), "/d", as_json=False)  # type: ignore[arg-type]
+    assert f"  ottla topics create greetings --partitions 3{flag}\n" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
