@@ -3,13 +3,20 @@
 `apache_kafka` is Apache Kafka 4.3.0 itself. A test that asks for it is marked `kafka`; where Java or Maven is missing it is
 skipped with the reason, and with CI in the environment such a skip is a failure: a suite that quietly stopped comparing with
 Apache Kafka must not look green.
+
+Hypothesis goes by its usual settings (those for CI in CI), but for what depends on time.
 """
 
 import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import HealthCheck, settings
 from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
+
+# How long an example takes says more about what else the machine does than about what is tested.
+settings.register_profile("ottla", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
+settings.load_profile("ottla")
 
 
 def in_ci() -> bool:

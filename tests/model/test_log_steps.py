@@ -12,7 +12,7 @@ import pytest
 from tests.support.log_model_machine import run_steps
 
 STEPS_PER_LOG = 500
-LOGS = 60
+LOGS = 30
 
 MINIMA = {
     "appends": 3000,
