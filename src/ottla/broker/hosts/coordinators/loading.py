@@ -14,12 +14,14 @@ from typing import TYPE_CHECKING
 from ottla.coordinator.contract import CoordinatorRecord, Producer, Shard
 from ottla.errors import CorruptRecords, DecodeError
 from ottla.log.read import Isolation
-from ottla.records.batch import BatchView, iterate_batches
+from ottla.records.batch import HEADER_SIZE, BatchView, Buffer
 from ottla.records.control import parse_end_marker
 from ottla.records.reader import read_records
 from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from ottla.broker.partitions.cold_reads import ColdReads
     from ottla.broker.partitions.partition import Partition
     from ottla.records.kernels import Record
@@ -44,7 +46,7 @@ async def load_shard(shard: Shard, log_kind: InternalLog, partition: Partition, 
             break
         if cold_reads.is_cold(partition.log, info):
             await cold_reads.warm(info.records)
-        for batch in iterate_batches(info.records.read()):
+        for batch in _whole_batches(info.records.read()):
             count += await _replay_batch(shard, log_kind, partition, batch, offset)
             offset = batch.next_offset
             if count - count_before >= RECORDS_PER_TURN:
@@ -52,6 +54,19 @@ async def load_shard(shard: Shard, log_kind: InternalLog, partition: Partition, 
                 await asyncio.sleep(0)
         await asyncio.sleep(0)
     return count
+
+
+def _whole_batches(data: Buffer) -> Iterator[BatchView]:
+    """The batches that were read whole. What is cut off at the end comes first, and whole, with the next read."""
+    position = 0
+    while position < len(data):
+        left_bytes = len(data) - position
+        if position and (left_bytes < HEADER_SIZE or BatchView(data, position).size > left_bytes):
+            return
+        batch = BatchView(data, position)
+        batch.check_size()
+        yield batch
+        position += batch.size
 
 
 async def _replay_batch(shard: Shard, log_kind: InternalLog, partition: Partition, batch: BatchView, from_offset: int) -> int:

@@ -140,6 +140,24 @@ def test_a_restart_loads_what_was_answered(crash: bool) -> None:
     virtual(scenario())
 
 
+@pytest.mark.parametrize("read_bytes", range(60, 300, 7))
+def test_a_log_that_is_longer_than_one_read_is_loaded_whole(read_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Wherever a read ends: within a batch, within its header, between two."""
+
+    async def scenario() -> None:
+        held, runtime = await opened()
+        for number in range(20):
+            await set_to(runtime, f"name {number}", number)
+        before = dict(numbers(runtime))
+        await runtime.stop()
+        again = tally_runtime(held)
+        await until_loaded(again)
+        assert numbers(again) == before
+
+    monkeypatch.setattr(loading, "READ_BYTES", read_bytes)
+    virtual(scenario())
+
+
 def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         held, runtime = await opened(partitions=3)
