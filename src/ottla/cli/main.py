@@ -39,6 +39,10 @@ ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consum
 class LazyVerbs(click.Group):
     """A click group whose verbs are imported when they are run."""
 
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        # Each of Kafka's tools has the flag; here a verb has no version of its own.
+        return super().parse_args(ctx, ["--version"] if args[1:] == ["--version"] else args)
+
     def list_commands(self, ctx: click.Context) -> list[str]:
         return sorted(VERBS)
 

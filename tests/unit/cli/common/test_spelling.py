@@ -29,6 +29,11 @@ def test_the_action_comes_first(given: list[str], meant: list[str]) -> None:
     assert topics.in_our_spelling(given) == meant  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("verb", ["topics", "consume", "get-offsets"])
+def test_every_verb_tells_the_version(ottla: RunOttla, verb: str) -> None:
+    assert ottla(verb, "--version").out == ottla("--version").out != ""
+
+
 def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
     assert ottla("topics", "list").lines == ottla("topics", "--list").lines == ["orders"]
 
