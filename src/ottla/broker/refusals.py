@@ -8,12 +8,13 @@ news to consumers, and so is most of what coordinators refuse.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 from ottla.errors.codes import error_name
 from ottla.ids import uuid_text
 from ottla.wire.api_table import ApiKey
-from ottla.wire.base import Struct
+from ottla.wire.base import Message, Struct
 
 REPORTED: Final = frozenset(
     {
@@ -23,6 +24,7 @@ REPORTED: Final = frozenset(
     }
 )
 _LENGTH_MAX: Final = 500
+_COUNTED_MAX: Final = 1000
 _NAMES: Final = ("name", "topic_name", "resource_name", "feature", "index", "partition_index")
 
 
@@ -38,17 +40,29 @@ class Refusal(NamedTuple):
         return f"{what}: {self.message}" if self.message else what
 
 
-def summary_of(response: Struct) -> str | None:
+def summary_of(response: Message) -> str | None:
     """What was refused, in one line; None if nothing was."""
+    if response.KEY == ApiKey.PRODUCE and not _has_refused_batches(response):
+        return None  # sooner: all but a few are such
     found = refusals_in(response)
     first = next(found, None)
     if first is None:
         return None
-    more = sum(1 for _ in found)
     text = str(first)
     if not text.isprintable():  # names that a peer made up, to write lines of its own into the log
         text = repr(text)
-    return f"{text[:_LENGTH_MAX]} (and {more} more)" if more else text[:_LENGTH_MAX]
+    more = sum(1 for _ in islice(found, _COUNTED_MAX))
+    if not more:
+        return text[:_LENGTH_MAX]
+    return f"{text[:_LENGTH_MAX]} (and {more} more)" if more < _COUNTED_MAX else f"{text[:_LENGTH_MAX]} (and many more)"
+
+
+def _has_refused_batches(response: Any) -> bool:
+    for topic in response.responses:
+        for partition in topic.partition_responses:
+            if partition.error_code:
+                return True
+    return False
 
 
 def refusals_in(part: Struct, subject: str = "") -> Iterator[Refusal]:

@@ -33,6 +33,8 @@ def produced(*codes: int, **topic: object) -> ProduceResponse:
         (produced(0, 0, name="orders"), None),
         (produced(0, TOO_LARGE, name="orders"), "MESSAGE_TOO_LARGE for orders-1: why"),
         (produced(TOO_LARGE, 0, TOO_LARGE, name="orders"), "MESSAGE_TOO_LARGE for orders-0: why (and 1 more)"),
+        (produced(*[TOO_LARGE] * 1000, name="orders"), "MESSAGE_TOO_LARGE for orders-0: why (and 999 more)"),
+        (produced(*[TOO_LARGE] * 5000, name="orders"), "MESSAGE_TOO_LARGE for orders-0: why (and many more)"),
         (produced(TOO_LARGE, topic_id=Uuid(b"\1" * 16)), "MESSAGE_TOO_LARGE for AQEBAQEBAQEBAQEBAQEBAQ-0: why"),
         (
             CreateTopicsResponse(topics=[CreatableTopicResult(name="a", error_code=EXISTS)]),
