@@ -8,10 +8,12 @@ import asyncio
 import json
 import random
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from types import SimpleNamespace
 from typing import Any
 
-from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.held_partitions import NODE, HeldPartitions, virtual
 
 from ottla.broker.dispatch import Dispatcher, Parked
 from ottla.broker.handlers.offset_commit_usual import FrameAnswers
@@ -21,6 +23,7 @@ from ottla.broker.request import CloseConnection, ConnectionInfo
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
 from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.topics import NO_LEADER
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records
 from ottla.sim.faults import Fault
@@ -137,7 +140,7 @@ class Story:
             for _ in range(self.chance.randrange(1, 4) if self.is_crowded else 1):
                 self.send(self.frame())
             await asyncio.sleep(self.chance.choice([0, 0.001, 0.5]))
-            if self.chance.random() < 0.05:
+            if self.chance.random() < 0.06:
                 await self.change_the_cluster()
         await asyncio.sleep(1)
         counters = self.dispatcher.counters.apis[API_KEY]
@@ -249,10 +252,24 @@ class Story:
         return OffsetCommitRequestTopic(name=name if known else "none", partitions=partitions)
 
     async def change_the_cluster(self) -> None:
-        """One of the topics is deleted and made again: what is known of it is not true any more."""
+        """What is known of topics and of coordinators is not true any more."""
+        if self.chance.random() < 0.5:
+            async with self.followed():
+                await self.held.delete_topic("two")
+                self.ids["two"] = await self.held.make_topic("two", PARTITIONS - 1)
+            return
+        index = self.chance.randrange(PARTITIONS)
+        for leader in (NO_LEADER, NODE):
+            async with self.followed():
+                await self.held.change(OFFSETS_TOPIC, index, leader=leader)
+            self.send(self.frame())
+        await asyncio.sleep(1)
+
+    @asynccontextmanager
+    async def followed(self) -> AsyncIterator[None]:
+        """The coordinator follows what changes within, as a node has it do."""
         old, told = self.held.metadata.image, len(self.held.records)
-        await self.held.delete_topic("two")
-        self.ids["two"] = await self.held.make_topic("two", PARTITIONS - 1)
+        yield
         delta = MetadataDelta(old)
         delta.replay_all(self.held.records[told:])
         self.host.metadata_changed(delta, self.held.metadata.image)
