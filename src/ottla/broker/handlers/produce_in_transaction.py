@@ -10,6 +10,7 @@ order of each partition is kept.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers import produce
@@ -19,7 +20,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import TopicPartition
 from ottla.log.verification import VerificationState
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import HEADER_SIZE
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -29,6 +30,10 @@ if TYPE_CHECKING:
 IMPLICIT_ADD_SINCE = 12
 ABORTABLE_SINCE = 11
 """From this version on a producer knows TRANSACTION_ABORTABLE."""
+
+_PRODUCER_AT = 43
+_PRODUCER = Struct(">qhi")
+"""Where a batch has its producer's id and epoch, and its first sequence."""
 
 Verified = Mapping[TopicPartition, VerificationState | KafkaError]
 """What appends need: proof that the coordinator knows of the transaction, or why nothing is appended."""
@@ -46,21 +51,21 @@ _UNAVAILABLE = frozenset(
 def hold(context: RequestContext, request: ProduceRequest) -> Handled:
     """Ask the coordinator about the transactions that are new to their partitions, then append everything."""
     batches = _transactional_batches(context, request)
-    if len({producer for _, producer, _ in batches}) > 1:
+    producer = batches[0][1] if batches else None
+    if any(other != producer for _, other, _ in batches):
         raise KafkaError(
             ErrorCode.INVALID_PRODUCER_ID_MAPPING,
             f"records of more than one producer came in one request of {request.transactional_id!r}",
         )
     is_add = context.version >= IMPLICIT_ADD_SINCE
-    if not batches or not (is_add or context.services.settings.current.log.transaction_partition_verification_enable):
+    if producer is None or not (is_add or context.services.settings.current.log.transaction_partition_verification_enable):
         return produce.handle(context, request, {})
     verified: dict[TopicPartition, VerificationState | KafkaError] = {}
     unknown: list[TopicPartition] = []
     now_ms = context.services.world.clock.now_ms()
-    for partition, (producer_id, epoch), sequence in batches:
-        producers = partition.log.producers
+    for partition, _, sequence in batches:
         try:
-            state = producers.begin_verification(producer_id, sequence, epoch, is_add, now_ms)
+            state = partition.log.producers.begin_verification(producer[0], sequence, producer[1], is_add, now_ms)
         except KafkaError as refused:
             verified[partition.name] = refused
             continue
@@ -71,13 +76,16 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
         return produce.handle(context, request, verified)
     held = HeldProduce(context, request, verified)
     context.services.coordinators.transactions.begin_verification(
-        cast(str, request.transactional_id), batches[0][1], unknown, is_add, held.answered
+        cast(str, request.transactional_id), Producer(*producer), unknown, is_add, held.answered
     )
     return held
 
 
-def _transactional_batches(context: RequestContext, request: ProduceRequest) -> list[tuple[Partition, Producer, int]]:
-    """(partition, producer, first sequence) of what belongs to a transaction; what cannot be appended is refused later."""
+def _transactional_batches(context: RequestContext, request: ProduceRequest) -> list[tuple[Partition, tuple[int, int], int]]:
+    """(partition, (producer id, epoch), first sequence) of what belongs to a transaction.
+
+    What cannot be appended is refused later.
+    """
     partitions, found = context.services.partitions, []
     for topic in request.topic_data:
         held = (
@@ -92,9 +100,9 @@ def _transactional_batches(context: RequestContext, request: ProduceRequest) -> 
                 continue
             if not produce.is_transactional(records):
                 continue
-            batch = BatchView(records)
-            if batch.producer_id >= 0:
-                found.append((partition, Producer(batch.producer_id, batch.producer_epoch), batch.base_sequence))
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            if producer_id >= 0:
+                found.append((partition, (producer_id, epoch), sequence))
     return found
 
 

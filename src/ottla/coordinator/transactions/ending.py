@@ -93,8 +93,8 @@ def _prepare(
     effects = Effects([table.record(prepared)], orders=[markers_of(prepared)])
     if answer is not None:
         if answer.response is None:
-            after = prepared.completed(now.wall_ms)
-            answer = Answer(answer.reply, EndTxnResponse(producer_id=after.producer_id, producer_epoch=after.epoch))
+            producer_id, next_epoch = prepared.next_producer
+            answer = Answer(answer.reply, EndTxnResponse(producer_id=producer_id, producer_epoch=next_epoch))
         effects.answers.append(answer)
     return effects
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.timers import Timers
 from ottla.coordinator.transactions.settings import TransactionSettings
-from ottla.coordinator.transactions.transaction import NO_EPOCH, Transaction, record_of, transaction_of
+from ottla.coordinator.transactions.transaction import NO_EPOCH, TAGGED_SINCE, Transaction, record_of, transaction_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
@@ -18,7 +18,7 @@ class TransactionTable:
     `new_producer_id` gives an id that nobody has had, or raises `KafkaError` where none is to be had right now.
     """
 
-    __slots__ = ("by_id", "last_epochs", "new_producer_id", "settings", "timers")
+    __slots__ = ("_recorded", "by_id", "last_epochs", "new_producer_id", "settings", "timers")
 
     def __init__(self, settings: TransactionSettings, new_producer_id: Callable[[], int]) -> None:
         self.settings = settings
@@ -30,6 +30,8 @@ class TransactionTable:
         No record tells it: a repeat that meets another coordinator is taken for a zombie, as with Kafka.
         """
         self.timers = Timers()
+        self._recorded: tuple[CoordinatorRecord, Transaction] | None = None
+        """The last record that was made, and all that it says."""
 
     def find(self, transactional_id: str) -> Transaction:
         """`KafkaError` if the id is empty or not known."""
@@ -49,9 +51,17 @@ class TransactionTable:
 
     def record(self, transaction: Transaction) -> CoordinatorRecord:
         """The record that makes `transaction` so."""
-        return record_of(transaction, self.settings.transaction_version)
+        version = self.settings.transaction_version
+        record = record_of(transaction, version)
+        # Nearly always it is replayed next. Without tagged fields it does not say everything.
+        self._recorded = (record, transaction) if version >= TAGGED_SINCE else None
+        return record
 
     def replay(self, record: CoordinatorRecord) -> None:
+        if self._recorded is not None and record is self._recorded[0]:
+            transaction = self._recorded[1]
+            self.by_id[transaction.transactional_id] = transaction
+            return
         transactional_id = record.key.transactional_id  # type: ignore[attr-defined]  # the one kind of key that this log has
         if record.value is None:
             self.by_id.pop(transactional_id, None)

@@ -56,6 +56,13 @@ class Transaction(NamedTuple):
         """What the transaction is after its next step."""
         return self._replace(state=state, previous_producer_id=self.producer_id, **changes)
 
+    @property
+    def next_producer(self) -> Producer:
+        """Who goes on when the transaction, which is being ended, has ended."""
+        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID:
+            return Producer(self.next_producer_id, 0)
+        return self.producer
+
     def completed(self, now_ms: int) -> Transaction:
         """What the transaction is when every partition has its marker."""
         if self.state == TransactionState.PREPARE_COMMIT:
@@ -64,13 +71,11 @@ class Transaction(NamedTuple):
             state = TransactionState.COMPLETE_ABORT
         else:
             raise BrokenInvariant(f"the transaction of {self.transactional_id!r} cannot be complete: it is {self.state.name}")
-        producer = self.producer
-        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID:
-            producer = Producer(self.next_producer_id, 0)
+        producer_id, epoch = self.next_producer
         return self.step(
             state,
-            producer_id=producer.id,
-            epoch=producer.epoch,
+            producer_id=producer_id,
+            epoch=epoch,
             next_producer_id=NO_ID,
             partitions=frozenset(),
             update_ms=now_ms,
