@@ -10,6 +10,8 @@ requests, the time, and records to replay; the shard hands back `Effects`. Its r
 - An answer leaves when everything that was written before it is committed. That holds for answers without records too: so
   nobody is ever told of a state that might be lost.
 - A refusal is a `KafkaError` that the decision raises. It must not have changed anything by then.
+- Records may be too large for the topic. Then nothing has happened, and whoever asked is told; unless the decision could not but
+  change what its records tell, and says so (`is_bound`).
 - If records cannot be written, the host drops the shard with all it holds, fails those who wait, and loads it again.
 - Time is handed in. A shard sets no timer: `next_deadline_ms` says when `expire` wants to be called.
 - Nothing iterates over sets where order matters: the same input gives the same output.
@@ -84,7 +86,7 @@ class Answer(NamedTuple):
 class Effects:
     """What a decision wants done: records appended as one batch, then answers given and orders carried out."""
 
-    __slots__ = ("answers", "may_split", "orders", "producer", "records")
+    __slots__ = ("answers", "is_bound", "may_split", "orders", "producer", "records")
 
     def __init__(
         self,
@@ -94,6 +96,7 @@ class Effects:
         orders: list[Any] | None = None,
         producer: Producer | None = None,
         may_split: bool = False,
+        is_bound: bool = False,
     ) -> None:
         self.records: list[CoordinatorRecord] = [] if records is None else records
         self.answers: list[Answer] = [] if answers is None else answers
@@ -103,6 +106,8 @@ class Effects:
         """The records belong to this producer's transaction."""
         self.may_split = may_split
         """Each record stands on its own: where they do not fit into one batch, they may be put into several."""
+        self.is_bound = is_bound
+        """What the records tell is in the shard already: if they cannot be written, it has to be loaded again."""
 
     @classmethod
     def answer(cls, reply: Reply, response: Any, records: list[CoordinatorRecord] | None = None) -> Effects:
@@ -116,6 +121,7 @@ class Effects:
         self.answers += other.answers
         self.orders += other.orders
         self.may_split = self.may_split and other.may_split
+        self.is_bound = self.is_bound or other.is_bound
 
 
 class Shard(Protocol):

@@ -11,12 +11,14 @@ from tests.support.ottla_server import StartServer
 from tests.support.raw_client import RawClient
 
 from ottla.coordinator.placement import partition_for
+from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records
 from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
+from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
@@ -129,6 +131,21 @@ def test_a_static_member(client: RawClient) -> None:
         ("consumer", 1, "range", second, [(second, "i", "me", "/127.0.0.1", b"a")]),
     ]
     check_written(client, group_id, expected)
+
+
+def test_a_restart_that_cannot_be_written_has_not_happened(client: RawClient) -> None:
+    """The subscription is larger than a batch of the topic may be: who was there before stays."""
+    group_id = "static-too-large"
+    first = client.request(join(group_id, instance_id="i"), 9).member_id
+    sync(client, group_id, 1, first, {first: b"a"})
+    whole = ("consumer", 1, "range", first, [(first, "i", "me", "/127.0.0.1", b"a")])
+    check_written(client, group_id, [NOBODY, whole])
+    larger = join(group_id, instance_id="i")
+    larger.protocols[0].metadata = bytes(2_000_000)
+    assert client.request(larger, 9).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+    check_written(client, group_id, [NOBODY, whole])
+    heartbeat = HeartbeatRequest(group_id=group_id, generation_id=1, member_id=first, group_instance_id="i")
+    until(lambda: client.request(heartbeat, 4).error_code == 0, "the member of before")
 
 
 def test_two_members(client: RawClient, server: KafkaServer) -> None:

@@ -112,7 +112,10 @@ class HostedShard(Generic[S]):
         return reply
 
     def submit(self, effects: Effects, verified_by: VerificationState | None = None) -> None:
-        """Do what a decision wants done. `KafkaError` if its records are refused as a whole: nothing has happened then."""
+        """Do what a decision wants done. `KafkaError` if its records are refused as a whole: nothing has happened then.
+
+        Of a decision that is bound to its records, nothing is left in another way: the shard is given up.
+        """
         try:
             if self.is_over:
                 raise _lost(self.partition)
@@ -124,6 +127,8 @@ class HostedShard(Generic[S]):
         except KafkaError as refused:
             for reply, _ in effects.answers:  # some may have been parked for long, and are in nobody's hands now
                 _deliver(reply, refused)
+            if effects.is_bound:
+                self._take_back(refused)
             raise
         if not effects.records and not effects.orders and self._is_all_committed:
             for reply, response in effects.answers:

@@ -79,6 +79,7 @@ class Joining:
             self._table.by_id[group.group_id] = group
             effects = self._new(group, join)
             effects.records.insert(0, beginning_of(group))
+            effects.is_bound = True
             return effects
         return self._again(group, join) if request.member_id else self._new(group, join)
 
@@ -180,7 +181,9 @@ class Joining:
         else:
             # A leader would assign anew, and nobody would follow: it is told of a leader that is not there any more.
             response.leader, response.members = old_leader or "", []
-        return Effects.answer(join.reply, response, [record_of(group)])
+        effects = Effects.answer(join.reply, response, [record_of(group)])
+        effects.is_bound = True
+        return effects
 
     # -- who comes with an id
 

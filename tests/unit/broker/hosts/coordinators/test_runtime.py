@@ -265,6 +265,28 @@ def test_whoever_a_refused_decision_was_to_answer_is_told() -> None:
     virtual(scenario())
 
 
+def test_a_decision_bound_to_records_that_are_too_large_is_undone_by_loading_again() -> None:
+    async def scenario() -> None:
+        _, runtime = await opened(**{"max.message.bytes": 1000})
+        await set_to(runtime, "a", 1)
+
+        def change_first(shard: TallyShard, reply: Reply, now: Instant) -> Effects:
+            shard.numbers["a"] = 2
+            effects = Effects.answer(reply, None, [record_of("a", 2, "x" * 2000)])
+            effects.is_bound = True
+            return effects
+
+        with pytest.raises(KafkaError) as refused:
+            runtime.ask("a", change_first)
+        assert refused.value.code == ErrorCode.MESSAGE_TOO_LARGE
+        await asyncio.sleep(RELOAD_DELAY_S)
+        await until_loaded(runtime)
+        assert numbers(runtime) == {"a": 1}
+        assert await set_to(runtime, "a", 3) == "a=3"
+
+    virtual(scenario())
+
+
 def test_what_is_due_is_done_at_its_time_and_written() -> None:
     async def scenario() -> None:
         _, runtime = await opened()
