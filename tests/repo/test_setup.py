@@ -1,0 +1,36 @@
+"""Installing where kernels cannot be compiled."""
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+pytest.importorskip("Cython", reason="without Cython nothing is compiled anyway")
+
+
+@pytest.mark.slow
+def test_without_a_compiler_no_kernel_is_compiled_and_none_is_left_of_an_earlier_build(tmp_path: Path) -> None:
+    for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, tmp_path / name)
+    shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
+    stale = tmp_path / "built" / "ottla" / "log" / f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale.parent.mkdir(parents=True)
+    stale.write_bytes(b"of an earlier build")
+    os.utime(stale, (1, 1))
+    done = subprocess.run(
+        [sys.executable, "setup.py", "build_ext", "--build-lib", "built"],
+        cwd=tmp_path,
+        env={**os.environ, "CC": "/bin/false"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "the plain files serve for all kernels" in done.stderr
+    assert list((tmp_path / "built").rglob("*.so")) == []
