@@ -275,5 +275,9 @@ class Sender:
 
 
 def _broker_text(answer: PartitionProduceResponse) -> str | None:
-    texts = [answer.error_message, *(each.batch_index_error_message for each in answer.record_errors[:3])]
-    return " ".join(text for text in texts if text) or None
+    """What the broker said, each thing once: records often have the same flaw, and the whole batch may have been told of it."""
+    said = answer.error_message or ""
+    for each in answer.record_errors[:3]:
+        if each.batch_index_error_message and each.batch_index_error_message not in said:
+            said = f"{said} {each.batch_index_error_message}".lstrip()
+    return said or None

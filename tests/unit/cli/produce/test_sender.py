@@ -7,6 +7,7 @@ import pytest
 from tests.support.fake_node import HANG_UP, FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
 
+from ottla.cli.produce.sender import _broker_text
 from ottla.errors.codes import ErrorCode
 from ottla.records.batch import BatchView
 from ottla.records.reader import read_records
@@ -217,3 +218,17 @@ def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> 
     refused = ottla("produce", *arguments)
     assert refused.rc == 2
     assert said in " ".join(refused.err.split())
+
+
+@pytest.mark.parametrize(
+    ("message", "records", "said"),
+    [
+        (None, [], None),
+        ("too large", [], "too large"),
+        (None, ["no key", "no key", "too old"], "no key too old"),
+        ("the first: no key", ["no key", None], "the first: no key"),
+    ],
+)
+def test_what_the_broker_says_is_told_once(message: str | None, records: list[str | None], said: str | None) -> None:
+    errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=text) for text in records]
+    assert _broker_text(PartitionProduceResponse(error_message=message, record_errors=errors)) == said
