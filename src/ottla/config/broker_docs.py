@@ -145,6 +145,9 @@ _WORDS: dict[str, str] = {
         "How long a committed offset is kept when nobody reads its topic any more: from the commit on, or for a group that has "
         "lost its members from when the last one went. An empty group goes with its last offset."
     ),
+    "offsets.load.buffer.size": (
+        "How many bytes of __consumer_offsets are read at a time when a group coordinator is loaded: at least one batch."
+    ),
     "offsets.topic.compression.codec": (
         "What the records of committed offsets are compressed with: 0 nothing, 1 gzip, 2 snappy, 3 lz4, 4 zstd. Offsets that "
         "are committed within transactions never are."
@@ -200,6 +203,9 @@ _WORDS: dict[str, str] = {
     ),
     "transaction.remove.expired.transaction.cleanup.interval.ms": (
         "How often to look for transactional ids that have not been used for transactional.id.expiration.ms."
+    ),
+    "transaction.state.log.load.buffer.size": (
+        "How many bytes of __transaction_state are read at a time when a transaction coordinator is loaded: at least one batch."
     ),
     "transaction.state.log.min.isr": (
         "How many replicas of __transaction_state must be in sync for transactions to go on: the min.insync.replicas that the "

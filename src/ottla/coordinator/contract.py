@@ -10,8 +10,8 @@ requests, the time, and records to replay; the shard hands back `Effects`. Its r
 - An answer leaves when everything that was written before it is committed. That holds for answers without records too: so
   nobody is ever told of a state that might be lost.
 - A refusal is a `KafkaError` that the decision raises. It must not have changed anything by then.
-- Records may be too large for the topic. Then nothing has happened, and whoever asked is told; unless the decision could not but
-  change what its records tell, and says so (`is_bound`).
+- Records may be too large for the topic. Then nothing has happened, and whoever asked is told; unless the decision could not
+  but change what its records tell, and says so (`is_bound`).
 - If records cannot be written, the host drops the shard with all it holds, fails those who wait, and loads it again.
 - Time is handed in. A shard sets no timer: `next_deadline_ms` says when `expire` wants to be called.
 - Nothing iterates over sets where order matters: the same input gives the same output.

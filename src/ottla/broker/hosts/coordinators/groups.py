@@ -76,6 +76,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         )
         self._broker_settings = settings
         self.codec = Codec(settings.current.offsets_topic_compression_codec)
+        self.read_bytes = settings.current.offsets_load_buffer_size
         self._new_uuid = world.randomness.new_uuid
         self.known: dict[bytes, KnownGroup] = {}
         """Groups that have committed before, by their ids' bytes. Whatever may change what is known of them empties it."""

@@ -33,15 +33,17 @@ RECORDS_PER_TURN = 500
 """How many records are replayed before others have their turn: a few milliseconds' worth."""
 
 
-async def load_shard(shard: Shard, log_kind: InternalLog, partition: Partition, cold_reads: ColdReads) -> int:
+async def load_shard(
+    shard: Shard, log_kind: InternalLog, partition: Partition, cold_reads: ColdReads, read_bytes: int = READ_BYTES
+) -> int:
     """Replay the partition into `shard`; how many records that were. `KafkaError` if the log cannot be read.
 
-    Lets the loop go on after every few records. Whoever calls it keeps others from appending meanwhile.
+    Reads `read_bytes` at a time, at least one batch. Lets the loop go on after every few records. Whoever calls it keeps others from appending meanwhile.
     """
     count = count_before = 0
     offset = partition.log.log_start_offset
     while offset < partition.log.log_end_offset:
-        info = partition.read(offset, READ_BYTES, Isolation.LOG_END)
+        info = partition.read(offset, read_bytes, Isolation.LOG_END)
         if info.records is None:
             break
         if cold_reads.is_cold(partition.log, info):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
-from ottla.broker.hosts.coordinators.loading import load_shard
+from ottla.broker.hosts.coordinators.loading import READ_BYTES, load_shard
 from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
@@ -70,6 +70,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         """The shards that serve, by partition."""
         self.codec = Codec.NONE
         """What the shards' batches are compressed with."""
+        self.read_bytes = READ_BYTES
+        """How much of a log is read at a time when a shard is loaded."""
         self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
         """Called with the orders of decisions, once their records are committed."""
 
@@ -155,7 +157,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         shard = self._make(partition)
         try:
             async with self._reading:
-                count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads)
+                count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads, self.read_bytes)
         except (KafkaError, OSError) as failure:
             logger.error("%s could not be read, its coordinator cannot serve: %s", partition.name, failure)
             self._load_failed(index)

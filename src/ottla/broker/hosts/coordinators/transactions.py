@@ -69,6 +69,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             settings.current.request_timeout_ms,
             self._new_shard,
         )
+        self.read_bytes = settings.current.transaction_state_log_load_buffer_size
         self._broker_settings = settings
         self._producer_ids = producer_ids
         self._spare_ids: list[int] = []

@@ -141,7 +141,7 @@ def test_a_restart_loads_what_was_answered(crash: bool) -> None:
 
 
 @pytest.mark.parametrize("read_bytes", range(60, 300, 7))
-def test_a_log_that_is_longer_than_one_read_is_loaded_whole(read_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_is_longer_than_one_read_is_loaded_whole(read_bytes: int) -> None:
     """Wherever a read ends: within a batch, within its header, between two."""
 
     async def scenario() -> None:
@@ -151,10 +151,10 @@ def test_a_log_that_is_longer_than_one_read_is_loaded_whole(read_bytes: int, mon
         before = dict(numbers(runtime))
         await runtime.stop()
         again = tally_runtime(held)
+        again.read_bytes = read_bytes
         await until_loaded(again)
         assert numbers(again) == before
 
-    monkeypatch.setattr(loading, "READ_BYTES", read_bytes)
     virtual(scenario())
 
 
