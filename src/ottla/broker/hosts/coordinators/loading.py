@@ -38,7 +38,8 @@ async def load_shard(
 ) -> int:
     """Replay the partition into `shard`; how many records that were. `KafkaError` if the log cannot be read.
 
-    Reads `read_bytes` at a time, at least one batch. Lets the loop go on after every few records. Whoever calls it keeps others from appending meanwhile.
+    Reads `read_bytes` at a time, at least one batch, and lets the loop go on after every few records. Whoever calls it keeps
+    others from appending meanwhile.
     """
     count = count_before = 0
     offset = partition.log.log_start_offset
