@@ -61,6 +61,7 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.KAFKA_STORAGE_ERROR,
+        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
 """Errors that are answered without saying where the log begins, as Kafka does."""
@@ -104,7 +105,9 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
                 else:
                     info = partition.append(records, acks, version)
             except KafkaError as error:
-                fail(answer, error, partition)
+                # What a transaction's coordinator refuses has not come to its partition: of that nothing is told.
+                is_verdict = verified is not None and partition is not None and verified.get(partition.name) is error
+                fail(answer, error, None if is_verdict else partition)
                 has_failed = True
                 continue
             answer.base_offset = info.first_offset

@@ -127,7 +127,8 @@ def test_zombies_are_told_so() -> None:
         node = await TransactionNode.open()
         zombie = await node.initialise("a")
         await node.initialise("a")
-        assert (await node.produce("a", zombie, 0)).error_code == ErrorCode.INVALID_PRODUCER_EPOCH
+        refused = await node.produce("a", zombie, 0)
+        assert (refused.error_code, refused.log_start_offset) == (ErrorCode.INVALID_PRODUCER_EPOCH, -1)
         assert (await node.produce("b", zombie, 0)).error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
     virtual(scenario())
