@@ -9,7 +9,7 @@ from tests.support.images import broker, context_of, image_of, partition, uuid_o
 from ottla.broker.handlers.metadata import handle, refuse
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.ids import DIRECTORY_LOST, ZERO_UUID
+from ottla.ids import DIRECTORY_LOST, ZERO_UUID, Uuid
 from ottla.metadata.image.image import MetadataImage
 from ottla.wire import encode_bytes
 from ottla.wire.api_table import ApiKey
@@ -116,3 +116,7 @@ def test_everything_is_allowed_without_an_authorizer() -> None:
     response = ask(image, request, version=10)
     # The figures Apache Kafka 4.3.0 answers with when no authorizer is set.
     assert (response.topics[0].topic_authorized_operations, response.cluster_authorized_operations) == (3576, 8096)
+    unknown = MetadataRequest(
+        topics=[MetadataRequestTopic(name=None, topic_id=Uuid(b"x" * 16))], include_topic_authorized_operations=True
+    )
+    assert ask(image, unknown, version=12).topics[0].topic_authorized_operations == -(1 << 31)
