@@ -76,10 +76,8 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
     else:
         response.topics = _named(context, image, request, failed)
     if request.include_topic_authorized_operations:
-        for (
-            described
-        ) in response.topics:  # of topics that are not there, too, if they have a name: what could be done if they were
-            if described.name is not None:
+        for described in response.topics:
+            if described.name is not None:  # of topics that are not there, too: what could be done if they were
                 described.topic_authorized_operations = TOPIC_OPERATIONS
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
