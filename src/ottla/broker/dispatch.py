@@ -39,8 +39,8 @@ ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
 class AnswersFrames(Protocol):
     """What the module of an API may have for its most frequent requests: from frame to frame, with nothing in between."""
 
-    def answer(self, frame: bytearray, /) -> list[Part] | None:
-        """The reply; None, with nothing changed, if the request is to be taken apart and handled."""
+    def answer(self, frame: bytearray, /) -> list[Part] | Message | None:
+        """The reply; the response where something went wrong in it; None, with nothing changed, to have the request handled."""
         ...
 
 
@@ -155,6 +155,7 @@ class Dispatcher:
         services = self.services
         assert services is not None
         failure: Exception | None = None
+        response: Message | None = None
         if (
             len(frame) > 1
             and not frame[0]
@@ -163,13 +164,14 @@ class Dispatcher:
             and not connection.is_controller_listener
         ):
             try:
-                parts = usual.answer(frame)
-                if parts is not None:
+                answered = usual.answer(frame)
+                if isinstance(answered, list):
                     counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
-                    self._count_reply(counters, received_s, parts)
-                    return parts
+                    self._count_reply(counters, received_s, answered)
+                    return answered
+                response = answered
             except Exception as caught:
                 failure = caught
         try:
@@ -184,8 +186,8 @@ class Dispatcher:
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
         if not route.oldest <= version <= route.newest:
             return self._unserved_version(route, context, request, frame)
-        if failure is not None:
-            return self.conclude(route, context, request, len(frame), None, failure)
+        if failure is not None or response is not None:
+            return self.conclude(route, context, request, len(frame), response, failure)
         try:
             handled = route.handle(context, request) if self.intercept is None else self._intercepted(route, context, request)
         except Exception as failure:

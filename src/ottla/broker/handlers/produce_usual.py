@@ -6,14 +6,12 @@ not a usual one: nothing has been changed, and `produce.py` answers it.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.produce import TOPIC_IDS_SINCE, fail
 from ottla.ids import Uuid
 from ottla.records.kernels import PURE_ASKED, load_twin
 from ottla.wire.base import Part
-from ottla.wire.headers import encode_response
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.varint import decode_uvarint
 
@@ -26,8 +24,6 @@ if TYPE_CHECKING or not PURE_ASKED:
 else:
     UsualProduce = load_twin("kernel_produce", plain=True, room="broker.handlers").UsualProduce
 
-_VERSION_AND_CORRELATION_ID = Struct(">hi")
-
 
 class FrameAnswers:
     """One node's, for produce requests."""
@@ -39,7 +35,7 @@ class FrameAnswers:
         self._usual = UsualProduce(by_id, services.partitions.by_name)
         self._now_ms = services.world.clock.now_ms
 
-    def answer(self, frame: bytearray) -> list[Part] | None:
+    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | None:
         """The reply to a usual produce request; None, with nothing changed, for any other."""
         reply = self._usual.answer(frame, self._now_ms())
         if reply is None:
@@ -47,9 +43,9 @@ class FrameAnswers:
         return _told(frame, reply) if isinstance(reply, list) else [reply]
 
 
-def _told(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> list[Part]:
-    """The reply that says what became of each partition: a disk has failed amid the request."""
-    version, correlation_id = _VERSION_AND_CORRELATION_ID.unpack_from(frame, 2)
+def _told(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
+    """The response that says what became of each partition: a disk has failed amid the request."""
+    version = int.from_bytes(frame[2:4], "big")
     response = ProduceResponse()
     for name_or_id, appended in topics:
         topic = TopicProduceResponse()
@@ -65,4 +61,4 @@ def _told(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> list[
                 fail(answer, one.failure, one.partition)
             else:
                 answer.log_start_offset = one.partition.log.log_start_offset
-    return encode_response(response, version, correlation_id)
+    return response
