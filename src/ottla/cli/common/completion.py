@@ -19,6 +19,11 @@ def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str)
     return complete_from_cluster(ctx, incomplete, lambda cluster: cluster.topics())
 
 
+def complete_words(*words: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """One of these."""
+    return lambda ctx, param, incomplete: [word for word in words if word.startswith(incomplete)]
+
+
 def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cluster], Awaitable[Iterable[str]]]) -> list[str]:
     """What the cluster tells that begins with what has been typed; nothing where it cannot be asked in time."""
     from ottla.cli.common.cluster import Cluster

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ottla.cli.common.completion import complete_topics, complete_words
 from ottla.cli.common.configs import Resource
 from ottla.metadata.image.image import ResourceType
 
@@ -38,21 +39,35 @@ class Entity:
         return Resource(self.type, self.name)
 
 
+def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of topics, where topics are meant."""
+    kinds = (ctx.params.get("type_"), ctx.params.get("entity_type"))
+    return complete_topics(ctx, param, incomplete) if {"topic", "topics"} & {*kinds} else []
+
+
 def entity_arguments(function: F) -> F:
     """All the ways to say whose settings are meant; the function gets them as `**said`, for `find_entity`."""
     for name in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
         function = click.option(f"--{name}", hidden=True, default=None, is_flag=name.endswith("defaults"))(function)
     for name in NAME_FLAGS:
-        function = click.option(f"--{name}", metavar="NAME", help=f"Short for --entity-type {name} --entity-name NAME.")(
-            function
-        )
+        function = click.option(
+            f"--{name}",
+            metavar="NAME",
+            help=f"Short for --entity-type {name} --entity-name NAME.",
+            shell_complete=complete_topics if name == "topic" else None,
+        )(function)
     options = (
         click.option("--broker-defaults", is_flag=True, help="The defaults of all brokers."),
         click.option("--entity-default", is_flag=True, help="The defaults of the entity type (brokers)."),
-        click.option("--entity-name", metavar="NAME", help="Kafka's spelling of NAME."),
-        click.option("--entity-type", metavar="TYPE", help="Kafka's spelling of TYPE."),
-        click.argument("name", required=False),
-        click.argument("type_", metavar="[TYPE]", required=False),
+        click.option("--entity-name", metavar="NAME", help="Kafka's spelling of NAME.", shell_complete=_complete_names),
+        click.option(
+            "--entity-type",
+            metavar="TYPE",
+            help="Kafka's spelling of TYPE.",
+            shell_complete=complete_words(*PLURALS, "client-metrics"),
+        ),
+        click.argument("name", required=False, shell_complete=_complete_names),
+        click.argument("type_", metavar="[TYPE]", required=False, shell_complete=complete_words(*KINDS, "broker-defaults")),
     )
     for option in options:
         function = option(function)

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.completion import complete_topics, complete_words
 from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, retired
 from ottla.cli.common.running import with_cluster
@@ -69,7 +69,13 @@ INTERRUPTED = 130
     type=click.Choice(["read_uncommitted", "read_committed"]),
     help="read_committed leaves out records of open and aborted transactions.  [default: read_uncommitted]",
 )
-@click.option("--formatter", default="default", metavar="NAME", help="default, no-op, logging or json; Kafka's classes too.")
+@click.option(
+    "--formatter",
+    default="default",
+    metavar="NAME",
+    help="default, no-op, logging or json; Kafka's classes too.",
+    shell_complete=complete_words("default", "no-op", "logging", "json"),
+)
 @click.option("--formatter-property", "--property", "formatter_property", multiple=True, metavar="KEY=VALUE", help="See below.")
 @click.option("--formatter-config", metavar="FILE", help="The same from a properties file.")
 @click.option("--key-deserializer", metavar="NAME", help="Short for key.deserializer.")

@@ -24,6 +24,9 @@ def complete(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words:
         ("ottla topics --describe --topic ", 4),
         ("ottla produce --topic o", 3),
         ("ottla get-offsets ", 2),
+        ("ottla configs describe topic o", 4),
+        ("ottla configs --describe --entity-type topics --entity-name ", 6),
+        ("ottla configs --describe --topic o", 4),
     ],
 )
 def test_names_of_topics(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> None:
@@ -41,3 +44,16 @@ def test_nothing_is_said_without_a_cluster(ottla: RunOttla, node: FakeNode, monk
 def test_actions_and_verbs(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "produce" in complete(ottla, monkeypatch, "ottla pro", 1)
     assert complete(ottla, monkeypatch, "ottla topics de", 2) == ["describe", "delete"]
+
+
+@pytest.mark.parametrize(
+    ("line", "words", "said"),
+    [
+        ("ottla configs describe broker", 3, ["broker", "broker-logger", "broker-defaults"]),
+        ("ottla configs describe broker o", 4, []),
+        ("ottla configs --describe --entity-type t", 4, ["topics"]),
+        ("ottla consume orders --formatter ", 4, ["default", "no-op", "logging", "json"]),
+    ],
+)
+def test_words(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int, said: list[str]) -> None:
+    assert complete(ottla, monkeypatch, line, words) == said
