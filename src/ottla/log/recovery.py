@@ -63,14 +63,18 @@ def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
     """Make the epochs say of a batch what it says itself.
 
     The checkpoint may still have epochs from before a truncation, or from before a power loss took their records: where it
-    contradicts a batch, all it says from there on is dropped. Of batches before the log's start it says nothing; what is
-    added for them is cut off again once the start is known.
+    contradicts a batch, all it says from there on is dropped. It is no contradiction that it begins later, or lets the
+    batch's own epoch begin later: it was cut at a log start that a crash has taken back. Then what follows is kept, since
+    no batch may be left to tell of an epoch that compaction has thinned out. What is added for batches before the log's
+    start is cut off again once the start is known.
     """
     epoch, offset = view.leader_epoch, view.base_offset
     known = epochs.epoch_for(offset)
     if epoch < 0 or known == epoch:
         return
-    later = [entry for entry in epochs.entries if entry[0] > epoch] if known is None else []
+    later = [entry for entry in epochs.entries if entry[1] > offset and entry[0] >= epoch]
+    if known is not None and (not later or later[0][0] != epoch):
+        later = []
     epochs.truncate_from_end(offset)
     epochs.assign(epoch, offset)
     for later_epoch, start_offset in later:

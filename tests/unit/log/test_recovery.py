@@ -4,10 +4,14 @@ from copy import deepcopy
 from random import Random
 
 import pytest
+from tests.support.batches import make_batch
 from tests.support.logs import FOLDER, LogOnDisk, run
 
 from ottla.errors import CorruptFile
+from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
+from ottla.log.recovery import note_epoch
+from ottla.records.batch import BatchView
 from ottla.sim.disk import MemoryDisk
 
 
@@ -50,6 +54,16 @@ def test_a_first_epoch_that_began_earlier_than_the_checkpoint_says() -> None:
     run(world.disk.replace_file(f"{FOLDER}/{LEADER_EPOCH_CHECKPOINT}", b"0\n2\n4 1\n5 2\n"))
     world.crash()
     assert world.log.epochs.entries == [(4, 0), (6, 1)]
+
+
+def test_an_epoch_of_which_compaction_left_nothing_at_its_start_is_still_known() -> None:
+    """The checkpoint was cut at a log start that a crash has taken back. Of what epoch 8 wrote from 102 on, 108 is left."""
+    epochs = LeaderEpochs(MemoryDisk(), FOLDER)
+    for epoch, start_offset in ((4, 99), (8, 102)):
+        epochs.assign(epoch, start_offset)
+    for epoch, base_offset in ((3, 83), (4, 97), (4, 100), (8, 108)):
+        note_epoch(epochs, BatchView(make_batch(b"value", base_offset=base_offset, leader_epoch=epoch)))
+    assert epochs.entries == [(3, 83), (4, 97), (8, 102)]
 
 
 def test_a_torn_tail_that_was_cut_stays_cut() -> None:
