@@ -10,7 +10,8 @@ from tests.support.group_records import send_numbers
 from tests.support.kafka_server import KafkaServer
 from tests.support.ottla_server import StartServer
 from tests.support.restarting_server import RestartingServer
-from tests.support.topics import make_topic
+from tests.support.topics import await_true, make_topic
+from tests.support.transactions import committed_offset
 
 Committed = tuple[int, str | None]
 """Offset and metadata; None where the library cannot tell."""
@@ -114,6 +115,10 @@ def test_groups_go_on_after_kill_9(start_server: StartServer, protocol: str) -> 
         options = MemberOptions("g", topics=("t",), protocol=protocol, more={"auto.commit.interval.ms": "50"})
         members_now = [members.open("confluent", broker.bootstrap, options) for _ in range(2)]
         await_values(members_now, send_numbers(broker.bootstrap, "t", PARTITIONS, 0, 20))
+        await_true(
+            lambda: [committed_offset(broker.bootstrap, "g", "t", at) for at in range(PARTITIONS)] == [10, 10],
+            "what was read to be committed",
+        )
         broker.kill()
         broker.start()
         assert confluent_committed(broker.bootstrap, "kept", "t") == (9, None)
