@@ -133,7 +133,7 @@ def test_a_static_member(client: RawClient) -> None:
     check_written(client, group_id, expected)
 
 
-def test_a_restart_that_cannot_be_written_has_not_happened(client: RawClient) -> None:
+def test_a_restart_that_cannot_be_written_has_not_happened(client: RawClient, server: KafkaServer) -> None:
     """The subscription is larger than a batch of the topic may be: who was there before stays."""
     group_id = "static-too-large"
     first = client.request(join(group_id, instance_id="i"), 9).member_id
@@ -144,8 +144,9 @@ def test_a_restart_that_cannot_be_written_has_not_happened(client: RawClient) ->
     larger.protocols[0].metadata = bytes(2_000_000)
     assert client.request(larger, 9).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
     check_written(client, group_id, [NOBODY, whole])
-    heartbeat = HeartbeatRequest(group_id=group_id, generation_id=1, member_id=first, group_instance_id="i")
-    until(lambda: client.request(heartbeat, 4).error_code == 0, "the member of before")
+    with GroupRequests(server.bootstrap) as ready:  # a coordinator that is being loaded takes any heartbeat for good
+        heartbeat = HeartbeatRequest(group_id=group_id, generation_id=1, member_id=first, group_instance_id="i")
+        assert ready.ask(heartbeat, 4).error_code == 0, "the member of before"
 
 
 def test_two_members(client: RawClient, server: KafkaServer) -> None:
