@@ -80,6 +80,7 @@ def our_story(elr: int) -> Story:
     return told_of(cluster.log)
 
 
-@pytest.mark.parametrize("elr", [1, pytest.param(0, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("elr", [1, 0])
 def test_a_single_nodes_life(apache_kafka: ApacheKafka, tmp_path: Path, elr: int) -> None:
     assert apaches_story(apache_kafka, tmp_path / "data", elr) == our_story(elr)

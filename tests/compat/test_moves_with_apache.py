@@ -85,6 +85,7 @@ def folders(directory: Path) -> list[str]:
     return sorted(path.name[-7:] if "." in path.name else "" for path in directory.glob(f"{TOPIC}-0*"))
 
 
+@pytest.mark.slow
 def test_apache_goes_on_after_a_move(apache_kafka: ApacheKafka, tmp_path: Path, properties: dict[str, object]) -> None:
     with start_ottla(properties, data_dir=tmp_path / "a") as ottla:
         fill(ottla)

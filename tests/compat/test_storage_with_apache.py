@@ -266,8 +266,9 @@ def test_apache_starts_on_what_we_have_formatted(apache_kafka: ApacheKafka, tmp_
         assert (leader_id, epoch, voters) == (1, 1, [meta.directory_id])
 
 
-@pytest.mark.parametrize("is_static", [pytest.param(False, marks=pytest.mark.slow), True])
-@pytest.mark.parametrize("killed", [pytest.param(False, marks=pytest.mark.slow), True])
+@pytest.mark.slow
+@pytest.mark.parametrize("is_static", [False, True])
+@pytest.mark.parametrize("killed", [False, True])
 def test_directories_change_hands(apache_kafka: ApacheKafka, tmp_path: Path, is_static: bool, killed: bool) -> None:
     data_dir = tmp_path / "data"
     properties: dict[str, object] = dict(SNAPSHOT_OFTEN)

@@ -133,6 +133,7 @@ def run_seeds(scene: str, count: int) -> None:
         run_seed(seed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
 def test_a_broken_coordinator_is_found_out(
     mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
