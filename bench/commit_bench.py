@@ -14,25 +14,17 @@ beside Apache Kafka: all eight send, then the loop has its turns until all are a
     heartbeat         of the member
 """
 
-import argparse
 import asyncio
-import json
-import os
-import shutil
-import tempfile
 import time
 from collections.abc import Callable
 from typing import Any, cast
 
-from bench.produce_bench import REQUEST_BYTES_MAX, FakeStream
+from bench.in_memory import REQUEST_BYTES_MAX, FakeStream, main
 
-from ottla.broker.formatting import format_if_new
 from ottla.broker.net.connection import Connection
 from ottla.broker.node import Node
 from ottla.broker.request import ConnectionInfo
-from ottla.broker.solo_settings import solo_settings
 from ottla.env import Stream
-from ottla.env.real.world import real_world
 from ottla.ids import Uuid
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
@@ -215,40 +207,15 @@ def check(name: str, row: Row) -> None:
         assert not any(getattr(each, "error_code", 0) for each in parts), f"{name}: {reply}"
 
 
-async def run(folder: str, rounds: int) -> dict[str, float]:
-    settings = solo_settings("127.0.0.1", 0, folder)
-    with real_world() as world:
-        await format_if_new(world, settings)
-        node = await Node.start(world, settings)
-        try:
-            rows = await prepared(node)
-            best: dict[str, float] = {}
-            for _ in range(rounds):
-                for name, row in rows.items():
-                    best[name] = min(best.get(name, 1.0), await measure(row))
-                    check(name, row)
-            return best
-        finally:
-            await node.stop()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="CPU of committed offsets, without sockets")
-    parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="ottla-bench-", dir=arguments.folder)
-    try:
-        rows = asyncio.run(run(folder, arguments.rounds))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if arguments.json:
-        print(json.dumps(rows))
-    else:
-        for name, seconds in rows.items():
-            print(f"{name:16} {seconds * 1e6:8.1f} µs of CPU per request")
+async def run(node: Node, rounds: int) -> dict[str, float]:
+    rows = await prepared(node)
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, row in rows.items():
+            best[name] = min(best.get(name, 1.0), await measure(row))
+            check(name, row)
+    return best
 
 
 if __name__ == "__main__":
-    main()
+    main("CPU of committed offsets, without sockets", 100, run)

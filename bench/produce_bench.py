@@ -1,6 +1,6 @@
 """What produce requests cost a broker in CPU: a node in this process, and requests handed to its connections in memory.
 
-    python bench/produce_bench.py [--rounds 200] [--folder /dev/shm] [--json]
+    python -m bench.produce_bench [--rounds 200] [--folder /dev/shm] [--json]
 
 Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machines this runs on are
 shared. There is no socket and no event loop in it; the write to the file is. Requests are what Kafka's own producer sends:
@@ -17,24 +17,18 @@ idempotent, acks=all, version 13, uncompressed batches of about 16 KB.
 Compare two trees by running it with each of them in PYTHONPATH, in turns.
 """
 
-import argparse
 import asyncio
-import json
 import os
-import shutil
-import tempfile
 import time
-from collections.abc import Sequence
 from types import SimpleNamespace
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple, cast
 
-from ottla.broker.formatting import format_if_new
+from bench.in_memory import REQUEST_BYTES_MAX, FakeStream, main
+
 from ottla.broker.net.connection import Connection
 from ottla.broker.node import Node
 from ottla.broker.request import ConnectionInfo
-from ottla.broker.solo_settings import solo_settings
 from ottla.env import Stream
-from ottla.env.real.world import real_world
 from ottla.ids import Uuid
 from ottla.records.batch import CRC_START
 from ottla.records.builder import build_batch
@@ -51,7 +45,6 @@ PARTITIONS = 6
 VERSION = 13
 SLICE_REQUESTS = 20
 CACHE_BYTES = 4 << 20
-REQUEST_BYTES_MAX = 100 << 20
 SEQUENCE_AT = 53
 CRC_AT = 17
 REPLY_HEAD_BYTES = 9
@@ -74,26 +67,6 @@ SHAPES = {
     "tiny": Shape(1, 1, 100),
     "cold, 1 × 1 KB": Shape(1, 15, 1000, is_cold=True),
 }
-
-
-class FakeStream:
-    """`Stream` that goes nowhere and counts the replies."""
-
-    def __init__(self) -> None:
-        self.unsent_bytes = 0
-        self.sent_bytes = 0
-        self.last: bytes = b""
-        self.owner: Any = None
-        self.peer = self.local = ("127.0.0.1", 0)
-
-    def pause(self) -> None: ...
-    def resume(self) -> None: ...
-    def close(self) -> None: ...
-    def close_when_sent(self) -> None: ...
-
-    def send(self, parts: Sequence[Any]) -> None:
-        self.last = parts[0]
-        self.sent_bytes += sum(map(len, parts))
 
 
 class Producer:
@@ -185,46 +158,19 @@ def measure(producer: Producer, cache: bytearray) -> float:
     return result / 1e9
 
 
-async def run(folder: str, rounds: int) -> dict[str, float]:
-    settings = solo_settings("127.0.0.1", 0, folder)
-    with real_world() as world:
-        await format_if_new(world, settings)
-        node = await Node.start(world, settings)
-        try:
-            topic_id = await make_topic(node)
-            producers = {
-                name: Producer(node, topic_id, 1000 + number, shape) for number, (name, shape) in enumerate(SHAPES.items())
-            }
-            cache = bytearray(CACHE_BYTES)
-            best: dict[str, float] = {}
-            for _ in range(rounds):
-                for name, producer in producers.items():
-                    best[name] = min(best.get(name, 1.0), measure(producer, cache))
-            for name, producer in producers.items():
-                reply = decode_all(ProduceResponse, VERSION, producer.stream.last[REPLY_HEAD_BYTES:])
-                assert all(not answer.error_code for answer in reply.responses[0].partition_responses), f"{name}: {reply}"
-            return best
-        finally:
-            await node.stop()
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description="CPU of produce requests, without sockets")
-    parser.add_argument("--rounds", type=int, default=200)
-    parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
-    parser.add_argument("--json", action="store_true")
-    arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="ottla-bench-", dir=arguments.folder)
-    try:
-        rows = asyncio.run(run(folder, arguments.rounds))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-    if arguments.json:
-        print(json.dumps(rows))
-    else:
-        for name, seconds in rows.items():
-            print(f"{name:16} {seconds * 1e6:8.1f} µs of CPU per request")
+async def run(node: Node, rounds: int) -> dict[str, float]:
+    topic_id = await make_topic(node)
+    producers = {name: Producer(node, topic_id, 1000 + number, shape) for number, (name, shape) in enumerate(SHAPES.items())}
+    cache = bytearray(CACHE_BYTES)
+    best: dict[str, float] = {}
+    for _ in range(rounds):
+        for name, producer in producers.items():
+            best[name] = min(best.get(name, 1.0), measure(producer, cache))
+    for name, producer in producers.items():
+        reply = decode_all(ProduceResponse, VERSION, producer.stream.last[REPLY_HEAD_BYTES:])
+        assert all(not answer.error_code for answer in reply.responses[0].partition_responses), f"{name}: {reply}"
+    return best
 
 
 if __name__ == "__main__":
-    main()
+    main("CPU of produce requests, without sockets", 200, run)

@@ -182,7 +182,8 @@ class Story:
     def framed(self, request: Message, version: int) -> bytearray:
         self.number += 1
         client_id = self.chance.choice(["consumer", None, "", "ä" * 40])
-        return bytearray(b"".join(encode_request(request, version, self.number, client_id)))[4:]  # type: ignore[arg-type]
+        parts = encode_request(request, version, self.number, client_id)
+        return bytearray(b"".join(parts))[4:]  # type: ignore[arg-type]  # bytes: there is no range of a file in it
 
     def frame(self) -> bytearray:
         chance = self.chance

@@ -23,7 +23,7 @@ def produced(*codes: int, **topic: object) -> ProduceResponse:
         PartitionProduceResponse(index=index, error_code=code, error_message="why" if code else None)
         for index, code in enumerate(codes)
     ]
-    return ProduceResponse(responses=[TopicProduceResponse(partition_responses=parts, **topic)])  # type: ignore[arg-type]
+    return ProduceResponse(responses=[TopicProduceResponse(partition_responses=parts, **topic)])  # type: ignore[arg-type]  # name or id
 
 
 @pytest.mark.parametrize(

@@ -69,7 +69,7 @@ def test_an_ipv6_address_may_come_without_brackets() -> None:
     ],
 )
 def test_what_to_try_next_works_as_it_is_written(address: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
-    _tell(SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1), "/d", as_json=False)  # type: ignore[arg-type]
+    _tell(SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1), "/d", as_json=False)  # type: ignore[arg-type]  # a fake
     assert f"  ottla topics create greetings --partitions 3{flag}\n" in capsys.readouterr().out
 
 
