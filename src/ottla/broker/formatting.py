@@ -87,12 +87,14 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
     return lines
 
 
-async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
+async def format_if_new(
+    world: World, settings: Mapping[str, str], levels: Mapping[str, int] = MappingProxyType({})
+) -> list[str]:
     """Format the directories of a node that runs alone, as far as they are not: a new cluster if none is; what was done.
 
-    `settings` are the texts of a `server.properties`. `FormatRefused` where the metadata log's directory is not formatted and
-    others are: with a new one in its place, their records would belong to nobody; and where a folder holds something else: the
-    person may have named the wrong one.
+    `settings` are the texts of a `server.properties`; `levels` are of features that a new cluster shall not have at the newest.
+    `FormatRefused` where the metadata log's directory is not formatted and others are: with a new one in its place, their
+    records would belong to nobody; and where a folder holds something else: the person may have named the wrong one.
     """
     from ottla.config.broker import BrokerConfig
 
@@ -113,7 +115,8 @@ async def format_if_new(world: World, settings: Mapping[str, str]) -> list[str]:
             f"log directory {next(iter(formatted))} is formatted, and {metadata_directory}, where the metadata log belongs, is "
             "not: correct log.dirs or metadata.log.dir"
         )
-    options = FormatOptions(cluster_id, standalone=not config.controller_quorum_voters, ignore_formatted=True)
+    is_standalone = not config.controller_quorum_voters
+    options = FormatOptions(cluster_id, standalone=is_standalone, features=levels, ignore_formatted=True)
     return await format_directories(world, config, options)
 
 

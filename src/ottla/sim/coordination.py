@@ -13,6 +13,8 @@ ABORT_INTERVAL_MS = 300
 CLOCK_ERRORS_MS = (0, 0, 0, 1_000, -1_000, 8_000, -8_000)
 """With transactions: they time out by the wall clock, and all are to end within the run."""
 TRANSACTION_TIMEOUTS_MS = (1_000, 4_000)
+NEWEST_VERSION = 2
+"""Of transactions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +29,15 @@ class GroupPlan:
 
 
 @dataclass(frozen=True, slots=True)
+class VersionPlan:
+    """The cluster's transaction.version."""
+
+    first: int = NEWEST_VERSION
+    is_raised: bool = False
+    """Whether an administrator raises it to the last while programs run."""
+
+
+@dataclass(frozen=True, slots=True)
 class AppPlan:
     """A program that writes transactions, as one or two instances with one transactional id; what it reads, it transforms."""
 
@@ -34,7 +45,7 @@ class AppPlan:
     is_transforming: bool
     """Whether it reads the input topic, and commits how far it has come within its transactions."""
     instances: tuple[int, ...]
-    """The transaction version that each of them speaks."""
+    """The newest transaction version that each of them speaks."""
     timeout_ms: int
 
 
@@ -62,6 +73,12 @@ def plan_apps(random: Random) -> list[AppPlan]:
         )
         for index in range(random.randint(1, 2))
     ]
+
+
+def plan_version(random: Random) -> VersionPlan:
+    """Mostly that of a new cluster; else an older one, of which some are raised in time."""
+    first = random.choice((NEWEST_VERSION, NEWEST_VERSION, NEWEST_VERSION, 1, 0))
+    return VersionPlan(first, is_raised=first < NEWEST_VERSION and random.random() < 0.5)
 
 
 def coordinator_settings(random: Random, is_flushed: bool) -> dict[str, str]:

@@ -70,13 +70,20 @@ class DiskFault:
 
 
 class Machine:
-    """One machine. `slowness_s` bounds how long one awaited call to its disk takes."""
+    """One machine. `levels` are what features begin with; `slowness_s` bounds how long one awaited call to its disk takes."""
 
     def __init__(
-        self, loop: VirtualLoop, network: SimNetwork, random: Random, trace: Trace, settings: Mapping[str, str]
+        self,
+        loop: VirtualLoop,
+        network: SimNetwork,
+        random: Random,
+        trace: Trace,
+        settings: Mapping[str, str],
+        levels: Mapping[str, int],
     ) -> None:
         self.name = NAME
         self.settings: Mapping[str, str] = {**node_settings(NAME), **settings}
+        self._levels = levels
         self.clock = LoopClock(loop)
         self.slowness_s = 0.002
         self.disk = MemoryDisk(random, self.clock, self._wait_for_disk)
@@ -124,7 +131,7 @@ class Machine:
         disk = self.disk
         world = World(disk, self.clock, self._network.host(self.name), self._randomness, InPlaceHelpers(disk, self.clock))
         try:
-            await format_if_new(world, self.settings)
+            await format_if_new(world, self.settings, self._levels)
             node = await Node.start(world, self.settings, hostname=self.name)
         except (OttlaError, OSError) as error:
             self._give_up(error)

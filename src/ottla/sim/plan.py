@@ -13,9 +13,11 @@ from ottla.sim.coordination import (
     FLUSHED,
     AppPlan,
     GroupPlan,
+    VersionPlan,
     coordinator_settings,
     plan_apps,
     plan_groups,
+    plan_version,
 )
 from ottla.sim.machine import DIRECTORIES, DiskFault
 from ottla.sim.net import Weather
@@ -70,6 +72,7 @@ class Plan:
     scene: str = "logs"
     groups: list[GroupPlan] = field(default_factory=list)
     apps: list[AppPlan] = field(default_factory=list)
+    version: VersionPlan = field(default_factory=VersionPlan)
 
     @property
     def is_flushed(self) -> bool:
@@ -146,6 +149,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         scene,
         plan_groups(random) if scene == "groups" else [],
         apps,
+        plan_version(Random(f"{seed}/plan/version")) if apps else VersionPlan(),
     )
 
 

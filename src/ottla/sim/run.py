@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
+from ottla.metadata.features import TRANSACTION_VERSION
 from ottla.sim.cast import Cast
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.checkers.flushed_in_time import FlushedInTime
@@ -79,7 +80,8 @@ class _Run:
         self.plan: Plan = make_plan(seed)
         self._loop, self._trace = loop, trace
         self._network = SimNetwork(Random(f"{seed}/network"), self.plan.weather)
-        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings)
+        levels = {TRANSACTION_VERSION: self.plan.version.first}
+        self.machine = Machine(loop, self._network, Random(f"{seed}/machine"), trace, self.plan.settings, levels)
         self._no_loss = NoLoss()
         self._flushed = FlushedInTime(loop.time, self.machine.safe_before_s)
         self._groups = GroupCheckers(self.plan)
@@ -96,8 +98,10 @@ class _Run:
                 *self._groups.all,
             ]
         )
-        self.stage = Stage(seed, self._network, trace, checkers, self.machine.name)
-        self.admin = Admin(self.stage, self.plan.admin_pause_s_max, has_coordinators=self.plan.scene != "logs")
+        self.stage = Stage(seed, self._network, trace, checkers, self.machine.name, self.plan.version.first)
+        self.admin = Admin(
+            self.stage, self.plan.admin_pause_s_max, self.plan.scene != "logs", raises_version=self.plan.version.is_raised
+        )
         self.auditor = Auditor(self.stage)
         self._cast = Cast(self.plan, self.stage, self.admin)
 

@@ -224,6 +224,15 @@ def test_a_node_that_runs_alone_formats_itself_once() -> None:
     asyncio.run(run())
 
 
+def test_a_node_that_runs_alone_begins_with_the_levels_that_are_wanted() -> None:
+    async def run() -> None:
+        node = QuorumNode()
+        await format_if_new(node.world, settings_of(), {"transaction.version": 1})
+        assert (levels(node)["transaction.version"], levels(node)["group.version"]) == (1, 1)
+
+    asyncio.run(run())
+
+
 def test_a_lost_metadata_directory_is_not_made_anew() -> None:
     async def run() -> None:
         node = QuorumNode({"log.dirs": "/a,/b"})

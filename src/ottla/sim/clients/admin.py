@@ -1,4 +1,4 @@
-"""An administrator: makes and deletes topics, adds partitions, changes settings, deletes records.
+"""An administrator: makes and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
 
 One change at a time, asked again until its outcome is known: "exists already" after a lost answer means that it was made. So
 what the checkers are told is what must hold, and nothing is in doubt.
@@ -10,6 +10,8 @@ from collections.abc import Callable
 
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.metadata.controller.features import UPGRADE
+from ottla.metadata.features import SUPPORTED_FEATURES, TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
 from ottla.sim.machine import DIRECTORIES
@@ -25,6 +27,7 @@ from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRec
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
+from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
@@ -37,9 +40,10 @@ PASSING = ("passing0", "passing1", "passing2")
 class Admin(Client):
     """Makes `topics`, and others that come and go, and changes them while the run lasts."""
 
-    def __init__(self, stage: Stage, pause_s_max: float, has_coordinators: bool = False) -> None:
+    def __init__(self, stage: Stage, pause_s_max: float, has_coordinators: bool = False, raises_version: bool = False) -> None:
         super().__init__(stage, "admin")
         self._has_coordinators = has_coordinators
+        self._raises_version = raises_version
         self.topics: list[TopicPlan] = []
         """Those that stay."""
         self.passing: list[TopicPlan] = []
@@ -50,6 +54,8 @@ class Admin(Client):
     async def run(self) -> None:
         steps = [self._come, self._come, self._go, self._grow, self._configure, self._move]
         steps.append(self._move if self._has_coordinators else self._delete_records)
+        if self._raises_version:
+            steps += [self._raise_version] * 3
         await self.pause(self._pause_s_max)
         while not self.stage.is_ending:
             await self.random.choice(steps)()
@@ -171,21 +177,35 @@ class Admin(Client):
         result = (await self.ask_until_answered(request)).results[0].partitions[0]
         self.note("move", f"{name}-{number} to {path}: {error_name(result.error_code)}")
 
+    async def _raise_version(self) -> None:
+        """From now on the transactions of programs that can are those of the newest version; each begins with its next."""
+        level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
+        if self.stage.transaction_version == level:
+            return
+        update = FeatureUpdateKey(feature=TRANSACTION_VERSION, max_version_level=level, upgrade_type=UPGRADE)
+        request = UpdateFeaturesRequest(timeout_ms=TIMEOUT_MS, feature_updates=[update])
+        await self._settle(request, None, set())
+        self.note("raised", f"{TRANSACTION_VERSION} {level}")
+        self.stage.transaction_version = level
+
     # Asking
 
     def _any(self) -> TopicPlan | None:
         among = [*self.topics, *self.passing]
         return self.random.choice(among) if among else None
 
-    async def _settle(self, request: Message, answers_in: str, done_already: set[ErrorCode]) -> None:
-        """Ask until the change is made; codes in `done_already` say so too, from the second attempt on."""
+    async def _settle(self, request: Message, answers_in: str | None, done_already: set[ErrorCode]) -> None:
+        """Ask until the change is made; codes in `done_already` say so too, from the second attempt on.
+
+        `answers_in` is where the response tells of each change; None where it has one code for all.
+        """
         attempts = 0
         while True:
             attempts += 1
             connections = self.connections
             answer = await self.ask_until_answered(request)
             attempts += self.connections - connections
-            code = getattr(answer, answers_in)[0].error_code
+            code = (answer if answers_in is None else getattr(answer, answers_in)[0]).error_code
             if code == ErrorCode.NONE or (attempts > 1 and code in done_already):
                 return
             self.note("refused", f"{type(request).__name__} {error_name(code)}")

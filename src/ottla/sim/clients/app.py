@@ -73,6 +73,7 @@ class App(Transactor):
                 return
         transaction = Transaction(f"{self.name}.{self._begun}", self.transactional_id)
         self._begun += 1
+        self.begin()
         is_commit = self.random.random() < 0.8
         try:
             await self.write(transaction, self._transform(transaction, taken))

@@ -34,6 +34,8 @@ class Stage:
     checkers: Checkers
     host: str
     """Of the node."""
+    transaction_version: int = 2
+    """The cluster's, as clients know it."""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     """Closed while nobody may speak to the node."""
     is_disk_broken: bool = False

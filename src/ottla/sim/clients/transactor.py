@@ -1,7 +1,8 @@
 """The requests of one transactional producer, in either transaction version, each asked again until its outcome is known.
 
-With version 1 partitions and groups are added to a transaction before they are written to; with version 2 by writing, and every
-end hands the producer its next epoch. What becomes of the producer is raised: `Fenced`, `Vanished`, `MustAbort`.
+With version 1, and in clusters of version 0 too, partitions and groups are added to a transaction before they are written to;
+with version 2 by writing, and every end hands the producer its next epoch. What becomes of the producer is raised: `Fenced`,
+`Vanished`, `MustAbort`.
 """
 
 from __future__ import annotations
@@ -59,11 +60,15 @@ class Transactor(GroupClient):
     def __init__(self, stage: Stage, name: str, app: str, version: int, timeout_ms: int) -> None:
         super().__init__(stage, name, f"{app}-group")
         self.transactional_id = app
-        self._version = version
+        self._newest_version = self._version = version
         self._timeout_ms = timeout_ms
         self._producer = (-1, -1)
         self._numbers: defaultdict[Place, int] = defaultdict(int)
         self._sequences: defaultdict[Place, int] = defaultdict(int)
+
+    def begin(self) -> None:
+        """A transaction is about to begin: it will be of the newest version that cluster and program both know."""
+        self._version = max(1, min(self._newest_version, self.stage.transaction_version))
 
     async def initialise(self) -> None:
         """Take the transactional id."""
