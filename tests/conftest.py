@@ -13,10 +13,16 @@ from collections.abc import Generator
 import pytest
 from hypothesis import HealthCheck, settings
 from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
+from tests.support.keeping import keep
 
 # How long an example takes says more about what else the machine does than about what is tested.
 settings.register_profile("ottla", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
 settings.load_profile("ottla")
+
+
+def pytest_configure() -> None:
+    """Whatever becomes of this process, nothing that its tests start is left behind."""
+    keep()
 
 
 def in_ci() -> bool:

@@ -22,6 +22,7 @@ from bench.side_by_side.processes import memory_mb
 from bench.side_by_side.progress import Progress
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.kafka_server import SERVER_JVM_FLAGS, KafkaServer
+from tests.support.keeping import keep
 from tests.support.ottla_server import start_ottla
 
 HEARTBEAT_MS = 100
@@ -66,6 +67,7 @@ class Bench:
     """One run: options, progress, the pair of servers once a row needs it, and the end of all of them."""
 
     def __init__(self, options: Options, progress: Progress) -> None:
+        keep()
         self.options = options
         self.progress = progress
         self.kafka = ApacheKafka.obtain()
@@ -122,7 +124,7 @@ class Bench:
     def run_class(self, main_class: str, *arguments: object, timeout_s: float = 600) -> str:
         """Run a Java class of Kafka's or of bench/java and return what it printed."""
         classpath = os.pathsep.join([str(self._compiled()), self.kafka.classpath])
-        command = [self.kafka.java, *CLIENT_JVM_FLAGS, "-cp", classpath, main_class, *map(str, arguments)]
+        command = [*self.kafka.jvm(CLIENT_JVM_FLAGS), "-cp", classpath, main_class, *map(str, arguments)]
         return run_program(command, main_class, timeout_s)
 
     def _compiled(self) -> Path:

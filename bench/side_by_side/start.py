@@ -58,7 +58,7 @@ def _prepared(bench: Bench, label: str) -> tuple[list[str], int]:
     if label == APACHE:
         bench.kafka.format(folder / "data", properties)
         flags = [*SERVER_JVM_FLAGS, *LOG_LEVELS]
-        return [bench.kafka.java, *flags, "-cp", bench.kafka.server_classpath, "kafka.Kafka", str(config)], port
+        return [*bench.kafka.jvm(flags), "-cp", bench.kafka.server_classpath, "kafka.Kafka", str(config)], port
     format_ottla(properties)
     return [*OTTLA_COMMAND, "server", "start", str(config)], port
 

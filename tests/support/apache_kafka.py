@@ -68,6 +68,10 @@ class ApacheKafka:
         """For servers: logs to standard error."""
         return os.pathsep.join(self._server_jars)
 
+    def jvm(self, flags: Sequence[str] = QUICK_JVM_FLAGS) -> list[str]:
+        """How a command begins that runs Java. Libraries that it unpacks go where temporary files of ours go."""
+        return [self.java, *flags, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
+
     def run_tool(
         self,
         main_class: str,
@@ -78,7 +82,7 @@ class ApacheKafka:
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
     ) -> ToolResult:
         """Run a class of Kafka's; `ToolFailed` with its output unless it ends with 0 (or `check` is off)."""
-        command = [self.java, *jvm_flags, "-cp", self.classpath, main_class, *map(str, arguments)]
+        command = [*self.jvm(jvm_flags), "-cp", self.classpath, main_class, *map(str, arguments)]
         return _run(command, main_class, stdin, timeout_s, check)
 
     def run_java(
@@ -88,7 +92,7 @@ class ApacheKafka:
         path = Path(source)
         if not path.is_absolute() and not path.exists():
             path = JAVA_SOURCES / path
-        command = [self.java, *QUICK_JVM_FLAGS, "-cp", self.classpath, str(path), *map(str, arguments)]
+        command = [*self.jvm(), "-cp", self.classpath, str(path), *map(str, arguments)]
         return _run(command, path.name, stdin, timeout_s, check)
 
     def format(
@@ -115,7 +119,7 @@ class ApacheKafka:
         Use as a context manager, or call `stop`. Without `data_dir` the data goes when the server does. A port taken by
         someone else in between is answered with another try on other ports.
         """
-        command = [self.java, *jvm_flags, *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
+        command = [*self.jvm(jvm_flags), *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
         attempts = 3
         for attempt in range(1, attempts + 1):
             server = KafkaServer(command, properties or {}, data_dir)

@@ -5,7 +5,6 @@ import threading
 
 from tests.support.apache_kafka import JAVA_SOURCES, ApacheKafka
 from tests.support.group_members import HEARTBEAT_MS, Member, MemberOptions, Partition, Taken
-from tests.support.kafka_server import QUICK_JVM_FLAGS
 
 STRATEGIES = {
     "eager": "org.apache.kafka.clients.consumer.RangeAssignor",
@@ -32,7 +31,7 @@ class JavaMembers:
     """The process. It starts with the first member and ends with `stop`."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
-        self._command = [kafka.java, *QUICK_JVM_FLAGS, "-cp", kafka.classpath, str(JAVA_SOURCES / "GroupMembers.java")]
+        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "GroupMembers.java")]
         self._process: subprocess.Popen[str] | None = None
         self._members: dict[str, JavaMember] = {}
 

@@ -94,7 +94,7 @@ class JavaPrograms:
             self._compile(main_class)
         classpath = os.pathsep.join([str(self._folder), self._kafka.server_classpath])
         flags = [flag for flag in QUICK_JVM_FLAGS if not flag.startswith("-Xmx")]
-        command = [self._kafka.java, *flags, f"-Xmx{heap_mb}m", *LOGGED, "-cp", classpath, main_class, *map(str, arguments)]
+        command = [*self._kafka.jvm([*flags, f"-Xmx{heap_mb}m", *LOGGED]), "-cp", classpath, main_class, *map(str, arguments)]
         return JavaProcess(main_class.rpartition(".")[2], command)
 
     def _compile(self, main_class: str) -> None:

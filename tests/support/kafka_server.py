@@ -1,7 +1,8 @@
 """One server process, Apache Kafka's or Ottla's: its settings, its start, its readiness and its end.
 
-The process is ended by its own pid in every case: by `stop`, by leaving the `with` block, or at interpreter exit. Ready means
-that the broker answers a Metadata request and counts itself among the brokers (a node that is only a controller: ApiVersions).
+The process is ended by its own pid in every case: by `stop`, by leaving the `with` block, or at interpreter exit; and by the
+keeper (`keeping.py`) if this process is killed. Ready means that the broker answers a Metadata request and counts itself among
+the brokers (a node that is only a controller: ApiVersions).
 """
 
 import atexit
@@ -15,6 +16,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
+
+from tests.support.keeping import keep
 
 QUICK_JVM_FLAGS = (
     "-XX:TieredStopAtLevel=1",
@@ -108,6 +111,7 @@ class KafkaServer:
         data_dir: str | Path | None,
         name: str = "Apache Kafka",
     ) -> None:
+        keep()
         self.name = name
         self._folder = Path(tempfile.mkdtemp(prefix="ottla-kafka-"))
         self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"

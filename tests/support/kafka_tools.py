@@ -15,7 +15,6 @@ from collections.abc import Sequence
 from types import TracebackType
 
 from tests.support.apache_kafka import JAVA_SOURCES, ApacheKafka, ToolFailed, ToolResult
-from tests.support.kafka_server import QUICK_JVM_FLAGS
 
 TOOLS = {
     "topics": "org.apache.kafka.tools.TopicCommand",
@@ -42,7 +41,7 @@ class KafkaTools:
     """A Java process that runs tools until it is closed. It starts with the first call."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
-        self._command = [kafka.java, *QUICK_JVM_FLAGS, "-cp", kafka.classpath, str(JAVA_SOURCES / "RunTools.java")]
+        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "RunTools.java")]
         self._process: subprocess.Popen[bytes] | None = None
 
     def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 60, check: bool = True) -> ToolResult:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from itertools import count
 
 from tests.support.apache_kafka import JAVA_SOURCES, ApacheKafka
-from tests.support.kafka_server import QUICK_JVM_FLAGS
 from tests.support.transactions import TransactionFailed
 
 FENCED = ("ProducerFencedException", "InvalidProducerEpochException")
@@ -48,7 +47,7 @@ class JavaProducers:
 
     def __init__(self, kafka: ApacheKafka) -> None:
         source = JAVA_SOURCES / "TransactionalProducers.java"
-        self._command = [kafka.java, *QUICK_JVM_FLAGS, "-cp", kafka.classpath, str(source)]
+        self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(source)]
         self._process: subprocess.Popen[str] | None = None
         self._numbers = count(1)
 

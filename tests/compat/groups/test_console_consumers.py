@@ -10,7 +10,7 @@ import pytest
 from tests.support.apache_kafka import ApacheKafka
 from tests.support.group_records import send_numbers
 from tests.support.group_state import await_members_in
-from tests.support.kafka_server import QUICK_JVM_FLAGS, KafkaServer
+from tests.support.kafka_server import KafkaServer
 from tests.support.topics import await_true, make_topic
 
 PARTITIONS = 4
@@ -22,7 +22,7 @@ class Consoles:
 
     def __init__(self, kafka: ApacheKafka, folder: Path, count: int, arguments: Sequence[str]) -> None:
         self._outputs = [folder / f"out-{number}" for number in range(count)]
-        command = [kafka.java, *QUICK_JVM_FLAGS, "-cp", kafka.classpath, CONSOLE_CONSUMER, *arguments]
+        command = [*kafka.jvm(), "-cp", kafka.classpath, CONSOLE_CONSUMER, *arguments]
         self._processes = []
         for path in self._outputs:
             with open(path, "wb") as out:

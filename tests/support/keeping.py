@@ -1,0 +1,96 @@
+"""Nothing that tests or benchmarks start outlives them: neither processes nor temporary folders, not even after a `kill -9`.
+
+`keep()` (called by tests/conftest.py, by the benchmark and by the harness's servers; the second call does nothing)
+
+- puts a mark into this process's environment, which all that is started from now on inherits, in any generation;
+- makes one folder, in which all temporary files of this process and of what it starts are from now on;
+- starts a keeper (`keeper.py`) that holds the other end of a pipe. When this process ends, so does the pipe, and the keeper
+  kills what has the mark and removes the folder.
+
+Nothing of it depends on which thread starts a child, or on what a child does with its descriptors. A child that is given an
+environment without the mark is on its own. If the keeper was killed too (the machine was switched off), the folder is removed
+by the next process that calls `keep()`: it is locked by its owner as long as that lives.
+"""
+
+import atexit
+import fcntl
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import uuid
+from pathlib import Path
+
+MARKS = "OTTLA_TESTS_KEPT"
+"""The environment variable: the marks of this process and of those above it, so that each keeper finds all below its own."""
+
+FOLDER_PREFIX = "ottla-tests-"
+PYTEST_FOLDERS = "PYTEST_DEBUG_TEMPROOT"
+KEEPER = Path(__file__).with_name("keeper.py")
+END_TIMEOUT_S = 30
+FRESH_S = 60
+"""A folder this young may have an owner that has not locked it yet."""
+
+_keeper: "subprocess.Popen[bytes] | None" = None
+
+
+def keep() -> None:
+    """From now on, what this process starts ends with it, and its temporary files go with it."""
+    global _keeper
+    if _keeper is not None:
+        return
+    outer = Path(tempfile.gettempdir())
+    remove_stale(outer)
+    folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=outer)
+    lock(folder)
+    mark = uuid.uuid4().hex
+    # What pytest keeps of the last runs for people to look at stays where they look for it.
+    os.environ.setdefault(PYTEST_FOLDERS, str(outer))
+    unmarked = {name: value for name, value in os.environ.items() if name != MARKS}
+    _keeper = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(KEEPER), mark, folder],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=unmarked,
+        start_new_session=True,
+    )
+    os.environ[MARKS] = ":".join([*os.environ.get(MARKS, "").split(":"), mark]).strip(":")
+    os.environ["TMPDIR"] = tempfile.tempdir = folder
+    atexit.register(_end)
+
+
+def _end() -> None:
+    """A process that ends in good order waits for its keeper, so that whoever awaits it finds everything gone."""
+    assert _keeper is not None
+    assert _keeper.stdin is not None
+    _keeper.stdin.close()
+    try:
+        _keeper.wait(END_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        pass
+
+
+def lock(folder: str | Path) -> int | None:
+    """Hold `folder` until this process ends, or None if someone else does."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        return None
+    return descriptor
+
+
+def remove_stale(outer: Path) -> None:
+    """Remove the folders whose owners are gone."""
+    for folder in outer.glob(f"{FOLDER_PREFIX}*"):
+        try:
+            held = lock(folder) if time.time() - folder.stat().st_mtime > FRESH_S else None
+        except OSError:  # its keeper was quicker, or it is another user's
+            continue
+        if held is not None:
+            shutil.rmtree(folder, ignore_errors=True)
+            os.close(held)
