@@ -91,8 +91,8 @@ def validate_produced(
     get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
     yield `decompressed_bytes_max`; by default so much that nobody waits for long (docs/decisions/0042).
     """
-    view = _only_batch(data, partition)
-    codec = _check_header(view, config, partition, from_client, request_version)
+    view = only_batch(data, partition, request_version)
+    codec = _check_header(view, config, partition, from_client)
     target = codec if config.compression_type == "producer" else _target_codec(view, codec, config)
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
@@ -113,12 +113,18 @@ def validate_produced(
     return ValidBatch(view, data, max_timestamp, now_ms if is_append_time else NO_TIMESTAMP)
 
 
-def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:
-    """The one batch that `data` must be."""
+def only_batch(data: bytearray | memoryview, partition: str, request_version: int) -> BatchView:
+    """The one batch that `data` must be, in a codec that its request may use; `KafkaError` if it is not."""
     size = len(data)
     if size >= HEADER_SIZE:
         view = BatchView(data)
         if view.batch_length == size - LOG_OVERHEAD and view.magic == MAGIC:
+            if view.attributes & CODEC_MASK == _ZSTD and request_version < ZSTD_REQUEST_VERSION_MIN:
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"zstd for {partition} came in a Produce request of version {request_version}; it may be used from version "
+                    f"{ZSTD_REQUEST_VERSION_MIN} on. Update the client or use another codec",
+                )
             return view
     batch_length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True) if size >= LOG_OVERHEAD else 0
     if size >= LOG_OVERHEAD and batch_length < _LENGTH_MIN:
@@ -142,15 +148,9 @@ def _only_batch(data: bytearray | memoryview, partition: str) -> BatchView:
     return BatchView(data)
 
 
-def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool, request_version: int) -> Codec:
+def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool) -> Codec:
     """Everything that can be told without looking at the records; returns the codec."""
     number = view.attributes & CODEC_MASK
-    if number == _ZSTD and request_version < ZSTD_REQUEST_VERSION_MIN:
-        raise KafkaError(
-            ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-            f"zstd for {partition} came in a Produce request of version {request_version}; it may be used from version "
-            f"{ZSTD_REQUEST_VERSION_MIN} on. Update the client or use another codec",
-        )
     if from_client and view.base_offset != 0:
         raise _invalid(f"a batch for {partition} has base offset {view.base_offset}; in a produce request it is 0")
     if view.size > config.max_message_bytes:

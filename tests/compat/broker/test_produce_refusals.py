@@ -11,7 +11,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 INVALID_TOPIC, MESSAGE_TOO_LARGE, INVALID_RECORD, INVALID_TIMESTAMP = 17, 10, 87, 32
 CORRUPT_MESSAGE, UNKNOWN_TOPIC, INVALID_ACKS, INVALID_REQUEST, UNSUPPORTED_CODEC = 2, 3, 21, 42, 76
-UNKNOWN_TOPIC_ID = 100
+UNKNOWN_TOPIC_ID, TRANSACTIONAL_ID_AUTHORIZATION_FAILED = 100, 53
 
 
 @pytest.fixture(params=sorted(CLIENTS))
@@ -135,3 +135,47 @@ def test_several_partitions_some_refused(cluster: KafkaServer, topic: str) -> No
         (answer,) = raw.request(request, 9).responses
     found = {part.index: (part.error_code, part.base_offset) for part in answer.partition_responses}
     assert found == {2: (0, 0), 5: (UNKNOWN_TOPIC, -1), 0: (0, 0)}
+
+
+def produced(cluster: KafkaServer, topic: str, batches: dict[int, bytes], acks: int = -1) -> dict[int, tuple[int, int, int]]:
+    """What each partition is told of its batch: error code, base offset, where its log begins."""
+    request = produce_request(topic, None, acks=acks)
+    request.topic_data[0].partition_data = [PartitionProduceData(index=index, records=data) for index, data in batches.items()]
+    with RawClient.to(cluster.bootstrap) as raw:
+        (answer,) = raw.request(request, 9).responses
+    return {part.index: (part.error_code, part.base_offset, part.log_start_offset) for part in answer.partition_responses}
+
+
+OF_A_TRANSACTION = bytes(make_batch(b"t", producer=(1, 0, 0), transactional=True))
+
+
+@pytest.mark.parametrize("place", [1, 7], ids=["of a partition", "of no partition"])
+@pytest.mark.parametrize("acks", [-1, 5])
+def test_a_transaction_without_id_refuses_the_whole_request(cluster: KafkaServer, topic: str, acks: int, place: int) -> None:
+    make_topic(cluster.bootstrap, topic, 3)
+    whole = bytes(make_batch(b"v"))
+    refused = (TRANSACTIONAL_ID_AUTHORIZATION_FAILED, -1, -1)
+    assert produced(cluster, topic, {0: whole, place: OF_A_TRANSACTION, 2: whole}, acks) == {
+        0: refused,
+        place: refused,
+        2: refused,
+    }
+    assert produced(cluster, topic, {0: whole, 2: whole}) == {0: (0, 0, 0), 2: (0, 0, 0)}, "nothing was appended before"
+
+
+def test_a_transaction_that_is_no_batch_refuses_nothing_else(cluster: KafkaServer, topic: str) -> None:
+    make_topic(cluster.bootstrap, topic, 3)
+    whole = bytes(make_batch(b"v"))
+    batches = {0: whole, 1: OF_A_TRANSACTION[:66], 2: whole + OF_A_TRANSACTION}
+    expected = {0: (0, 0, 0), 1: (INVALID_RECORD, -1, -1), 2: (INVALID_RECORD, -1, -1)}
+    assert produced(cluster, topic, batches) == expected
+
+
+def test_what_is_no_batch_is_told_so_before_acks_are_looked_at(cluster: KafkaServer, topic: str) -> None:
+    make_topic(cluster.bootstrap, topic, 3)
+    whole = bytes(make_batch(b"v"))
+    damaged = bytearray(whole)
+    damaged[-3] ^= 1
+    expected = {0: INVALID_ACKS, 1: INVALID_RECORD, 2: INVALID_ACKS, 7: UNKNOWN_TOPIC}
+    found = produced(cluster, topic, {0: whole, 1: whole + whole, 2: bytes(damaged), 7: whole}, acks=2)
+    assert found == {index: (code, -1, -1) for index, code in expected.items()}

@@ -7,8 +7,8 @@ is there when the handler returns; else the request waits (`purgatory/acks.py`).
 Most requests do not come here at all: `produce_usual.py` answers them from frame to frame, to the same effect. Records of a
 transaction may have to wait before they are appended (`produce_in_transaction.py`).
 
-Each partition is answered for itself. With acks=0 nothing is answered, and an error ends the connection, so that the producer
-learns that there was one.
+Each partition is answered for itself, but for records of a transaction in a request that names none. With acks=0 nothing is
+answered, and an error ends the connection, so that the producer learns that there was one.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from ottla.broker.request import CloseConnection, Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
-from ottla.records.batch import CODEC_MASK, MAGIC, TRANSACTIONAL
+from ottla.records.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
+from ottla.records.validate import only_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -47,6 +48,7 @@ TOPIC_IDS_SINCE = 13
 NO_ACKS, LEADER_ACKS = 0, 1
 ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
 
+_LENGTH_AT = 8
 _MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 """Where a batch has the byte that says whether it belongs to a transaction."""
@@ -61,7 +63,6 @@ _WITHOUT_LOG_START = frozenset(
         ErrorCode.RECORD_LIST_TOO_LARGE,
         ErrorCode.CORRUPT_MESSAGE,
         ErrorCode.KAFKA_STORAGE_ERROR,
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
     }
 )
 """Errors that are answered without saying where the log begins, as Kafka does."""
@@ -69,10 +70,12 @@ _WITHOUT_LOG_START = frozenset(
 
 def handle(context: RequestContext, request: ProduceRequest, verified: Verified | None = None) -> Handled:
     """Append what came; `verified` is what coordinators have said of the transactions in it."""
-    if verified is None and request.transactional_id is not None:
-        from ottla.broker.handlers.produce_in_transaction import hold  # late: few producers are transactional
+    if verified is None:
+        if request.transactional_id is not None:
+            from ottla.broker.handlers.produce_in_transaction import hold  # late: few producers are transactional
 
-        return hold(context, request)
+            return hold(context, request)
+        _check_not_transactional(request)
     acks, version, partitions = request.acks, context.version, context.services.partitions
     response = ProduceResponse()
     delayed: DelayedProduce | None = None
@@ -105,9 +108,7 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
                 else:
                     info = partition.append(records, acks, version)
             except KafkaError as error:
-                # What a transaction's coordinator refuses has not come to its partition: of that nothing is told.
-                is_verdict = verified is not None and partition is not None and verified.get(partition.name) is error
-                fail(answer, error, None if is_verdict else partition)
+                fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
                 has_failed = True
                 continue
             answer.base_offset = info.first_offset
@@ -191,6 +192,24 @@ def is_transactional(records: memoryview) -> bool:
     return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and records[_MAGIC_AT] == MAGIC
 
 
+def _check_not_transactional(request: ProduceRequest) -> None:
+    """No transactional id: a batch that belongs to a transaction has the whole request refused, whatever else is in it."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = cast("memoryview | None", data.records)
+            if records is not None and is_transactional(records) and _is_whole(records):
+                raise KafkaError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "records of a transaction came in a request without a transactional id, of which nothing is taken: set "
+                    "transactional.id",
+                )
+
+
+def _is_whole(records: memoryview) -> bool:
+    """Whether the first batch ends before the records do; what is cut off is told so instead."""
+    return int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD <= len(records)
+
+
 def _append_unusual(
     context: RequestContext,
     request: ProduceRequest,
@@ -203,18 +222,14 @@ def _append_unusual(
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"no records came for {partition.name}: a produce request has one batch each"
         )
+    only_batch(records, str(partition.name), context.version)
     if request.acks not in ACKS:
         raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks} cannot be had: it is 0, 1 or all (-1)")
     if partition.is_internal:
         raise KafkaError(
             ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}: brokers keep it for themselves"
         )
-    if verified is None:
-        raise KafkaError(
-            ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-            f"records of a transaction came for {partition.name} in a request without a transactional id",
-        )
-    proof = verified.get(partition.name)
+    proof = None if verified is None else verified.get(partition.name)
     if isinstance(proof, KafkaError):
         raise proof
     return partition.append(records, request.acks, context.version, verified_by=proof)
@@ -231,6 +246,26 @@ def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int
 
 
 # Refusing
+
+
+def _has_come_to(
+    partition: Partition | None,
+    records: memoryview | None,
+    error: KafkaError,
+    version: int,
+    verified: Verified | None,
+) -> bool:
+    """Whether it was the partition that refused: only then the answer tells where its log begins.
+
+    What is not one batch, and what a transaction's coordinator refuses, has not come so far.
+    """
+    if partition is None or records is None or (verified is not None and verified.get(partition.name) is error):
+        return False
+    try:
+        only_batch(records, str(partition.name), version)
+    except KafkaError:
+        return False
+    return True
 
 
 def fail(answer: PartitionProduceResponse, error: KafkaError, partition: PartitionTail | None) -> None:

@@ -105,13 +105,6 @@ REFUSALS = {
     "from the future": ("t", 0, make_batch(b"a", timestamp=T0 + 10**9), {}, ErrorCode.INVALID_TIMESTAMP),
     "a gap in the sequence": ("t", 0, make_batch(b"a", producer=(5, 0, 9)), {}, ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER),
     "an old producer epoch": ("t", 0, make_batch(b"a", producer=(6, 0, 1)), {}, ErrorCode.INVALID_PRODUCER_EPOCH),
-    "a transaction without id": (
-        "t",
-        0,
-        make_batch(b"a", producer=(7, 0, 0), transactional=True),
-        {},
-        ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-    ),
 }
 
 
@@ -133,6 +126,24 @@ def test_refusals(case: str) -> None:
         assert (answer.base_offset, answer.log_append_time_ms) == (-1, -1)
         assert answer.error_message
         assert held.partition("t").log.log_end_offset == end
+
+    virtual(scenario())
+
+
+@pytest.mark.parametrize("acks", [1, 2])
+def test_a_transaction_without_id_refuses_the_whole_request(acks: int) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        await held.make_topic("t", 2)
+        of_a_transaction = make_batch(b"b", producer=(7, 0, 0), transactional=True)
+        topics = [topic_of("t", (0, memoryview(make_batch(b"a"))), (1, memoryview(of_a_transaction)))]
+        context, request = held.context(0, 9), ProduceRequest(acks=acks, topic_data=topics)
+        with pytest.raises(KafkaError) as refused:
+            produce.handle(context, request)
+        (topic,) = produce.refuse(context, request, refused.value).responses
+        codes = [(answer.index, answer.error_code) for answer in topic.partition_responses]
+        assert codes == [(index, ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED) for index in (0, 1)]
+        assert read_all(held, "t", 0) == []
 
     virtual(scenario())
 
