@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ottla.broker.handlers.group_calls import caller_of, check_group_id, code_of
 from ottla.broker.request import Handled, RequestContext
-from ottla.coordinator.groups.classic.answers import not_joined
+from ottla.coordinator.groups.classic.answers import NotAnswered, not_joined
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
@@ -41,5 +41,6 @@ def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:
 
 def refuse(context: RequestContext, request: JoinGroupRequest, error: KafkaError) -> JoinGroupResponse:
     code = code_of(error)
-    member_id = "" if code in OF_THE_COORDINATOR else request.member_id
-    return not_joined(code, member_id, context.version)
+    if isinstance(error, NotAnswered):
+        return not_joined(code, error.member_id, context.version)
+    return not_joined(code, "" if code in OF_THE_COORDINATOR else request.member_id, context.version)

@@ -14,6 +14,14 @@ NULLABLE_PROTOCOL_SINCE = 7
 """From this version of JoinGroup on no protocol is null, and before it the empty text."""
 
 
+class NotAnswered(KafkaError):
+    """A refusal of a request that was kept: JoinGroup names the member in it, who may not have known its id so far."""
+
+    def __init__(self, code: int, message: str, member_id: str) -> None:
+        super().__init__(code, message)
+        self.member_id = member_id
+
+
 def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
     """The member is in the group's generation; the leader is told of all others, so that it can assign."""
     return JoinGroupResponse(
@@ -47,37 +55,27 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def removed(reply: Reply, group: ClassicGroup) -> Answer:
-    """To a parked request of a member that is no longer one."""
-    return Answer(
-        reply,
-        KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"the member was removed from group {group.group_id} while it waited: join again"
-        ),
-    )
+    """To a parked request of a member that is no longer one: it is told no id, and joins as somebody new."""
+    text = f"the member was removed from group {group.group_id} while it waited: join again"
+    return Answer(reply, NotAnswered(ErrorCode.UNKNOWN_MEMBER_ID, text, ""))
 
 
-def superseded(reply: Reply, group: ClassicGroup) -> Answer:
+def superseded(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
     """To a parked request whose member asked again: only its last request is waited for."""
-    return Answer(
-        reply,
-        KafkaError(
-            ErrorCode.REBALANCE_IN_PROGRESS, f"the member asked again, and group {group.group_id} goes by its last request"
-        ),
+    text = f"the member asked again, and group {group.group_id} goes by its last request"
+    return Answer(reply, NotAnswered(ErrorCode.REBALANCE_IN_PROGRESS, text, member.member_id))
+
+
+def rejoin(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
+    """To a parked request whose generation has ended before it could be answered."""
+    text = f"group {group.group_id} rebalances again: join again"
+    return Answer(reply, NotAnswered(ErrorCode.REBALANCE_IN_PROGRESS, text, member.member_id))
+
+
+def fenced(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
+    """To a parked request of a static member whose place another is about to take."""
+    text = (
+        f"another process has joined group {group.group_id} with the instance id {member.instance_id}: no two may use one "
+        "group.instance.id at a time"
     )
-
-
-def rejoin(reply: Reply, group: ClassicGroup) -> Answer:
-    """To a parked SyncGroup whose generation has ended before it had an assignment."""
-    return Answer(reply, KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances again: join again"))
-
-
-def fenced(reply: Reply, group: ClassicGroup, instance_id: str | None) -> Answer:
-    """To a parked request of a static member whose place another has taken."""
-    return Answer(
-        reply,
-        KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"another process has joined group {group.group_id} with the instance id {instance_id}: no two may use one "
-            "group.instance.id at a time",
-        ),
-    )
+    return Answer(reply, NotAnswered(ErrorCode.FENCED_INSTANCE_ID, text, member.member_id))

@@ -74,7 +74,7 @@ class ClassicGroups:
         if group.state == STABLE:
             return Effects.answer(reply, answers.synced(group, member.assignment))
         before, member.sync_reply = member.sync_reply, reply
-        return Effects(answers=[] if before is None else [answers.superseded(before, group)])
+        return Effects(answers=[] if before is None else [answers.superseded(before, group, member)])
 
     def _assign(
         self, group: ClassicGroup, assignments: dict[str, bytes], leader: ClassicMember, reply: Reply, now: Instant
@@ -235,6 +235,6 @@ class ClassicGroups:
         told = []
         for member in group.members.values():
             replies = (group.take_join(member), member.take_sync())
-            told += [answers.rejoin(reply, group) for reply in replies if reply is not None]
+            told += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
         self._rebalances.end(group)
         return Effects(answers=told)

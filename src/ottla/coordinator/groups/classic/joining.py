@@ -160,7 +160,7 @@ class Joining:
             member_id,
         )
         replies = (group.take_join(member), member.take_sync())
-        effects = Effects(answers=[answers.fenced(each, group, member.instance_id) for each in replies if each is not None])
+        effects = Effects(answers=[answers.fenced(each, group, member) for each in replies if each is not None])
         self._rebalances.rename(group, member, member_id)
         member.is_new = False
         self._update(group, member, join)
@@ -216,7 +216,7 @@ class Joining:
 
     def _rejoin(self, group: ClassicGroup, member: ClassicMember, join: Join, what: str) -> Effects:
         before = group.take_join(member)
-        told = [] if before is None else [answers.superseded(before, group)]
+        told = [] if before is None else [answers.superseded(before, group, member)]
         self._update(group, member, join)
         group.park_join(member, join.reply)
         effects = Effects(answers=told)

@@ -139,7 +139,7 @@ class Rebalances:
             for member in group.members.values():
                 member.assignment = b""
                 if (reply := member.take_sync()) is not None:
-                    effects.answers.append(answers.rejoin(reply, group))
+                    effects.answers.append(answers.rejoin(reply, group, member))
                     self.listen(group, member, now)
         group.pending_syncs.clear()
         self._table.timers.cancel(_sync(group))
