@@ -95,7 +95,7 @@ def test_described_alike_before_and_after_changes(apache: tuple[RawClient, Confi
             node.ask(incremental_request(*changes, validate_only=False)),
         ):
             assert [entry.error_code for entry in asked.responses] == [NONE] * len(changes)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 60
         while not is_applied(client, changes):
             assert time.monotonic() < deadline, f"Apache Kafka did not apply {changes} within 30 s"
             time.sleep(0.05)

@@ -80,7 +80,7 @@ def change_things(client: RawClient) -> None:
 
 def _await_producer_id(client: RawClient) -> None:
     """The broker asks the controller for a block of ids when it is first asked for one, and says "loading" meanwhile."""
-    deadline_s = time.monotonic() + 20
+    deadline_s = time.monotonic() + 60
     while client.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).error_code != 0:
         assert time.monotonic() < deadline_s, "no producer id within 20 s"
         time.sleep(0.02)

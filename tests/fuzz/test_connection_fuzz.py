@@ -116,7 +116,7 @@ def process() -> Iterator[EchoProcess]:
 
 
 def connect(process: EchoProcess) -> socket.socket:
-    return socket.create_connection(("127.0.0.1", process.port), timeout=20)
+    return socket.create_connection(("127.0.0.1", process.port), timeout=60)
 
 
 def converse(connection: socket.socket, count: int) -> None:

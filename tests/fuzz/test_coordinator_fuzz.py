@@ -59,7 +59,7 @@ def settled_state(node: HostileNode) -> tuple[list[str], list[object]]:
     with node.connect() as client:
         await_coordinators(client)
         ask = DescribeTransactionsRequest(transactional_ids=list(PRODUCERS))
-        until_s = time.monotonic() + 20
+        until_s = time.monotonic() + 60
         while True:
             found = client.request(ask, 0).transaction_states
             states = [each.transaction_state for each in found]

@@ -43,7 +43,7 @@ def frame(case: Golden, body: bytes) -> bytes:
 
 def send(address: str, data: bytes) -> None:
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(data)
         connection.settimeout(PATIENCE_S)
         try:
@@ -54,7 +54,7 @@ def send(address: str, data: bytes) -> None:
 
 def is_answering(address: str) -> bool:
     host, _, port = address.rpartition(":")
-    with socket.create_connection((host, int(port)), timeout=20) as connection:
+    with socket.create_connection((host, int(port)), timeout=60) as connection:
         connection.sendall(b"\0\0\0\x0a\0\x12\0\0\0\0\0\7\xff\xff")
         return connection.recv(8, socket.MSG_WAITALL)[4:] == b"\0\0\0\7"
 

@@ -112,7 +112,7 @@ class ApacheKafka:
         *,
         data_dir: str | Path | None = None,
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
-        ready_timeout_s: float = 60,
+        ready_timeout_s: float = 120,
     ) -> KafkaServer:
         """A single-node cluster (broker and controller), formatted if `data_dir` is not, up and answering on return.
 

@@ -70,7 +70,7 @@ class ProducerOptions:
     batch_bytes: int = 16384
     request_bytes_max: int = 1 << 20
     partitioner: str = ""
-    timeout_s: float = 30
+    timeout_s: float = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +82,7 @@ class ConsumerOptions:
     bytes_min: int = 1
     bytes_max: int = 50 << 20
     partition_bytes_max: int = 1 << 20
-    timeout_s: float = 30
+    timeout_s: float = 60
 
 
 class ClientLibrary(Protocol):

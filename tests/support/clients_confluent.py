@@ -110,7 +110,7 @@ class Confluent:
     def offsets_for_time(self, bootstrap: str, topic: str, partition: int, timestamp_ms: int) -> int | None:
         consumer = self.consumer(bootstrap, ConsumerOptions())
         try:
-            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=30)
+            (found,) = consumer.offsets_for_times([TopicPartition(topic, partition, timestamp_ms)], timeout=60)
         finally:
             consumer.close()
         if found.error is not None:
@@ -120,7 +120,7 @@ class Confluent:
     def ends(self, bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
         consumer = self.consumer(bootstrap, ConsumerOptions())
         try:
-            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=30, cached=False)
+            low, high = consumer.get_watermark_offsets(TopicPartition(topic, partition), timeout=60, cached=False)
         finally:
             consumer.close()
         return int(low), int(high)

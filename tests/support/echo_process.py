@@ -47,7 +47,7 @@ class EchoProcess:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         try:
-            _, self.log = self._process.communicate("", timeout=30)
+            _, self.log = self._process.communicate("", timeout=60)
         finally:
             self._process.kill()
 

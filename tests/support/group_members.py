@@ -92,7 +92,7 @@ class Member:
     def values(self) -> list[str]:
         return [record.value for record in self.records]
 
-    def close(self, timeout_s: float = 30) -> None:
+    def close(self, timeout_s: float = 60) -> None:
         """End in good order, and return when that is done."""
         self.begin_close()
         assert self.ended.wait(timeout_s), f"{self.name} was still closing after {timeout_s} s"

@@ -9,7 +9,7 @@ from tests.support.topics import await_true
 def describe(bootstrap: str, group: str) -> Any:
     """The description of one group, of either protocol."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    return admin.describe_consumer_groups([group], request_timeout=10)[group].result()
+    return admin.describe_consumer_groups([group], request_timeout=30)[group].result()
 
 
 def await_members_in(bootstrap: str, group: str, members: int, partitions: int) -> None:

@@ -97,10 +97,10 @@ class HostileNode:
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def connect(self, timeout_s: float = 20) -> HostileClient:
+    def connect(self, timeout_s: float = 60) -> HostileClient:
         return HostileClient(self.port, timeout_s=timeout_s)
 
-    def must_serve(self, timeout_s: float = 20) -> None:
+    def must_serve(self, timeout_s: float = 60) -> None:
         """Metadata, a produced record and its fetch: what any client wants of a node."""
         assert self.is_alive, f"the node is gone: {self.log[-5000:]}"
         if describe_topic(self.bootstrap, PROBE_TOPIC).error_code:
@@ -108,7 +108,7 @@ class HostileNode:
         value = os.urandom(8)
         part = PartitionProduceData(index=0, records=bytes(make_batch(value)))
         produce = ProduceRequest(
-            acks=-1, timeout_ms=5000, topic_data=[TopicProduceData(name=PROBE_TOPIC, partition_data=[part])]
+            acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=PROBE_TOPIC, partition_data=[part])]
         )
         with self.connect(timeout_s) as client:
             assert client.request(MetadataRequest(topics=[]), 9).brokers

@@ -171,7 +171,7 @@ class FrameClient:
     def send(self, *parts: Sendable) -> None:
         self.stream.send(parts)
 
-    async def frame(self, timeout_s: float = 20) -> bytearray:
+    async def frame(self, timeout_s: float = 60) -> bytearray:
         """The next frame."""
         await self.owner.until(self._has_frame, "another frame", timeout_s)
         return self._frames.pop(0)

@@ -22,7 +22,7 @@ StartServer = Callable[..., KafkaServer]
 OTTLA = (sys.executable, "-m", "ottla.cli.main")
 
 
-def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = 60) -> subprocess.CompletedProcess[str]:
+def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
     """One `ottla` command, to its end."""
     command = [*OTTLA, *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -39,7 +39,7 @@ def format_ottla(properties: Mapping[str, object], cluster_id: str = CLUSTER_ID,
 
 
 def start_ottla(
-    properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = 30
+    properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = 60
 ) -> KafkaServer:
     """A single-node cluster, formatted if `data_dir` is not, up and answering on return. As `ApacheKafka.start_server`."""
     attempts = 3

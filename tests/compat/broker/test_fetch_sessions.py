@@ -47,7 +47,7 @@ def partitions_answered(exchange: Exchange) -> list[int]:
     return sorted(part.partition_index for topic in exchange.response.responses for part in topic.partitions)
 
 
-def poll_until(consumer: Any, count: int, timeout_s: float = 20) -> list[tuple[int, bytes]]:
+def poll_until(consumer: Any, count: int, timeout_s: float = 60) -> list[tuple[int, bytes]]:
     rows: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + timeout_s
     while len(rows) < count:

@@ -77,12 +77,12 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
     expected = list(range(written))
     await_true(lambda: shown.read_bytes().count(b"\n") >= written, f"{written} records to be shown")
     consumer.send_signal(signal.SIGINT)
-    _, told = consumer.communicate(timeout=30)
+    _, told = consumer.communicate(timeout=60)
     assert consumer.returncode == 130
     assert f"Processed a total of {written} messages".encode() in told
     assert b"Trying again" in told
     assert sorted(map(int, shown.read_bytes().split())) == expected
     for partition in ("0", "1"):
         again = ottla("consume", "orders", "--partition", partition, "--from-beginning", "--until-end", stdout=subprocess.PIPE)
-        numbers = [int(line) for line in again.communicate(timeout=30)[0].split()]
+        numbers = [int(line) for line in again.communicate(timeout=60)[0].split()]
         assert numbers == sorted(numbers)

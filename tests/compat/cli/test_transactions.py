@@ -15,7 +15,7 @@ from tests.support.topics import await_true
 
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-TIMEOUT_S = 30
+TIMEOUT_S = 60
 Open = Callable[[str], Any]
 """A transaction with one record in partition 0 of the topic, under an id of the topic's name."""
 

@@ -100,7 +100,7 @@ def retention_ms(server: KafkaServer, topic: str) -> int:
     """The topic's setting, as the server has it."""
     admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    return int(admin.describe_configs([resource], request_timeout=10)[resource].result()["retention.ms"].value)
+    return int(admin.describe_configs([resource], request_timeout=30)[resource].result()["retention.ms"].value)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ def confluent_committed(bootstrap: str, group: str, topic: str) -> Committed:
     from confluent_kafka import Consumer, TopicPartition
 
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
-    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=20)
+    (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
     consumer.close()
     return found.offset, None  # what it gives as metadata has bytes behind its end
 

@@ -13,7 +13,7 @@ PARTITIONS = 6
 def group_type(bootstrap: str, group: str) -> str:
     """What the coordinator says: `CLASSIC` or `CONSUMER`."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    listed = admin.list_consumer_groups(request_timeout=10).result()
+    listed = admin.list_consumer_groups(request_timeout=30).result()
     return next(each.type.name for each in listed.valid if each.group_id == group)
 
 

@@ -47,7 +47,7 @@ def test_a_producer_and_a_consumer_get_over_a_moved_leader() -> None:
         )
         await consumer.start()
         consumer.assign([aiokafka.TopicPartition("orders", index) for index in range(2)])
-        found = sorted([(await asyncio.wait_for(consumer.getone(), 20)).value for _ in range(2)])
+        found = sorted([(await asyncio.wait_for(consumer.getone(), 60)).value for _ in range(2)])
         await consumer.stop()
         assert found == [b"value 0", b"value 1"]
         assert (producing.hits, fetching.hits) == (2, 2)

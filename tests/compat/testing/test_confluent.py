@@ -36,7 +36,7 @@ def producer(broker: Broker, **settings: Any) -> Any:
     return confluent_kafka.Producer({"bootstrap.servers": broker.bootstrap_servers, "linger.ms": 0, **QUIET, **settings})
 
 
-def send(client: Any, topic: str, *values: bytes, partition: int = 0, timeout_s: float = 30) -> list[str | None]:
+def send(client: Any, topic: str, *values: bytes, partition: int = 0, timeout_s: float = 60) -> list[str | None]:
     """What became of each record: None, or the error's name."""
     outcomes: list[str | None] = []
     for value in values:
@@ -126,7 +126,7 @@ def consume(broker: Broker, topic: str, count: int) -> list[bytes]:
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(2)])
     found: list[bytes] = []
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + 60
     while len(found) < count and time.monotonic() < deadline_s:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:

@@ -52,7 +52,7 @@ def job_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]
     sys.modules.pop("a_test_job", None)
 
 
-def wait_until_gone(pid: int, deadline_s: float = 10) -> bool:
+def wait_until_gone(pid: int, deadline_s: float = 60) -> bool:
     end = time.monotonic() + deadline_s
     while time.monotonic() < end:
         try:

@@ -356,15 +356,15 @@ def _is_alive(pid: int) -> bool:
 
 
 def test_it_is_up_soon() -> None:
-    """The goal is 0.2 s; the bound leaves room for a machine that does something else at the same time."""
-    took_s = []
-    for _ in range(5):
+    """The goal is 0.2 s. A machine that does something else at the same time gets more tries, not more time."""
+    took_s: list[float] = []
+    while not took_s or min(took_s) >= 0.2:
+        assert len(took_s) < 20, f"every start took longer than that: {took_s}"
         began_s = time.perf_counter()
         broker = Broker()
         broker.start()
         took_s.append(time.perf_counter() - began_s)
         broker.stop()
-    assert min(took_s) < 0.2
 
 
 def test_the_first_is_up_soon_too() -> None:

@@ -99,7 +99,7 @@ def test_what_it_says_to_a_person(tmp_path: Path) -> None:
         assert line, said
         said += line
     process.send_signal(signal.SIGINT)
-    assert process.communicate(timeout=30) is not None
+    assert process.communicate(timeout=60) is not None
     assert process.returncode == 0
     (address,) = re.findall(r"Ottla is up at (127\.0\.0\.1:\d+)", said)
     assert f"ottla topics create greetings --partitions 3 --bootstrap-server {address}" in said
@@ -150,7 +150,7 @@ def test_a_server_properties_as_it_is_written_for_kafka(tmp_path: Path) -> None:
         assert line, said
         said += line
     process.send_signal(signal.SIGTERM)
-    said += process.communicate(timeout=30)[1]
+    said += process.communicate(timeout=60)[1]
     assert process.returncode == 0
     assert "zookeeper.connect is a setting of older Kafkas and has no effect: ZooKeeper is gone" in said
     assert "no.such.setting is no broker setting" in said

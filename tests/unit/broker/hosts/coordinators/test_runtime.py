@@ -177,6 +177,7 @@ def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> Non
 
     turns: list[int] = []
     monkeypatch.setattr(loading, "RECORDS_PER_TURN", 10)
+    monkeypatch.setattr(loading, "RECORDS_PER_LOOK", 5)
     virtual(scenario())
     assert len(turns) >= 30
 
@@ -403,7 +404,7 @@ def test_whoever_still_asks_a_shard_that_was_given_up_is_told() -> None:
         hosted.give_up()
         for decide in (lambda shard, now: 1, lambda shard, now: shard.numbers):
             with pytest.raises(KafkaError) as told:
-                await asyncio.wait_for(runtime.look_into(hosted, decide), 10)
+                await asyncio.wait_for(runtime.look_into(hosted, decide), 60)
             assert told.value.code == ErrorCode.NOT_COORDINATOR
         with pytest.raises(KafkaError):
             hosted.ask(lambda shard, reply, now: shard.set("a", 1, reply, now))
