@@ -84,7 +84,8 @@ def _join(room: Room, group: ConsumerGroup, request: JoinGroupRequest, caller: C
     has_resubscribed = subscribe(draft, before, member)
     has_changed = room.watch.resolve(draft, now) or has_resubscribed
     room.watch.compare(draft, has_changed)
-    if draft.group.classic_count > group.classic_count and may_downgrade(draft.group, (), room.table.settings):
+    replaced = group.static_member(instance_id)
+    if replaced is not None and not replaced.is_classic and may_downgrade(draft.group, (), room.table.settings):
         return _go_back(room, group, draft, member, subscription, reply, now)
     assign(draft, room.table.settings, room.table.topics, now)
     after = told_next(room, draft, member, _owned(room, subscription), has_resubscribed, now)
@@ -163,7 +164,10 @@ def _go_back(
     reply: Reply,
     now: Instant,
 ) -> Effects:
-    """The last member of the consumer protocol has come back with the classic one: so does the group."""
+    """The last member of the consumer protocol, a static one, has come back with the classic one: so does the group.
+
+    A dynamic one that does so, under the id that it had, leaves the group what it is, as with Apache Kafka.
+    """
     after, is_stale = draft.group, draft.group.target_epoch < draft.group.epoch
     if not is_stale:
         goal = goal_of(after, member, room.table.topics)

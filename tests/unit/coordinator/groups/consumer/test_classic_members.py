@@ -164,6 +164,16 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_gro
     assert bench.reloaded().classic_group().generation == group.generation
 
 
+def test_a_dynamic_member_that_comes_back_with_the_classic_protocol_leaves_the_group_what_it_is() -> None:
+    bench = MixedBench()
+    bench.join("m1")
+    answer = bench.classic_join("m1").answer
+    assert (answer.error_code, answer.generation_id) == (ErrorCode.NONE, 2)
+    assert [member.is_classic for member in bench.group().members.values()] == [True]
+    assert bench.classic_heartbeat("m1", 2) == ErrorCode.NONE
+    assert bench.reloaded().group().members == bench.group().members
+
+
 def test_a_static_member_that_comes_back_with_other_topics_leaves_the_others_their_generation() -> None:
     """They are told to join again, and until then they can commit what they have read."""
     bench = MixedBench({"t": 2, "u": 2})
