@@ -57,8 +57,9 @@ class Cast:
     def _make_apps(self, inputs: list[Place], outputs: list[Place]) -> None:
         for app in self._plan.apps:
             for index, version in enumerate(app.instances):
-                places = (inputs if app.is_transforming else [], outputs)
-                self.clients.append(App(self._stage, f"{app.name}.{index}", app.name, version, app.timeout_ms, places))
+                self.clients.append(
+                    App(self._stage, f"{app.name}.{index}", app, version, inputs if app.is_transforming else [], outputs)
+                )
 
     def _offer(self, topic: TopicPlan) -> None:
         """A topic was made that will not stay: producers that know topics by their ids may write to it while it lasts."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
+from ottla.coordinator.transactions.transaction import EPOCH_MAX
 from ottla.sim.clients.consumer_member import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 
 FLUSHED = {"log.flush.interval.messages": "1"}
@@ -47,6 +48,13 @@ class AppPlan:
     instances: tuple[int, ...]
     """The newest transaction version that each of them speaks."""
     timeout_ms: int
+    first_epoch: int = 0
+    """Of its producer. Near the last one, which nobody is given, there will soon be need of another producer id."""
+
+    @property
+    def may_change_producer(self) -> bool:
+        """Whether its transactional id may come to have another producer id."""
+        return self.first_epoch > 0
 
 
 def plan_groups(random: Random) -> list[GroupPlan]:
@@ -73,6 +81,11 @@ def plan_apps(random: Random) -> list[AppPlan]:
         )
         for index in range(random.randint(1, 2))
     ]
+
+
+def age_apps(apps: list[AppPlan], random: Random) -> list[AppPlan]:
+    """The same, some of them with few epochs left."""
+    return [replace(app, first_epoch=EPOCH_MAX - random.randint(1, 8)) if random.random() < 0.3 else app for app in apps]
 
 
 def plan_version(random: Random) -> VersionPlan:

@@ -29,7 +29,7 @@ class GroupCheckers:
         self._members = MemberEpochs(plan.is_flushed, SESSION_TIMEOUT_MS / 1000)
         self._transactions = AtomicTransactions()
         self._once = ExactlyOnce()
-        self._producers = ProducerEpochs()
+        self._producers = ProducerEpochs([app.name for app in plan.apps if app.may_change_producer])
         self.all: list[Checker] = [
             self._offsets,
             self._generations,
@@ -49,4 +49,5 @@ class GroupCheckers:
             "transactions": self._transactions.judged,
             "once": self._once.judged,
             "producers": self._producers.judged,
+            "epochs used up": self._producers.changes,
         }

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import asyncio
 import errno
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any
 
 from ottla.broker.formatting import format_if_new
 from ottla.broker.node import Node
@@ -170,6 +171,12 @@ class Machine:
     async def wait_ended(self) -> None:
         """Wait until this life is over."""
         await self._ended.wait()
+
+    async def within(self, work: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
+        """Have the node, which is up, do something that nobody can ask it for over the wire."""
+        assert self._process is not None
+        assert self.node is not None
+        await self._loop.spawn(self._process, work(self.node))
 
     # Its end
 

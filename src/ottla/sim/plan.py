@@ -14,6 +14,7 @@ from ottla.sim.coordination import (
     AppPlan,
     GroupPlan,
     VersionPlan,
+    age_apps,
     coordinator_settings,
     plan_apps,
     plan_groups,
@@ -122,7 +123,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
     """Groups, or transactions, on topics that keep what is written to them."""
     is_flushed = random.random() < 0.5
     lives = [_life(random) for _ in range(random.randint(1, 4))]
-    apps = plan_apps(random) if scene == "transactions" else []
+    apps = age_apps(plan_apps(random), Random(f"{seed}/plan/epochs")) if scene == "transactions" else []
     if apps:
         lives = [replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS)) for life in lives]
         if not is_flushed:

@@ -12,6 +12,7 @@ from random import Random
 from typing import Any
 
 from ottla.metadata.features import TRANSACTION_VERSION
+from ottla.sim.aging import age
 from ottla.sim.cast import Cast
 from ottla.sim.checkers.checker import Checkers
 from ottla.sim.checkers.flushed_in_time import FlushedInTime
@@ -112,6 +113,9 @@ class _Run:
             self.admin.topics.append(await self.admin.make(topic.name, topic.partitions, dict(topic.configs)))
         self._cast.assemble()
         clients = self._cast.clients
+        for app in self.plan.apps:
+            if app.first_epoch:
+                await age(self.machine, self._cast.apps()[0], app.name, app.first_epoch)
         tasks = [self._loop.create_task(client.run(), name=client.name) for client in clients]
         troubles = Troubles(self.plan, self.machine, self._network, self.stage, clients, self.auditor, self.admin)
         lives = self._loop.create_task(troubles.run(), name="troubles")

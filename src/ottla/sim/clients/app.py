@@ -13,6 +13,7 @@ from ottla.sim.checkers.checker import Place, SeenRecord, Transaction
 from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
 from ottla.sim.clients.fetching import answers_by_place, fetch_request, records_from
 from ottla.sim.clients.transactor import Fenced, MustAbort, Transactor, Vanished
+from ottla.sim.coordination import AppPlan
 
 FETCH_VERSION = 12
 RECORDS_MAX = 5
@@ -23,11 +24,9 @@ TAKEOVER_PAUSE_S_MAX = 1.0
 class App(Transactor):
     """One instance. Without `inputs` it makes its records up."""
 
-    def __init__(
-        self, stage: Stage, name: str, app: str, version: int, timeout_ms: int, places: tuple[list[Place], list[Place]]
-    ) -> None:
-        super().__init__(stage, name, app, version, timeout_ms)
-        self.inputs, self._outputs = places
+    def __init__(self, stage: Stage, name: str, app: AppPlan, version: int, inputs: list[Place], outputs: list[Place]) -> None:
+        super().__init__(stage, name, app, version)
+        self.inputs, self._outputs = inputs, outputs
         self._positions: dict[Place, int] = {}
         self._begun = 0
         self.committed = 0

@@ -16,6 +16,7 @@ from ottla.records.builder import build_produce_batch
 from ottla.sim.checkers.checker import Batch, Commit, Handed, Place, Transaction
 from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
 from ottla.sim.clients.group_client import GROUP, PASSING, TRANSACTION, GroupClient
+from ottla.sim.coordination import AppPlan
 from ottla.wire.base import Message
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from ottla.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnTopic
@@ -57,11 +58,12 @@ class MustAbort(Exception):
 class Transactor(GroupClient):
     """One instance of a program with a transactional id."""
 
-    def __init__(self, stage: Stage, name: str, app: str, version: int, timeout_ms: int) -> None:
-        super().__init__(stage, name, f"{app}-group")
-        self.transactional_id = app
+    def __init__(self, stage: Stage, name: str, app: AppPlan, version: int) -> None:
+        super().__init__(stage, name, f"{app.name}-group")
+        self.transactional_id = app.name
         self._newest_version = self._version = version
-        self._timeout_ms = timeout_ms
+        self._timeout_ms = app.timeout_ms
+        self._fenced_by = (*FENCED, ErrorCode.INVALID_PRODUCER_ID_MAPPING) if app.may_change_producer else FENCED
         self._producer = (-1, -1)
         self._numbers: defaultdict[Place, int] = defaultdict(int)
         self._sequences: defaultdict[Place, int] = defaultdict(int)
@@ -218,7 +220,7 @@ class Transactor(GroupClient):
             if code == ErrorCode.NONE:
                 return answer, sent_s
             has_timed_out = code == ErrorCode.INVALID_TXN_STATE and what == "EndTxn" and self._version > 1
-            if code in FENCED or has_timed_out:
+            if code in self._fenced_by or has_timed_out:
                 # A commit that comes after the coordinator has aborted the transaction looks like a second, other end of it.
                 self.note("fenced", f"{what} {error_name(code)}")
                 raise Fenced

@@ -95,9 +95,26 @@ def test_producer_epochs_rise() -> None:
     checker = ProducerEpochs()
     checker.producer_handed(handed(3, 1.0))
     checker.producer_handed(handed(2, 1.05))  # who asked at once may have been first
-    checker.producer_handed(handed(0, 2.0, producer_id=8))
-    with pytest.raises(Violation, match="id was handed producer 7 in epoch 3, and then in 3"):
+    with pytest.raises(Violation, match="id was handed producer 7 in epoch 3, and then producer 7 in 3"):
         checker.producer_handed(handed(3, 2.0))
+
+
+def test_another_producer_comes_when_epochs_are_used_up() -> None:
+    checker = ProducerEpochs(["id"])
+    checker.producer_handed(handed(32_765, 1.0))
+    checker.producer_handed(handed(0, 2.0, producer_id=8))
+    checker.producer_obeyed("id", 7, 32_765, 2.05)  # sent before anybody was told
+    checker.producer_obeyed("id", 8, 0, 3.0)
+    with pytest.raises(Violation, match="what producer 7 sent in epoch 32765 was done, after producer 8"):
+        checker.producer_obeyed("id", 7, 32_765, 2.2)
+    with pytest.raises(Violation, match="id was handed producer 8 in epoch 0, and then producer 7 in 32766"):
+        checker.producer_handed(handed(32_766, 3.0))
+    with pytest.raises(Violation, match="in epoch 32767, which is for fencing only"):
+        checker.producer_handed(handed(32_767, 3.0))
+    strict = ProducerEpochs()
+    strict.producer_handed(handed(5, 1.0))
+    with pytest.raises(Violation, match="producer 8 in the place of 7, which has epochs left"):
+        strict.producer_handed(handed(0, 2.0, producer_id=8))
 
 
 def test_a_producer_id_has_one_owner() -> None:
@@ -113,7 +130,7 @@ def test_older_producers_are_not_obeyed() -> None:
     checker.producer_handed(handed(2, 2.0))
     checker.producer_obeyed("id", 7, 1, 2.05)
     checker.producer_obeyed("id", 7, 2, 3.0)
-    with pytest.raises(Violation, match="what producer 7 sent in epoch 1 was done, after epoch 2 had been handed out"):
+    with pytest.raises(Violation, match="7 sent in epoch 1 was done, after producer 7 had been handed out in epoch 2"):
         checker.producer_obeyed("id", 7, 1, 2.2)
 
 

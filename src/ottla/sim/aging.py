@@ -1,0 +1,51 @@
+"""A transactional id that has been in use for long: the epochs of its producer begin near the last there is.
+
+The one thing in a run that does not come over the wire, since nobody would wait for 32,000 initialisations. It is a decision of
+the coordinator like any other all the same: a record in its log, which every later life replays.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from ottla.broker.hosts.coordinators.transactions import NoProducerId
+from ottla.broker.node import Node
+from ottla.coordinator.contract import Effects, Instant, Reply
+from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.coordinator.transactions.states import TransactionState
+from ottla.coordinator.transactions.transaction import Transaction
+from ottla.errors import KafkaError
+from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError
+from ottla.sim.clients.group_client import TRANSACTION, GroupClient
+from ottla.sim.machine import Machine
+
+RETRY_S = 0.05
+
+
+async def age(machine: Machine, client: GroupClient, transactional_id: str, epoch: int) -> None:
+    """Give an id that nobody has used a producer in `epoch`; `client` has the coordinator's topic made."""
+    while True:
+        try:
+            await client.find_coordinator(TRANSACTION, transactional_id)
+            break
+        except LinkError:
+            await client.pause(BACKOFF_S_MAX)
+    await machine.within(lambda node: _age(node, transactional_id, epoch))
+    client.note("aged", f"{transactional_id} epoch {epoch}")
+
+
+async def _age(node: Node, transactional_id: str, epoch: int) -> None:
+    def decide(shard: TransactionShard, reply: Reply, now: Instant) -> Effects:
+        aged = Transaction(transactional_id, shard.table.new_producer_id(), epoch, TransactionState.EMPTY, timeout_ms=1_000)
+        return Effects.answer(reply, None, [shard.table.record(aged._replace(update_ms=now.wall_ms))])
+
+    assert node.dispatcher.services is not None
+    transactions = node.dispatcher.services.coordinators.transactions
+    while True:
+        try:
+            await transactions.call(transactional_id, decide)
+            return
+        except NoProducerId:
+            await transactions.wait_for_producer_id()
+        except KafkaError:
+            await asyncio.sleep(RETRY_S)  # it is being loaded
