@@ -12,6 +12,8 @@ from pathlib import Path
 from time import localtime, strftime
 from typing import TextIO
 
+from ottla.cli.log_limits import CoordinatorLines
+
 FILE_NAME = "server.log"
 LINE = "%(asctime)s.%(msecs)03d %(levelname)-8s %(short_name)s: %(message)s"
 TIME = "%Y-%m-%d %H:%M:%S"
@@ -86,6 +88,9 @@ def configure_logging(*, level: str, directory: Path | None = None) -> None:
     handlers: list[logging.Handler] = [terminal]
     if directory is not None:
         handlers.append(DailyFile(directory))
+    limits = CoordinatorLines()
+    for handler in handlers:
+        handler.addFilter(limits)
     package = logging.getLogger("ottla")
     package.handlers = handlers
     package.propagate = False

@@ -67,3 +67,14 @@ def test_of_endless_names_the_middle_is_left_out() -> None:
     assert "coordinator: group xxx" in line
     assert "xxx… (28015 characters) …xxx" in line
     assert line.endswith("xxx is empty")
+
+
+def test_a_flood_of_lines_about_one_group_does_not_fill_the_disk(tmp_path: Path) -> None:
+    configure_logging(level="ERROR", directory=tmp_path)
+    for _ in range(2000):
+        logging.getLogger("ottla.coordinator").info("group %s: member m left", "g")
+    logging.getLogger("ottla.node").info("others are heard")
+    (file,) = tmp_path.iterdir()
+    lines = file.read_text().splitlines()
+    assert 1000 < len(lines) < 1900
+    assert lines[-1].endswith("others are heard")
