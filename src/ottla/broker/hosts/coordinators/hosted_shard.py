@@ -89,7 +89,7 @@ class HostedShard(Generic[S]):
         """The coordinator's epoch: the leader's, in which the shard was loaded."""
         self.is_over = False
         self.codec = Codec.NONE
-        """What batches are compressed with. Those of transactions never are: Apache's are not."""
+        """What batches are compressed with."""
 
     def now(self) -> Instant:
         return Instant(self._clock.now_ms(), int(self._clock.monotonic_s() * 1000))
@@ -233,7 +233,9 @@ class HostedShard(Generic[S]):
         if producer is None:
             data = build_produce_batch(batch, codec=self.codec)
         else:
-            data = build_produce_batch(batch, producer_id=producer.id, producer_epoch=producer.epoch, transactional=True)
+            data = build_produce_batch(
+                batch, codec=self.codec, producer_id=producer.id, producer_epoch=producer.epoch, transactional=True
+            )
         if self.partition.leader_epoch != self.epoch:
             raise self.partition.refusal()
         self.partition.append(data, ALL_IN_SYNC, origin=AppendOrigin.COORDINATOR, verified_by=verified_by)

@@ -5,6 +5,7 @@ from tests.support.held_partitions import HeldPartitions, virtual
 from tests.support.tally_shard import tally_runtime
 
 from ottla.config.values import InvalidConfig
+from ottla.coordinator.contract import Producer
 from ottla.ids import OFFSETS_TOPIC
 from ottla.log.read import Isolation
 from ottla.records.batch import iterate_batches
@@ -20,15 +21,21 @@ def test_batches_are_compressed_as_told(codec: Codec) -> None:
         runtime.codec = codec
         runtime.follow()
         await runtime.call("a", lambda shard, reply, now: shard.set("a", 7, reply, now))
+        await runtime.call(
+            "b",
+            lambda shard, reply, now: shard.set_in_transaction("b", 8, Producer(5, 0), reply, now),
+            held.partition(OFFSETS_TOPIC).log.producers.begin_verification(5, -1, 0, False, 0),
+        )
         info = held.partition(OFFSETS_TOPIC).read(0, 1 << 20, Isolation.LOG_END)
         assert info.records is not None
-        assert [batch.codec for batch in iterate_batches(info.records.read())] == [codec]
+        assert [batch.codec for batch in iterate_batches(info.records.read())] == [codec, codec]
         await runtime.stop()
         again = tally_runtime(held)
         again.follow()
         for task in list(again._loading.values()):
             await task
         assert again.shard_at(0).shard.numbers == {"a": 7}
+        assert again.shard_at(0).shard.pending == {5: {"b": 8}}
 
     virtual(scenario())
 
