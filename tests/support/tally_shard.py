@@ -7,7 +7,7 @@ from tests.support.held_partitions import HeldPartitions
 
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
-from ottla.coordinator.contract import CoordinatorRecord, Effects, Instant, Producer, Reply, put
+from ottla.coordinator.contract import CoordinatorRecord, Effects, Instant, NoUsualRecords, Producer, Reply, UsualRecords, put
 from ottla.coordinator.timers import Timers
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -58,6 +58,9 @@ class TallyShard:
         numbers = self.pending.pop(producer.id, {})
         if is_commit:
             self.numbers.update(numbers)
+
+    def usual_records(self) -> UsualRecords:
+        return NoUsualRecords()
 
     def waiting_replies(self) -> Iterable[Reply]:
         return self.parked

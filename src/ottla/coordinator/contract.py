@@ -19,11 +19,14 @@ requests, the time, and records to replay; the shard hands back `Effects`. Its r
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from ottla.wire.base import Message
 from ottla.wire.log_records import LogRecord
+
+if TYPE_CHECKING:
+    from ottla.records.kernels import Record
 
 
 class Instant(NamedTuple):
@@ -124,6 +127,27 @@ class Effects:
         self.is_bound = self.is_bound or other.is_bound
 
 
+class UsualRecords(Protocol):
+    """Replays records as they lie in the log, for loading: most are of few kinds, and need no message made of them."""
+
+    def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
+        """Take over `records` from index `at` on, up to the first that is not a usual one: its index, or how many there are.
+
+        The state must be as if each had been decoded and given to `Shard.replay`, which is what the caller then does with
+        the one that is not usual.
+        """
+        ...
+
+
+class NoUsualRecords:
+    """For shards that have none."""
+
+    __slots__ = ()
+
+    def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
+        return at
+
+
 class Shard(Protocol):
     """The state of one partition of an internal topic."""
 
@@ -138,6 +162,10 @@ class Shard(Protocol):
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         """The transaction of `producer` has ended in this partition."""
+        ...
+
+    def usual_records(self) -> UsualRecords:
+        """What replays the usual records of this shard, for as long as it is loaded."""
         ...
 
     def waiting_replies(self) -> Iterable[Reply]:

@@ -14,6 +14,7 @@ from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer.groups import ConsumerGroups
 from ottla.coordinator.groups.group import CONSUMER
 from ottla.coordinator.groups.offsets.offsets import Offsets
+from ottla.coordinator.groups.offsets.usual import UsualOffsets
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic, Topics
@@ -55,6 +56,9 @@ class GroupShard:
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         self.offsets.replay_end(producer, is_commit)
+
+    def usual_records(self) -> UsualOffsets:
+        return UsualOffsets(self.offsets)
 
     def waiting_replies(self) -> Iterable[Reply]:
         return self.classic.waiting_replies()

@@ -15,6 +15,7 @@ from ottla.coordinator.transactions.markers import markers_of
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.states import ENDING
 from ottla.coordinator.transactions.table import TransactionTable
+from ottla.coordinator.transactions.usual import UsualTransactions
 from ottla.ids import TopicPartition
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -38,6 +39,9 @@ class TransactionShard:
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         """Nobody writes to this topic within a transaction."""
+
+    def usual_records(self) -> UsualTransactions:
+        return UsualTransactions(self.table)
 
     def waiting_replies(self) -> Iterable[Reply]:
         return ()

@@ -64,7 +64,11 @@ class TransactionTable:
             return
         transactional_id = record.key.transactional_id  # type: ignore[attr-defined]  # the one kind of key that this log has
         if record.value is None:
-            self.by_id.pop(transactional_id, None)
-            self.last_epochs.pop(transactional_id, None)
+            self.remove(transactional_id)
         else:
             self.by_id[transactional_id] = transaction_of(transactional_id, record.value.message)
+
+    def remove(self, transactional_id: str) -> None:
+        """Nothing is known of the id any more."""
+        self.by_id.pop(transactional_id, None)
+        self.last_epochs.pop(transactional_id, None)

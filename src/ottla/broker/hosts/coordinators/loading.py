@@ -3,6 +3,9 @@
 Everything in the log is replayed, also what is not committed yet: the shard's first answer waits for that. What cannot be
 decoded was written by a newer release, or is damaged: it is logged and passed over, as Apache does, so that the other groups of
 the partition can be served.
+
+Usual records are replayed from their bytes (`UsualRecords`), all others are decoded first. The loop goes on every few
+milliseconds: a log of a million records takes seconds, in which others want to be answered.
 """
 
 from __future__ import annotations
@@ -14,8 +17,9 @@ from typing import TYPE_CHECKING
 from ottla.coordinator.contract import CoordinatorRecord, Producer, Shard
 from ottla.errors import CorruptRecords, DecodeError
 from ottla.log.read import Isolation
-from ottla.records.batch import HEADER_SIZE, BatchView, Buffer
+from ottla.records.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchView
 from ottla.records.control import parse_end_marker
+from ottla.records.kernels import RecordIterator
 from ottla.records.reader import read_records
 from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
 
@@ -29,8 +33,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 READ_BYTES = 1 << 20
-RECORDS_PER_TURN = 500
-"""How many records are replayed before others have their turn: a few milliseconds' worth."""
+TURN_S = 0.004
+"""How long records are replayed before others have their turn."""
+RECORDS_PER_TURN = 2000
+"""How many at most: where the clock stands still meanwhile, as in the simulator, others have their turn all the same."""
+RECORDS_PER_LOOK = 50
+"""How many are replayed before the time is looked at: of those that must be decoded, a millisecond's worth."""
 
 
 async def load_shard(
@@ -38,10 +46,10 @@ async def load_shard(
 ) -> int:
     """Replay the partition into `shard`; how many records that were. `KafkaError` if the log cannot be read.
 
-    Reads `read_bytes` at a time, at least one batch, and lets the loop go on after every few records. Whoever calls it keeps
+    Reads `read_bytes` at a time, at least one batch, and lets the loop go on every now and then. Whoever calls it keeps
     others from appending meanwhile.
     """
-    count = count_before = 0
+    loading = Loading(shard, log_kind, partition)
     offset = partition.log.log_start_offset
     while offset < partition.log.log_end_offset:
         info = partition.read(offset, read_bytes, Isolation.LOG_END)
@@ -49,60 +57,123 @@ async def load_shard(
             break
         if cold_reads.is_cold(partition.log, info):
             await cold_reads.warm(info.records)
-        for batch in _whole_batches(info.records.read()):
-            count += await _replay_batch(shard, log_kind, partition, batch, offset)
-            offset = batch.next_offset
-            if count - count_before >= RECORDS_PER_TURN:
-                count_before = count
-                await asyncio.sleep(0)
+        offset = await loading.take(info.records.read(), offset)
+        await loading.let_others_go_on()
+    return loading.count
+
+
+class Loading:
+    """One shard on its way, and the turns that are taken with others."""
+
+    __slots__ = ("_log_kind", "_loop", "_partition", "_replay_usual", "_shard", "_turn_began_s", "_turn_records", "count")
+
+    def __init__(self, shard: Shard, log_kind: InternalLog, partition: Partition) -> None:
+        self._shard = shard
+        self._replay_usual = shard.usual_records().replay
+        self._log_kind = log_kind
+        self._partition = partition
+        self._loop = asyncio.get_running_loop()
+        self._turn_began_s = self._loop.time()
+        self._turn_records = 0
+        self.count = 0
+        """How many records were replayed."""
+
+    async def take(self, data: bytes, from_offset: int) -> int:
+        """Replay the batches that lie whole in `data`, from `from_offset` on; returns the offset behind them."""
+        unlooked = 0
+        for batch in _whole_batches(data):
+            attributes = batch.attributes
+            records = self._records_of(batch, data, from_offset)
+            producer = Producer(batch.producer_id, batch.producer_epoch) if attributes & TRANSACTIONAL else None
+            from_offset = batch.base_offset + batch.last_offset_delta + 1
+            if attributes & CONTROL:
+                self._replay_ends(batch, records, producer)
+            else:
+                while len(records) > RECORDS_PER_LOOK:
+                    self._replay(records[:RECORDS_PER_LOOK], producer)
+                    del records[:RECORDS_PER_LOOK]
+                    await self._look(RECORDS_PER_LOOK)
+                self._replay(records, producer)
+            unlooked += len(records)
+            if unlooked >= RECORDS_PER_LOOK:
+                await self._look(unlooked)
+                unlooked = 0
+        return from_offset
+
+    async def _look(self, records: int) -> None:
+        """So many records were replayed: let others go on if it is time."""
+        self._turn_records += records
+        if self._turn_records >= RECORDS_PER_TURN or self._loop.time() - self._turn_began_s >= TURN_S:
+            await self.let_others_go_on()
+
+    async def let_others_go_on(self) -> None:
         await asyncio.sleep(0)
-    return count
+        self._turn_records = 0
+        self._turn_began_s = self._loop.time()
+
+    def _records_of(self, batch: BatchView, data: bytes, from_offset: int) -> list[Record]:
+        """The records of one batch in `data` from `from_offset` on: none if it is damaged."""
+        try:
+            if batch.attributes & CODEC_MASK:
+                records = read_records(batch)
+            else:  # the same for batches of a record or two, of which there may be very many
+                start, end = batch.position + HEADER_SIZE, batch.position + LOG_OVERHEAD + batch.batch_length
+                records = list(RecordIterator(data, start, end, batch.count, batch.base_offset, batch.base_timestamp, None))
+        except CorruptRecords as damage:
+            self._passed_over(batch, damage)
+            return []
+        if batch.base_offset < from_offset:
+            return [record for record in records if record.offset >= from_offset]
+        return records
+
+    def _replay_ends(self, batch: BatchView, records: list[Record], producer: Producer | None) -> None:
+        if producer is None:
+            return
+        try:
+            for record in records:
+                self._shard.replay_end(producer, parse_end_marker(record).is_commit)
+        except CorruptRecords as damage:
+            self._passed_over(batch, damage)
+
+    def _passed_over(self, batch: BatchView, damage: CorruptRecords) -> None:
+        logger.error("%s: the batch at offset %d is passed over: %s", self._partition.name, batch.base_offset, damage)
+
+    def _replay(self, records: list[Record], producer: Producer | None) -> None:
+        """Replay records of one batch, the usual ones and the others, in their order."""
+        at, end = 0, len(records)
+        self.count += end
+        while (at := self._replay_usual(records, at, producer)) < end:
+            decoded = self._decoded(records[at])
+            if decoded is None:
+                self.count -= 1
+            else:
+                self._shard.replay(decoded, records[at].offset, producer)
+            at += 1
+
+    def _decoded(self, record: Record) -> CoordinatorRecord | None:
+        name = self._partition.name
+        if record.key is None:
+            logger.error("%s: the record at offset %d has no key and is passed over", name, record.offset)
+            return None
+        try:
+            key = decode_coordinator_key(self._log_kind, record.key)
+            value = None if record.value is None else decode_coordinator_value(self._log_kind, key, record.value)
+        except DecodeError as fault:
+            logger.warning("%s: the record at offset %d is passed over: %s", name, record.offset, fault)
+            return None
+        return CoordinatorRecord(key, value)
 
 
-def _whole_batches(data: Buffer) -> Iterator[BatchView]:
+def _whole_batches(data: bytes) -> Iterator[BatchView]:
     """The batches that were read whole. What is cut off at the end comes first, and whole, with the next read."""
-    position = 0
-    while position < len(data):
-        left_bytes = len(data) - position
-        if position and (left_bytes < HEADER_SIZE or BatchView(data, position).size > left_bytes):
+    position, end = 0, len(data)
+    while position < end:
+        if position and end - position < HEADER_SIZE:
             return
         batch = BatchView(data, position)
+        size = LOG_OVERHEAD + batch.batch_length
+        if position and size > end - position:
+            return
         batch.check_size()
         yield batch
-        position += batch.size
-
-
-async def _replay_batch(shard: Shard, log_kind: InternalLog, partition: Partition, batch: BatchView, from_offset: int) -> int:
-    """Replay the records of one batch from `from_offset` on."""
-    producer = Producer(batch.producer_id, batch.producer_epoch) if batch.is_transactional else None
-    count = 0
-    try:
-        for record in read_records(batch):
-            if record.offset < from_offset:
-                continue
-            if batch.is_control:
-                if producer is not None:
-                    shard.replay_end(producer, parse_end_marker(record).is_commit)
-                continue
-            decoded = _decoded(log_kind, partition, record)
-            if decoded is not None:
-                shard.replay(decoded, record.offset, producer)
-                count += 1
-                if count % RECORDS_PER_TURN == 0:
-                    await asyncio.sleep(0)
-    except CorruptRecords as damage:
-        logger.error("%s: the batch at offset %d is passed over: %s", partition.name, batch.base_offset, damage)
-    return count
-
-
-def _decoded(log_kind: InternalLog, partition: Partition, record: Record) -> CoordinatorRecord | None:
-    if record.key is None:
-        logger.error("%s: the record at offset %d has no key and is passed over", partition.name, record.offset)
-        return None
-    try:
-        key = decode_coordinator_key(log_kind, record.key)
-        value = None if record.value is None else decode_coordinator_value(log_kind, key, record.value)
-    except DecodeError as fault:
-        logger.warning("%s: the record at offset %d is passed over: %s", partition.name, record.offset, fault)
-        return None
-    return CoordinatorRecord(key, value)
+        position += size

@@ -18,7 +18,7 @@ from ottla.coordinator.groups.offsets.expiry import Expiry
 from ottla.coordinator.groups.offsets.fetches import Reader
 from ottla.coordinator.groups.offsets.pending import PendingOffsets
 from ottla.coordinator.groups.offsets.records import offset_of
-from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore
+from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
@@ -80,13 +80,6 @@ class Offsets:
             return refusal.code
         return ErrorCode.NONE if check is None else None
 
-    def replay_into(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
-        """Where the offsets of a topic are to be put, by partition, of which the records have been appended."""
-        if group_id not in self._table.by_id:
-            # A group whose consumers assign themselves has no other record than its offsets.
-            self._table.by_id[group_id] = ClassicGroup(group_id)
-        return self.committed.of_topic(group_id, topic)
-
     # -- for the rest of the coordinator
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
@@ -111,18 +104,32 @@ class Offsets:
         key, value = record
         place = (key.group, key.topic, key.partition)  # type: ignore[attr-defined]  # both kinds of keys have these
         if value is None:
-            # Deleted is deleted, also for a transaction that commits later: Apache writes such tombstones outside of any.
-            self.committed.remove(place)
-            self.pending.drop(place)
-            return
-        if place[0] not in self._table.by_id:
-            # A group whose consumers assign themselves has no other record than its offsets.
-            self._table.by_id[place[0]] = ClassicGroup(place[0])
-        committed = offset_of(value, log_offset)
-        if producer is None:
-            self.committed.put(place, committed)
+            self.remove(place)
+        elif producer is None:
+            group_id, topic, partition = place
+            self.replay_into(group_id, topic)[partition] = offset_of(value, log_offset)
         else:
-            self.pending.put(producer.id, place, committed)
+            self.put_pending(producer.id, place, offset_of(value, log_offset))
+
+    def replay_into(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+        """Where the offsets of a topic are to be put, by partition, of which the records have been appended."""
+        self._have_group(group_id)
+        return self.committed.of_topic(group_id, topic)
+
+    def put_pending(self, producer_id: int, place: Place, committed: CommittedOffset) -> None:
+        """The same within the producer's transaction."""
+        self._have_group(place[0])
+        self.pending.put(producer_id, place, committed)
+
+    def remove(self, place: Place) -> None:
+        """Deleted is deleted, also for a transaction that commits later: Apache writes such tombstones outside of any."""
+        self.committed.remove(place)
+        self.pending.drop(place)
+
+    def _have_group(self, group_id: str) -> None:
+        if group_id not in self._table.by_id:
+            # A group whose consumers assign themselves has no other record than its offsets.
+            self._table.by_id[group_id] = ClassicGroup(group_id)
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         ended = self.pending.end(producer.id)

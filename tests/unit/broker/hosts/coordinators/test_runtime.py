@@ -177,6 +177,7 @@ def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> Non
 
     turns: list[int] = []
     monkeypatch.setattr(loading, "RECORDS_PER_TURN", 10)
+    monkeypatch.setattr(loading, "RECORDS_PER_LOOK", 5)
     virtual(scenario())
     assert len(turns) >= 30
 
