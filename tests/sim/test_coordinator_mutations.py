@@ -18,6 +18,7 @@ from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.transactions import initialising
 from ottla.coordinator.transactions.clockwork import Clockwork
 from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.coordinator.transactions.transaction import Transaction
 from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import RunFailed, run_seed
 
@@ -114,6 +115,10 @@ def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clockwork, "watch", lambda clockwork, now: None)
 
 
+def epochs_never_run_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Transaction, "is_epoch_exhausted", property(lambda known: False))
+
+
 MUTATIONS = {
     answers_before_commits: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|was answered with"),
     loads_miss_the_last_record: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|while .* has it"),
@@ -124,7 +129,11 @@ MUTATIONS = {
     markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),
     aborts_are_marked_as_commits: ("transactions", r"whose commit nobody has asked for|which nobody committed"),
     markers_miss_a_partition: ("transactions", r"some transaction has not ended|has been refused|another time|went back"),
-    zombies_are_not_fenced: ("transactions", r"was handed producer \d+ in epoch|was done, after epoch|was acknowledged there"),
+    zombies_are_not_fenced: (
+        "transactions",
+        r"was handed producer \d+ in|was done, after producer|was acknowledged there",
+    ),
+    epochs_never_run_out: ("transactions", r"which is for fencing only"),
     transactions_never_time_out: ("transactions", r"some transaction has not ended"),
 }
 
