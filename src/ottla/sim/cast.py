@@ -46,12 +46,13 @@ class Cast:
         made: list[Client] = []
         for index, instance in enumerate(group.instances):
             name = f"{group.name}.{index}"
-            if group.protocol == "classic":
-                made.append(ClassicMember(stage, name, group.name, instance, admin.places))
-            elif group.protocol == "consumer":
-                made.append(ConsumerMember(stage, name, group.name, instance, lambda: admin.topics))
-            else:
+            if group.protocol == "simple":
                 made.append(Committer(stage, name, group.name, admin.places()))
+            elif group.speaks_classic(index):
+                is_mixed = group.protocol == "mixed"
+                made.append(ClassicMember(stage, name, group.name, instance, admin.places, is_mixed))
+            else:
+                made.append(ConsumerMember(stage, name, group.name, instance, lambda: admin.topics))
         return made
 
     def _make_apps(self, inputs: list[Place], outputs: list[Place]) -> None:

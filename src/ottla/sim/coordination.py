@@ -24,9 +24,13 @@ class GroupPlan:
 
     name: str
     protocol: str
-    """"classic", "consumer" or "simple"."""
+    """"classic", "consumer", "mixed" (members of both) or "simple"."""
     instances: tuple[str | None, ...]
     """One per member: its static name, if it has one. Two of one name are zombies to each other."""
+
+    def speaks_classic(self, index: int) -> bool:
+        """Whether that member speaks the classic protocol; in a mixed group every other does."""
+        return self.protocol == "classic" or (self.protocol == "mixed" and index % 2 == 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +72,17 @@ def plan_groups(random: Random) -> list[GroupPlan]:
         )
         groups.append(GroupPlan(f"{protocol}{index}", protocol, instances))
     return groups
+
+
+def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
+    """The same, some of them with members of both protocols; the classic ones have no names of their own there."""
+    mixed = []
+    for index, group in enumerate(groups):
+        if group.protocol != "simple" and random.random() < 0.3:
+            instances = tuple(None if each % 2 == 0 else name for each, name in enumerate(group.instances))
+            group = replace(group, name=f"mixed{index}", protocol="mixed", instances=instances)
+        mixed.append(group)
+    return mixed
 
 
 def plan_apps(random: Random) -> list[AppPlan]:

@@ -16,6 +16,7 @@ from ottla.sim.coordination import (
     VersionPlan,
     age_apps,
     coordinator_settings,
+    mix_groups,
     plan_apps,
     plan_groups,
     plan_version,
@@ -148,7 +149,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         _settings(random) | coordinator_settings(random, is_flushed),
         random.choice((0.5, 1.0)),
         scene,
-        plan_groups(random) if scene == "groups" else [],
+        mix_groups(plan_groups(random), Random(f"{seed}/plan/mixed")) if scene == "groups" else [],
         apps,
         plan_version(Random(f"{seed}/plan/version")) if apps else VersionPlan(),
     )

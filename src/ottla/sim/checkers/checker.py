@@ -101,7 +101,8 @@ class Commit:
 
     group: str
     protocol: str
-    """"classic", "consumer", "simple" (of no member), or "transaction" (counts when its transaction does)."""
+    """"classic", "consumer" (also of classic members in mixed groups), "simple" (of no member), or "transaction" (counts when
+    its transaction does)."""
     member: str
     instance: str | None
     epoch: int
@@ -123,7 +124,10 @@ class Assigned(NamedTuple):
 
 
 class Beat(NamedTuple):
-    """An answered heartbeat of a member of a consumer group, and what it said; no `places` means what was said before."""
+    """An answered heartbeat of a member of a consumer group, and what it said; no `places` means what was said before.
+
+    Of classic members in mixed groups: also what SyncGroup said.
+    """
 
     group: str
     member: str

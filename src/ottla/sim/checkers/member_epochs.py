@@ -2,7 +2,8 @@
 
 A member may have been fenced once it was silent for a session: since it sent the last heartbeat that was answered. Members here
 do at once what they are told, so that no other time runs out for them. Who has lost a partition to another commits nothing for
-it, unless in its present epoch. The epochs of a member rise.
+it, unless in its present epoch. The epochs of a member rise. All of it holds for groups with members of both protocols too, of
+which the classic ones give up all that they hold when they are told to join again.
 """
 
 from __future__ import annotations

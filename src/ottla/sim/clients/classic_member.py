@@ -1,7 +1,10 @@
 """A member of a classic group: joins, assigns if it leads, heartbeats, commits, leaves; with a name of its own or without.
 
 Sometimes it is killed and begins again as another; sometimes it commits for a generation that is over, as a consumer that was
-asleep would. Its assignor deals the partitions out one by one; what it hands to the others is text: "topic-0 topic-2".
+asleep would. Its assignor deals the partitions out one by one. It gives up all that it holds before it joins again.
+
+Some groups are mixed: their other members speak the newer protocol, and when one of these comes the broker assigns, as long as
+there is one. Then generations are epochs, each member has its own, and it is judged as the others are.
 """
 
 from __future__ import annotations
@@ -9,8 +12,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.errors.codes import ErrorCode
-from ottla.sim.checkers.checker import Assigned, Place
+from ottla.sim.checkers.checker import Assigned, Beat, Place
 from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
+from ottla.sim.clients.embedded import assignment_of, places_in, subscription_to
 from ottla.sim.clients.group_client import NOT_A_MEMBER, GroupClient
 from ottla.wire.messages.heartbeat import HeartbeatRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -25,8 +29,17 @@ REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
 class ClassicMember(GroupClient):
     """Stays in its group until the run is ending. `places` tells which partitions there are."""
 
-    def __init__(self, stage: Stage, name: str, group: str, instance: str | None, places: Callable[[], list[Place]]) -> None:
+    def __init__(
+        self,
+        stage: Stage,
+        name: str,
+        group: str,
+        instance: str | None,
+        places: Callable[[], list[Place]],
+        is_mixed: bool = False,
+    ) -> None:
         super().__init__(stage, name, group)
+        self._is_mixed = is_mixed
         self._instance = instance
         self._places = places
         self._member = ""
@@ -54,7 +67,7 @@ class ClassicMember(GroupClient):
             member_id=self._member,
             group_instance_id=self._instance,
             protocol_type="consumer",
-            protocols=[JoinGroupRequestProtocol(name="dealt", metadata=b"\0\0\0\0\0\0\xff\xff\xff\xff")],
+            protocols=[JoinGroupRequestProtocol(name="dealt", metadata=subscription_to(self._places()))],
         )
         self.note("join", f"{self.group} {self._member!r}")
         answer = await self.ask(request, 9)
@@ -62,7 +75,7 @@ class ClassicMember(GroupClient):
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member = answer.member_id
         elif code in NOT_A_MEMBER:
-            self._forget()
+            self._turned_away()
         elif code:
             self.explain("JoinGroup", code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
@@ -85,26 +98,28 @@ class ClassicMember(GroupClient):
         link, asked_s = await self.link(), self.stage.now_s()
         answer = await link.request(request, version=5)
         if answer.error_code in NOT_A_MEMBER:
-            self._forget()
+            self._turned_away()
         elif answer.error_code:
             self.explain("SyncGroup", answer.error_code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
         else:
-            by_name = {str(place): place for place in self._places()}
-            self._held = [by_name[name] for name in bytes(answer.assignment).decode().split()]
+            self._held = places_in(bytes(answer.assignment), self._places())
             self._generation = generation
             self.generations += 1
             self.note("assigned", f"generation {generation} {' '.join(map(str, self._held))}")
             told_s = self.stage.now_s()
-            assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)
-            self.stage.checkers.generation_assigned(assigned)
+            if self._is_mixed:
+                beat = Beat(self.group, self._member, generation, self._held, asked_s, told_s)
+                self.stage.checkers.heartbeat_answered(beat)
+            else:
+                assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)
+                self.stage.checkers.generation_assigned(assigned)
 
     def _deal(self, members: list[str]) -> dict[str, bytes]:
         if not members:
             return {}
-        places = [str(place) for place in self._places()]
-        ordered = sorted(members)
-        return {member: " ".join(places[index :: len(ordered)]).encode() for index, member in enumerate(ordered)}
+        places, ordered = self._places(), sorted(members)
+        return {member: assignment_of(places[index :: len(ordered)]) for index, member in enumerate(ordered)}
 
     # Staying
 
@@ -118,7 +133,8 @@ class ClassicMember(GroupClient):
             await self.fetch_offsets(self._places())
         elif chance < 0.95 and self._past:
             generation, member, held = self.random.choice(self._past)
-            await self._commit(generation, member, held)
+            if not self._is_mixed or (generation, member) != (self._generation, self._member):
+                await self._commit(generation, member, held)
         elif chance > 0.96:
             self.note("restart", self._member)
             self.hang_up()
@@ -131,19 +147,25 @@ class ClassicMember(GroupClient):
             member_id=self._member,
             group_instance_id=self._instance,
         )
-        code = (await self.ask(request, 4)).error_code
+        link, asked_s = await self.link(), self.stage.now_s()
+        code = (await link.request(request, version=4)).error_code
         if code in NOT_A_MEMBER:
             self.note("refused", f"Heartbeat {code}")
-            self._forget()
+            self._turned_away()
         elif code in REJOIN:
+            self.stage.checkers.given_up(self.group, self._member, self._held)
             self._remember()
         elif code:
             self.explain("Heartbeat", code)
+        elif self._is_mixed:
+            beat = Beat(self.group, self._member, self._generation or 0, None, asked_s, self.stage.now_s())
+            self.stage.checkers.heartbeat_answered(beat)
 
     async def _commit(self, generation: int, member: str, places: list[Place]) -> None:
         if not places:
             return
-        codes = await self.commit("classic", places, member=member, instance=self._instance, epoch=generation)
+        protocol = "consumer" if self._is_mixed else "classic"
+        codes = await self.commit(protocol, places, member=member, instance=self._instance, epoch=generation)
         for code in codes.values():
             self.committed += code == ErrorCode.NONE
             if code != ErrorCode.NONE and code not in NOT_A_MEMBER:
@@ -154,6 +176,11 @@ class ClassicMember(GroupClient):
         if self._generation is not None:
             self._past.append((self._generation, self._member, self._held))
         self._generation, self._held = None, []
+
+    def _turned_away(self) -> None:
+        """It is no member any more: begin again as somebody new."""
+        self.stage.checkers.member_fenced(self.group, self._member)
+        self._forget()
 
     def _forget(self) -> None:
         """Begin again as somebody new."""
