@@ -18,7 +18,7 @@ from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.transactions import initialising
 from ottla.coordinator.transactions.clockwork import Clockwork
 from ottla.coordinator.transactions.shard import TransactionShard
-from ottla.coordinator.transactions.transaction import Transaction
+from ottla.coordinator.transactions.transaction import EPOCH_MAX, Transaction
 from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import RunFailed, run_seed
 
@@ -115,8 +115,8 @@ def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clockwork, "watch", lambda clockwork, now: None)
 
 
-def epochs_never_run_out(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(Transaction, "is_epoch_exhausted", property(lambda known: False))
+def the_last_epoch_is_handed_out(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Transaction, "is_epoch_exhausted", property(lambda known: known.epoch >= EPOCH_MAX))
 
 
 MUTATIONS = {
@@ -133,7 +133,7 @@ MUTATIONS = {
         "transactions",
         r"was handed producer \d+ in|was done, after producer|was acknowledged there",
     ),
-    epochs_never_run_out: ("transactions", r"which is for fencing only"),
+    the_last_epoch_is_handed_out: ("transactions", r"which is for fencing only"),
     transactions_never_time_out: ("transactions", r"some transaction has not ended"),
 }
 
