@@ -280,12 +280,15 @@ class Dispatcher:
         raise CloseConnection("a response could not be written") from None
 
     def _unserved_version(self, route: Route, context: RequestContext, request: Any, frame: bytearray) -> list[Part] | None:
-        """ApiVersions in a version of the future gets an answer that every client can read; others end the connection."""
+        """ApiVersions in a version of the future gets an answer that every client can read; others end the connection.
+
+        That is how newer clients find out, with every connection they make: no failure, and nothing for the log.
+        """
         if route.key != ApiKey.API_VERSIONS:
             raise self._unreadable(context.connection, frame)
         context.version = 0
         refusal = KafkaError(ErrorCode.UNSUPPORTED_VERSION, f"versions {route.oldest} to {route.newest} are served")
-        return self.conclude(route, context, request, len(frame), None, refusal)
+        return self.conclude(route, context, request, len(frame), route.refuse(context, request, refusal), None)
 
     def _route(self, connection: ConnectionInfo, key: int) -> Route | None:
         """The way of an API's requests on a listener; None: it is not served there."""
