@@ -178,6 +178,8 @@ class Dispatcher:
             header, request = parse_request(frame)
         except (DecodeError, UnsupportedVersion) as fault:
             raise self._unreadable(connection, frame, str(fault)) from None
+        except Exception as flaw:
+            raise self._not_loaded(connection, flaw) from None
         key, version = header.request_api_key, header.request_api_version
         routes = self._controller_routes if connection.is_controller_listener else self._routes
         route = routes.get(key) or self._route(connection, key)
@@ -296,7 +298,10 @@ class Dispatcher:
         route = routes.get(key)
         if route is None:
             is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
-            module = self._load(key) if is_served else None
+            try:
+                module = self._load(key) if is_served else None
+            except Exception as flaw:
+                raise self._not_loaded(connection, flaw) from None
             if module is not None:
                 route = routes[key] = Route(key, module, self.counters.of(key))
                 if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
@@ -323,6 +328,15 @@ class Dispatcher:
             elif not route.oldest <= version <= route.newest:
                 why = f"of this API, versions {route.oldest} to {route.newest} are served"
         self.report_fault(connection, f"{what}: {why}")
+        return CloseConnection(why)
+
+    def _not_loaded(self, connection: ConnectionInfo, flaw: Exception) -> CloseConnection:
+        """What to raise, after logging it, where an API's code cannot be read at its first request: the next one tries again.
+
+        Where all files that a process may have are open, that is so until one is closed.
+        """
+        why = f"the code for its request could not be loaded: {type(flaw).__name__}: {flaw}"
+        self.report_fault(connection, why)
         return CloseConnection(why)
 
     def report_fault(self, connection: ConnectionInfo, text: str) -> None:

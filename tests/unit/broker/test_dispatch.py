@@ -1,13 +1,15 @@
 """Dispatch: handlers found and called, failures turned into answers or ends of connections, and into lines that name them."""
 
 import asyncio
+import errno
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from tests.support.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
+from ottla.broker import dispatch
 from ottla.broker.dispatch import Parked, Route, load_module
 from ottla.broker.handlers import MODULES
 from ottla.broker.interception import Interception
@@ -52,6 +54,29 @@ def test_a_request_is_answered_and_counted() -> None:
         counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
         assert (counters.requests, counters.errors) == (1, 0)
         assert (counters.bytes_in, counters.bytes_out) == (len(request) - 4, len(reply) + 4)
+
+    run(test)
+
+
+@pytest.mark.parametrize("where", ["load", "parse"])
+def test_code_that_cannot_be_loaded_ends_the_connection_and_is_loaded_next_time(
+    where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As where no descriptor is left to read it with."""
+
+    def fail(*_: object) -> NoReturn:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        with monkeypatch.context() as patched:
+            if where == "load":
+                patched.setattr(server.dispatcher, "_load", fail)
+            else:
+                patched.setattr(dispatch, "parse_request", fail)
+            with pytest.raises(CloseConnection, match="Too many open files"):
+                ask(server, info, shake("plain", 77))
+        assert "peer.example:5123 on PLAINTEXT after the code for its request could not be loaded: OSError" in caplog.text
+        assert reply_to_shake(ask(server, info, shake("plain", 78)))[0] == 78
 
     run(test)
 
