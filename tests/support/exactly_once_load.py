@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.apache_kafka import ApacheKafka
-from tests.support.exactly_once_worker import GROUP, INPUT, OUTPUT, SESSION_MS
+from tests.support.exactly_once_worker import GROUP, INPUT, OUTPUT, SESSION_MS, STARVED, STARVING_S
 from tests.support.java_programs import JavaProcess, JavaPrograms
 from tests.support.ottla_server import StartServer, start_ottla
 from tests.support.restarting_server import RestartingServer
@@ -60,6 +60,8 @@ class Report:
     records: int = 0
     done: Counter[str] = field(default_factory=Counter)
     restarts: int = 0
+    starved: list[str] = field(default_factory=list)
+    """What workers said that were handed no records any more: a client may fail so now and then, a broker never."""
     problems: list[str] = field(default_factory=list)
 
 
@@ -104,21 +106,46 @@ class Writer:
         self._thread.join()
 
 
+class PythonProcess:
+    """A worker of `exactly_once_worker`; what it has to say is kept in `output`."""
+
+    def __init__(self, command: list[str], output: Path) -> None:
+        self._output = output
+        with output.open("wb") as kept:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=kept, stderr=kept)
+        self.pid = self._process.pid
+
+    @property
+    def ended_with(self) -> int | None:
+        return self._process.poll()
+
+    def text(self) -> str:
+        return self._output.read_text()
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL). Harmless when it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+
 class Workers:
     """The worker processes; one that has ended is started again by `keep_alive`."""
 
-    def __init__(self, starts: list[Callable[[], "subprocess.Popen[bytes] | JavaProcess"]]) -> None:
+    def __init__(self, starts: list[Callable[[], PythonProcess | JavaProcess]]) -> None:
         self._starts = starts
         self._processes = [start() for start in starts]
         self._stopped: dict[int, float] = {}
         """Workers that were told to stand still, by index, and until when."""
         self.restarts = 0
+        self.starved: list[str] = []
 
     def keep_alive(self, now_s: float) -> None:
         """Start what has ended, and wake what has stood still for long enough."""
         for index, process in enumerate(self._processes):
-            ended = process.ended_with if isinstance(process, JavaProcess) else process.poll()
+            ended = process.ended_with
             if ended is not None:
+                if ended == STARVED:
+                    self.starved.append(process.text())
                 self._stopped.pop(index, None)
                 self._processes[index] = self._starts[index]()
                 self.restarts += 1
@@ -143,8 +170,6 @@ class Workers:
     def end(self) -> None:
         for process in self._processes:
             process.kill()
-            if not isinstance(process, JavaProcess):
-                process.wait()
 
 
 def run(
@@ -180,21 +205,21 @@ def run(
         finally:
             writer.stop()
             workers.end()
-        report.restarts = workers.restarts
+        report.restarts, report.starved = workers.restarts, workers.starved
     return report
 
 
 def _starts(
     bootstrap: str, protocol: str, kafka: ApacheKafka | None, folder: Path
-) -> list[Callable[[], "subprocess.Popen[bytes] | JavaProcess"]]:
-    def python(name: str) -> Callable[[], "subprocess.Popen[bytes]"]:
+) -> list[Callable[[], PythonProcess | JavaProcess]]:
+    def python(name: str) -> Callable[[], PythonProcess]:
         command = [sys.executable, "-m", "tests.support.exactly_once_worker", bootstrap, name, protocol]
-        return lambda: subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        return lambda: PythonProcess(command, folder / f"{name}.txt")
 
-    starts: list[Callable[[], subprocess.Popen[bytes] | JavaProcess]] = [python(f"worker-{n}") for n in range(WORKERS)]
+    starts: list[Callable[[], PythonProcess | JavaProcess]] = [python(f"worker-{n}") for n in range(WORKERS)]
     if kafka is not None:
         programs = JavaPrograms(kafka, folder)
-        words = [bootstrap, "worker-java", protocol, INPUT, OUTPUT, GROUP, SESSION_MS]
+        words = [bootstrap, "worker-java", protocol, INPUT, OUTPUT, GROUP, SESSION_MS, STARVING_S, STARVED]
         starts[0] = lambda: programs.start("ExactlyOnceWorker", *words)
     return starts
 

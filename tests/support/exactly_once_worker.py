@@ -3,11 +3,14 @@
     python -m tests.support.exactly_once_worker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL
 
 Whatever goes wrong ends it; whoever started it starts it again. So does a step that takes too long: after a broker's restart
-librdkafka may wait forever to send its offsets, with no request under way.
+librdkafka may wait forever to send its offsets, with no request under way. And a consumer that is handed nothing, though every
+partition always has more: a fetch of committed offsets that fails amid a rebalance is not repeated by librdkafka. What the
+consumer knew is printed then, and `Workers` counts it (`STARVED`).
 """
 
 import signal
 import sys
+import time
 from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -16,6 +19,10 @@ INPUT, OUTPUT, GROUP = "eo-input", "eo-output", "eo-group"
 SESSION_MS = 2_000
 STEP_S = 30
 HANGING_S = 12
+STARVING_S = 40
+"""Longer than it takes to evict whoever had the partitions before, to start the broker again, and to abort what is open."""
+STARVED = 3
+"""What it ends with when its consumer was handed nothing for so long."""
 BATCH_RECORDS = 50
 
 
@@ -42,17 +49,24 @@ def run(bootstrap: str, transactional_id: str, protocol: str) -> None:
     }
     if protocol == "classic":
         settings |= {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 200}
+    known = ["nothing"]
+    settings |= {"statistics.interval.ms": 2_000, "stats_cb": lambda text: known.__setitem__(0, text)}
     consumer: Any = Consumer(settings)
     producer.init_transactions(STEP_S)
     consumer.subscribe([INPUT])
+    fed_s = time.monotonic()
     while True:
         signal.alarm(HANGING_S)
-        received = consumer.consume(BATCH_RECORDS, 0.2)
-        if any(message.error() is not None and message.error().fatal() for message in received):
-            sys.exit("the consumer cannot go on")
-        messages = [message for message in received if message.error() is None]
+        messages = consumer.consume(BATCH_RECORDS, 0.2)
+        errors = [str(message.error()) for message in messages if message.error() is not None]
+        if errors:
+            sys.exit(f"the consumer cannot go on: {errors}")
         if not messages:
+            if time.monotonic() > fed_s + STARVING_S:
+                print(f"handed nothing for {STARVING_S} s. What the consumer knows: {known[0]}", file=sys.stderr)
+                sys.exit(STARVED)
             continue
+        fed_s = time.monotonic()
         producer.begin_transaction()
         positions: dict[int, int] = {}
         for message in messages:

@@ -8,6 +8,7 @@ from tests.support.ottla_server import StartServer, start_ottla
 
 def check(report: Report, harms_min: int) -> None:
     assert report.problems == []
+    assert len(report.starved) <= 1, report.starved
     assert report.done.total() >= harms_min
     assert report.done["worker killed"] > 0
     assert report.records > 500

@@ -1,7 +1,8 @@
 // One worker of tests/support/exactly_once_load.py: reads records in a group, writes them on and commits, each time in one
-// transaction. Whatever goes wrong ends it; whoever started it starts it again.
+// transaction. Whatever goes wrong ends it; whoever started it starts it again. It ends with STARVED if it was handed nothing for
+// STARVING_S seconds.
 //
-// ExactlyOnceWorker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL INPUT OUTPUT GROUP SESSION_MS
+// ExactlyOnceWorker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL INPUT OUTPUT GROUP SESSION_MS STARVING_S STARVED
 
 import java.time.Duration;
 import java.util.HashMap;
@@ -50,9 +51,17 @@ public class ExactlyOnceWorker {
         var consumer = new KafkaConsumer<>(reading, new ByteArrayDeserializer(), new ByteArrayDeserializer());
         producer.initTransactions();
         consumer.subscribe(List.of(args[3]));
+        long fed = System.nanoTime();
         while (true) {
             ConsumerRecords<byte[], byte[]> records = consumer.poll(Duration.ofMillis(200));
-            if (records.isEmpty()) continue;
+            if (records.isEmpty()) {
+                if (System.nanoTime() - fed > Long.parseLong(args[7]) * 1_000_000_000) {
+                    System.out.println("handed nothing for " + args[7] + " s, with " + consumer.assignment());
+                    Runtime.getRuntime().halt(Integer.parseInt(args[8]));
+                }
+                continue;
+            }
+            fed = System.nanoTime();
             producer.beginTransaction();
             Map<TopicPartition, OffsetAndMetadata> positions = new HashMap<>();
             for (ConsumerRecord<byte[], byte[]> record : records) {
