@@ -20,6 +20,7 @@ from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatR
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.list_groups import ListGroupsRequest
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import (
@@ -31,7 +32,7 @@ from ottla.wire.messages.offset_commit import (
 pytestmark = linux_only
 
 GROUP, TRANSACTION = 0, 1
-LOAD_IN_PROGRESS = 14
+LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 WAIT_S_MAX = 3.0
 """What an honest client may have to wait on a machine that has much else to do; the attacks below once took 8 to 20 s."""
 
@@ -160,3 +161,20 @@ def test_expressions_that_are_made_to_take_long(client: HostileClient, regex: st
     )
     request.subscribed_topic_names, request.subscribed_topic_regex = None, regex
     assert client.request(request, 1).error_code in (0, 128)
+
+
+@pytest.mark.slow
+def test_members_that_nobody_needs_have_a_bound() -> None:
+    """Each has a group of its own, a subscription of nearly a megabyte, and a session of half an hour."""
+    settings = ["--set=socket.request.max.bytes=2000000", "--set=queued.max.request.bytes=8000000"]
+    with HostileNode(settings=settings) as node, node.connect(60) as client:
+        find = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=["g"])
+        while client.request(find, 4).coordinators[0].error_code:
+            time.sleep(0.05)
+        codes = []
+        for number in range(20):
+            request = JoinGroupRequest(group_id=f"hog-{number}", session_timeout_ms=1_800_000, rebalance_timeout_ms=1_800_000)
+            request.protocol_type = "consumer"
+            request.protocols = [JoinGroupRequestProtocol(name="range", metadata=bytes(900_000))]
+            codes.append(client.request(request, 3).error_code)
+        assert codes == [0] * 4 + [COORDINATOR_NOT_AVAILABLE] * 16

@@ -172,7 +172,10 @@ _WORDS: dict[str, str] = {
     "producer.id.expiration.ms": (
         "How long a partition remembers a silent producer. A retry after that is not recognised as one."
     ),
-    "queued.max.request.bytes": "The most bytes of requests that wait to be served; -1 is no limit.",
+    "queued.max.request.bytes": (
+        "The most memory that requests may take together, in bytes; -1: four times socket.request.max.bytes, and at least 256 "
+        "MB. The members of all groups may take half as much."
+    ),
     "replica.high.watermark.checkpoint.interval.ms": "How often to write down how far each partition is committed.",
     "replica.alter.log.dirs.io.max.bytes.per.second": (
         "The most that is copied in a second for each partition that moves to another log directory. Set at run time."

@@ -37,6 +37,13 @@ class Taker(Protocol):
         ...
 
 
+def request_memory_limit(queued_max_request_bytes: int, socket_request_max_bytes: int) -> int:
+    """How much all requests may take, in bytes, by the settings of these names."""
+    if queued_max_request_bytes > 0:
+        return queued_max_request_bytes
+    return max(LIMIT_BYTES_MIN, REQUESTS_AT_LEAST * socket_request_max_bytes)
+
+
 class RequestMemory:
     """One node's."""
 
@@ -47,10 +54,7 @@ class RequestMemory:
     ) -> None:
         """`on_short` is called when somebody begins to wait: from then on `evict_slow` is to be called once in a while."""
         self._on_short = on_short
-        if queued_max_request_bytes > 0:
-            self.limit_bytes = queued_max_request_bytes
-        else:
-            self.limit_bytes = max(LIMIT_BYTES_MIN, REQUESTS_AT_LEAST * socket_request_max_bytes)
+        self.limit_bytes = request_memory_limit(queued_max_request_bytes, socket_request_max_bytes)
         self.used_bytes = 0
         self._waiting: dict[Taker, None] = {}
         self._incoming_since_s: dict[Taker, float] = {}

@@ -36,6 +36,10 @@ class Group(Protocol):
         """The group's line in ListGroups."""
         ...
 
+    def members_bytes(self) -> int:
+        """What its members take, about."""
+        ...
+
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
     ) -> PartitionCheck | None:

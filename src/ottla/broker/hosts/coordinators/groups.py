@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
+from ottla.broker.net.memory import request_memory_limit
 from ottla.coordinator.contract import Producer
+from ottla.coordinator.groups.memory import MemberMemory
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.groups.topics import DeletedTopic
@@ -82,10 +84,18 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         """Groups that have committed before, by their ids' bytes. Whatever may change what is known of them empties it."""
         self._topics = ImageTopics(metadata.image)
         self._settings = group_settings(settings, metadata.image)
+        config = settings.current
+        limit_bytes = request_memory_limit(config.queued_max_request_bytes, config.socket_request_max_bytes) // 2
+        self._memory = MemberMemory(limit_bytes, self._members_bytes)
         self.follow()
 
     def _new_shard(self, partition: Partition) -> GroupShard:
-        return GroupShard(self._settings, self._topics, self._new_uuid)
+        shard = GroupShard(self._settings, self._topics, self._new_uuid)
+        shard.table.memory = self._memory
+        return shard
+
+    def _members_bytes(self) -> int:
+        return sum(group.members_bytes() for hosted in self for group in hosted.shard.table.by_id.values())
 
     def bring_up_to_date(self, shard: GroupShard) -> None:
         shard.follow(self._settings, self._topics, ())

@@ -19,6 +19,7 @@ from ottla.coordinator.contract import CoordinatorRecord, Instant, Reply, tombst
 from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
 from ottla.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
 from ottla.coordinator.groups.group import CLASSIC
+from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
@@ -301,6 +302,10 @@ class ClassicGroup:
         return ListedGroup(
             group_id=self.group_id, protocol_type=self.protocol_type, group_state=self.state, group_type=self.type
         )
+
+    def members_bytes(self) -> int:
+        pending = sum(MEMBER_BYTES + size_of(member_id) for member_id in self.pending_joins)
+        return pending + sum(member.size_bytes for member in self.members.values())
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant

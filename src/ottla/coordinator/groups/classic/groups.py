@@ -16,6 +16,7 @@ from ottla.coordinator.groups.classic.joining import Join, Joining
 from ottla.coordinator.groups.classic.member import ClassicMember
 from ottla.coordinator.groups.classic.rebalance import Rebalances
 from ottla.coordinator.groups.classic.records import record_of, take
+from ottla.coordinator.groups.memory import size_of
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -83,6 +84,8 @@ class ClassicGroups:
 
         If the record is refused, because it is too large, the leader is still waited for: until its time is up, or it rejoins.
         """
+        before_bytes = size_of(*(member.assignment for member in group.members.values()))
+        self._table.memory.take(size_of(*assignments.values()) - before_bytes, group.group_id, now)
         told = []
         for member in group.members.values():
             waiting = reply if member is leader else member.sync_reply

@@ -15,6 +15,7 @@ from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING,
 from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
 from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, Rebalances
 from ottla.coordinator.groups.classic.records import beginning_of, record_of
+from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -75,6 +76,7 @@ class Joining:
                 f"{[each.name for each in join.protocols]} has none in common with all other members "
                 f"(protocol type {group.protocol_type!r}): give them the same partition.assignment.strategy",
             )
+        self._check_memory(group, join)
         if is_made:
             self._table.by_id[group.group_id] = group
             effects = self._new(group, join)
@@ -97,6 +99,18 @@ class Joining:
         if group.state == PREPARING:
             return (known is not None and known.join_reply is not None) or group.joined_count < max_size
         return known is not None or len(group.members) < max_size
+
+    def _check_memory(self, group: ClassicGroup, join: Join) -> None:
+        """Whether there is memory for the member as it wants to be; whoever does not grow has what it needs."""
+        request, before_bytes = join.request, 0
+        known = group.members.get(request.member_id or group.static_ids.get(request.group_instance_id or "", ""))
+        parts: list[str | bytes] = [part for protocol in join.protocols for part in protocol]
+        if known is not None:
+            before_bytes = known.size_bytes
+            parts.append(known.assignment)
+        client_id = join.caller.client_id  # which new ids begin with
+        size_bytes = MEMBER_BYTES + size_of(request.member_id or client_id, request.group_instance_id, client_id, *parts)
+        self._table.memory.take(size_bytes - before_bytes, group.group_id, join.now)
 
     def _turn_away(self, group: ClassicGroup, join: Join) -> Effects:
         member_id = join.request.member_id

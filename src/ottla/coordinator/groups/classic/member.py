@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.coordinator.contract import Instant, Reply
+from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
 
 
 class Protocol(NamedTuple):
@@ -84,6 +85,12 @@ class ClassicMember:
             if name == protocol_name:
                 return metadata
         raise AssertionError(f"member {self.member_id} does not follow the protocol {protocol_name!r}")
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes, about."""
+        parts = [part for protocol in self.protocols for part in protocol]
+        return MEMBER_BYTES + size_of(self.member_id, self.instance_id, self.client_id, self.assignment, *parts)
 
     def heard(self, now: Instant) -> None:
         """The member has shown that it is alive."""

@@ -81,6 +81,7 @@ def _join(room: Room, group: ConsumerGroup, request: JoinGroupRequest, caller: C
     else:
         before = replace_static(draft, room.sessions, member_id, instance_id, is_classic=True)
     member = _as_told(before, request, subscription, caller)
+    room.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
     has_changed = room.watch.resolve(draft, now) or has_resubscribed
     room.watch.compare(draft, has_changed)

@@ -17,6 +17,7 @@ from ottla.coordinator.contract import CoordinatorRecord, Instant
 from ottla.coordinator.groups.consumer.member import ConsumerMember, MemberState, Partitions
 from ottla.coordinator.groups.consumer.records import without_group
 from ottla.coordinator.groups.group import CONSUMER, EMPTY, PartitionCheck
+from ottla.coordinator.groups.memory import size_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -151,6 +152,10 @@ class ConsumerGroup:
         from ottla.wire.messages.list_groups import ListedGroup  # late: few ask
 
         return ListedGroup(group_id=self.group_id, protocol_type=PROTOCOL_TYPE, group_state=self.state, group_type=self.type)
+
+    def members_bytes(self) -> int:
+        resolved = sum(size_of(regex, *found.topics) for regex, found in self.resolved.items())
+        return resolved + sum(member.size_bytes for member in self.members.values())
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant

@@ -42,6 +42,8 @@ def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller
     owned = _owned(request)
     before = _member(room, draft, request, owned)
     member = _as_told(before, request, caller)
+    if member != before:
+        room.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
     has_changed = room.watch.resolve(draft, now) or has_resubscribed
     room.watch.compare(draft, has_changed)

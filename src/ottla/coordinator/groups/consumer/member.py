@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import NamedTuple
 
+from ottla.coordinator.groups.memory import MEMBER_BYTES, PARTITION_BYTES, size_of
 from ottla.ids import Uuid
 
 JOIN_EPOCH = 0
@@ -89,6 +90,15 @@ class ConsumerMember(NamedTuple):
     def in_epoch(self, epoch: int) -> ConsumerMember:
         """The same in `epoch`; the one it was in before stays known."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
+
+    @property
+    def size_bytes(self) -> int:
+        """What it takes, about."""
+        protocols = () if self.classic is None else self.classic.protocols
+        parts = [part for protocol in protocols for part in protocol]
+        held = sum(len(indexes) for given in (self.assigned, self.revoking) for indexes in given.values())
+        texts = size_of(self.member_id, self.instance_id, self.rack_id, self.client_id, self.regex, *self.topics)
+        return MEMBER_BYTES + PARTITION_BYTES * held + texts + size_of(*parts)
 
     def given_epoch(self, topic_id: Uuid, partition: int) -> int | None:
         """Since which epoch it holds the partition; None if it does not."""

@@ -9,6 +9,7 @@ from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer.draft import Draft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
+from ottla.coordinator.groups.consumer.member import ConsumerMember
 from ottla.coordinator.groups.consumer.sessions import Evict, Sessions
 from ottla.coordinator.groups.consumer.upgrading import check_upgrade, upgrade
 from ottla.coordinator.groups.consumer.watch import Watch
@@ -62,6 +63,11 @@ class Room:
         for member_id in classic.members:
             if member_id in draft.group.members:
                 self.sessions.heard(classic.group_id, draft.group.members[member_id], now)
+
+    def check_memory(self, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, now: Instant) -> None:
+        """Whether there is memory for what a member has become; whoever does not grow has what it needs."""
+        before_bytes = before.size_bytes if before.member_id in group.members else 0
+        self.table.memory.take(after.size_bytes - before_bytes, group.group_id, now)
 
     def check_size(self, group: ConsumerGroup, member_id: str) -> None:
         max_size = self.table.settings.group_consumer_max_size

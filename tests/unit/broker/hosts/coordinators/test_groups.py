@@ -11,8 +11,12 @@ from ottla.broker.hosts.coordinators import runtime
 from ottla.broker.hosts.coordinators.loading import load_shard
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.coordinator.contract import Caller, Effects, Instant, Reply
+from ottla.coordinator.groups.memory import RECOUNT_MS
 from ottla.coordinator.groups.shard import GroupShard
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
+from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from ottla.wire.messages.metadata_records import FeatureLevelRecord
 from ottla.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -59,5 +63,32 @@ def test_a_shard_knows_what_has_changed_while_it_was_loading(monkeypatch: pytest
             await asyncio.sleep(0.01)
         assert await commit(groups, "later") == ErrorCode.NONE
         assert transactions.shard_for("a").shard.table.settings.transaction_version == 1
+
+    virtual(scenario())
+
+
+def test_members_of_all_groups_have_a_bound_together() -> None:
+    async def scenario() -> None:
+        settings = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
+        node = await TransactionNode.open(settings=settings | {"group.initial.rebalance.delay.ms": "0"})
+        groups, member_ids = node.coordinators.groups, []
+
+        async def join(group_id: str) -> None:
+            request = JoinGroupRequest(group_id=group_id, session_timeout_ms=60_000, rebalance_timeout_ms=60_000)
+            request.protocol_type = "consumer"
+            request.protocols = [JoinGroupRequestProtocol(name="range", metadata=bytes(100_000))]
+            caller = CALLER._replace(version=3)
+            answer = await groups.call(group_id, lambda shard, reply, now: shard.join(request, caller, reply, now))
+            member_ids.append(answer.member_id)
+
+        for number in range(4):
+            await join(f"g{number}")
+        with pytest.raises(KafkaError) as refused:
+            await join("one too many")
+        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        leave = LeaveGroupRequest(group_id="g0", members=[MemberIdentity(member_id=member_ids[0])])
+        await groups.call("g0", lambda shard, reply, now: shard.leave(leave, CALLER, reply, now))
+        await asyncio.sleep(RECOUNT_MS / 1000)
+        await join("one too many")
 
     virtual(scenario())
