@@ -13,6 +13,7 @@ from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.wire.log_records import (
     InternalLog,
     decode_coordinator_key,
@@ -99,6 +100,11 @@ class ClassicBench:
     def timers(self) -> list[Any]:
         """Names of the timers that are set, but for the one that looks for offsets that have expired."""
         return [name for name in self.table.timers._actions if name != ("offsets",)]
+
+    def waiting(self) -> list[Reply]:
+        """The requests that are parked."""
+        lost = KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator is given up")
+        return [answer.reply for answer in self.classic.refuse_waiting(lost)]
 
     def group(self, group_id: str = "g") -> ClassicGroup:
         group = self.table.by_id[group_id]

@@ -123,7 +123,7 @@ class ClassicChecks:
         self._check_log()
 
     def _check_replies(self) -> None:
-        waiting = list(self.bench.classic.waiting_replies())
+        waiting = self.bench.waiting()
         assert len(waiting) == len(set(waiting))
         unanswered = [asked for asked in self.bench.asked if not asked.is_answered]
         assert set(waiting) == set(unanswered), f"{set(unanswered) ^ set(waiting)} are forgotten, or answered and kept"

@@ -7,7 +7,17 @@ from tests.support.held_partitions import HeldPartitions
 
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.partitions.partition import Partition
-from ottla.coordinator.contract import CoordinatorRecord, Effects, Instant, NoUsualRecords, Producer, Reply, UsualRecords, put
+from ottla.coordinator.contract import (
+    Answer,
+    CoordinatorRecord,
+    Effects,
+    Instant,
+    NoUsualRecords,
+    Producer,
+    Reply,
+    UsualRecords,
+    put,
+)
 from ottla.coordinator.timers import Timers
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -62,8 +72,8 @@ class TallyShard:
     def usual_records(self) -> UsualRecords:
         return NoUsualRecords()
 
-    def waiting_replies(self) -> Iterable[Reply]:
-        return self.parked
+    def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
+        return [Answer(reply, failure) for reply in self.parked]
 
     def loaded(self, now: Instant) -> Effects:
         self.is_loaded = True

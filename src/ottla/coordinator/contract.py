@@ -22,6 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
+from ottla.errors import KafkaError
 from ottla.wire.base import Message
 from ottla.wire.log_records import LogRecord
 
@@ -168,8 +169,8 @@ class Shard(Protocol):
         """What replays the usual records of this shard, for as long as it is loaded."""
         ...
 
-    def waiting_replies(self) -> Iterable[Reply]:
-        """Whoever is kept waiting for something to happen: asked when the shard is given up, so that they can be told."""
+    def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
+        """To whoever is kept waiting for something to happen: the shard is given up, and `failure` says why."""
         ...
 
     def loaded(self, now: Instant) -> Effects:

@@ -6,10 +6,13 @@ from contextlib import ExitStack
 import pytest
 from tests.support.group_requests import GroupRequests, until
 from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import StartServer
 from tests.support.raw_client import RawClient
 
 from ottla.errors.codes import ErrorCode
+from ottla.ids import OFFSETS_TOPIC
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from ottla.wire.messages.describe_groups import DescribeGroupsRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -17,6 +20,7 @@ from ottla.wire.messages.sync_group import SyncGroupRequest
 
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
 PREPARING = "PreparingRebalance"
+SETTINGS = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms": 0}
 
 
 class Story:
@@ -101,3 +105,15 @@ def test_whose_group_becomes_a_consumer_group_meanwhile_is_told_its_id(story: St
     assert code == ErrorCode.REBALANCE_IN_PROGRESS
     assert member_id in known
     assert sent in ("", member_id)
+
+
+def test_whose_coordinator_goes_meanwhile_is_told_its_id(start_server: StartServer) -> None:
+    with start_server(SETTINGS) as server, ExitStack() as opened:
+        story = Story(server, "g", 3, opened)
+        client, _ = story.park()
+        known = story.described()[1]
+        delete = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)], timeout_ms=30_000)
+        assert story.admin.request(delete, 6).responses[0].error_code == 0
+        code, member_id = story.told(client)
+        assert code == ErrorCode.NOT_COORDINATOR
+        assert member_id in known

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable
 from typing import TYPE_CHECKING
 
-from ottla.coordinator.contract import Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
+from ottla.coordinator.contract import Answer, Caller, CoordinatorRecord, Effects, Instant, Producer, Reply
 from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer.groups import ConsumerGroups
 from ottla.coordinator.groups.group import CONSUMER
@@ -18,6 +18,7 @@ from ottla.coordinator.groups.offsets.usual import UsualOffsets
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic, Topics
+from ottla.errors import KafkaError
 from ottla.ids import Uuid
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ class GroupShard:
     def usual_records(self) -> UsualOffsets:
         return UsualOffsets(self.offsets)
 
-    def waiting_replies(self) -> Iterable[Reply]:
-        return self.classic.waiting_replies()
+    def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
+        return self.classic.refuse_waiting(failure)
 
     def loaded(self, now: Instant) -> Effects:
         effects = self.classic.loaded(now)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from ottla.coordinator.contract import CoordinatorRecord, Effects, Instant, Producer, Reply
+from ottla.coordinator.contract import Answer, CoordinatorRecord, Effects, Instant, Producer, Reply
 from ottla.coordinator.transactions import ending, initialising, partitions
 from ottla.coordinator.transactions.clockwork import Clockwork
 from ottla.coordinator.transactions.markers import markers_of
@@ -16,6 +16,7 @@ from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.states import ENDING
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.coordinator.transactions.usual import UsualTransactions
+from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 from ottla.wire.messages.end_txn import EndTxnRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
@@ -43,7 +44,7 @@ class TransactionShard:
     def usual_records(self) -> UsualTransactions:
         return UsualTransactions(self.table)
 
-    def waiting_replies(self) -> Iterable[Reply]:
+    def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
         return ()
 
     def loaded(self, now: Instant) -> Effects:

@@ -333,8 +333,8 @@ class HostedShard(Generic[S]):
         for _, answers, _ in waiting:
             for reply, _ in answers:
                 _deliver(reply, _lost(self.partition, code))
-        for reply in self.shard.waiting_replies():
-            _deliver(reply, _lost(self.partition, code))
+        for reply, refusal in self.shard.refuse_waiting(_lost(self.partition, code)):
+            _deliver(reply, refusal)
         self._owner.given_up(self)
 
 

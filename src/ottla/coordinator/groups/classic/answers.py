@@ -79,3 +79,8 @@ def fenced(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
         "group.instance.id at a time"
     )
     return Answer(reply, NotAnswered(ErrorCode.FENCED_INSTANCE_ID, text, member.member_id))
+
+
+def lost(reply: Reply, member: ClassicMember, failure: KafkaError) -> Answer:
+    """To a parked request, when its coordinator is given up."""
+    return Answer(reply, NotAnswered(failure.code, str(failure), member.member_id))

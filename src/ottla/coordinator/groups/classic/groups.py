@@ -212,14 +212,13 @@ class ClassicGroups:
             return self._rebalances.prepare(group, reason, now)
         return Effects()
 
-    def waiting_replies(self) -> Iterator[Reply]:
-        """Every JoinGroup and SyncGroup that is parked."""
+    def refuse_waiting(self, failure: KafkaError) -> Iterator[Answer]:
+        """To every JoinGroup and SyncGroup that is parked."""
         for group in self._all():
             for member in group.members.values():
-                if member.join_reply is not None:
-                    yield member.join_reply
-                if member.sync_reply is not None:
-                    yield member.sync_reply
+                for reply in (member.join_reply, member.sync_reply):
+                    if reply is not None:
+                        yield answers.lost(reply, member, failure)
 
     # -- to and from the new protocol
 

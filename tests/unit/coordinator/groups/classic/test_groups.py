@@ -61,13 +61,13 @@ def test_what_is_parked_can_be_asked_for() -> None:
     bench = ClassicBench(QUICK)
     leader, follower = bench.stable(2)
     joins = [bench.join(leader)]
-    assert list(bench.classic.waiting_replies()) == joins
+    assert bench.waiting() == joins
     bench.join(follower)
-    assert list(bench.classic.waiting_replies()) == []
+    assert bench.waiting() == []
     syncs = [bench.sync(follower, 2)]
-    assert list(bench.classic.waiting_replies()) == syncs
+    assert bench.waiting() == syncs
     bench.sync(leader, 2)
-    assert list(bench.classic.waiting_replies()) == []
+    assert bench.waiting() == []
 
 
 def test_a_group_that_goes_to_the_new_protocol_tells_who_is_parked() -> None:

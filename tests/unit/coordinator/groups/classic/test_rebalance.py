@@ -198,7 +198,7 @@ def test_an_assignment_that_cannot_be_written_leaves_the_group_waiting_for_its_l
     request = SyncGroupRequest(group_id="g", member_id=leader, generation_id=2)
     bench.shard.sync(request, Caller("c", "/", 5), Asked("sync"), bench.now)  # and the host refuses it
     assert bench.group().state == "CompletingRebalance"
-    assert list(bench.classic.waiting_replies()) == [parked]
+    assert bench.waiting() == [parked]
     for _ in range(4):
         bench.heartbeat(leader, 2)
         bench.advance(5000)
