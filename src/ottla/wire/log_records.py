@@ -155,14 +155,14 @@ def decode_coordinator_key(log: InternalLog, key: bytes | bytearray | memoryview
 def decode_coordinator_value(log: InternalLog, key: Message, value: bytes | bytearray | memoryview) -> LogRecord:
     """The message in the value of a coordinator's record, whose decoded key says what it is."""
     _, value_class = coordinator_classes(log, key.KEY)
-    version = _leading_int16(value, f"the value of a record with the key {key!r}")
+    version = _leading_int16(value, "the value of a record with the key ", key)
     _check_version(value_class, version)
     return LogRecord(decoder(value_class, version)(value, 2)[0], version)
 
 
-def _leading_int16(data: bytes | bytearray | memoryview, what: str) -> int:
+def _leading_int16(data: bytes | bytearray | memoryview, what: str, key: Message | str = "") -> int:
     if len(data) < 2:
-        raise DecodeError(f"{what} has {len(data)} bytes, too few to tell its type or version", 0)
+        raise DecodeError(f"{what}{key} has {len(data)} bytes, too few to tell its type or version", 0)
     return int(_INT16.unpack_from(data, 0)[0])
 
 
