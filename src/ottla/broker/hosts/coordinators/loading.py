@@ -80,25 +80,36 @@ class Loading:
 
     async def take(self, data: bytes, from_offset: int) -> int:
         """Replay the batches that lie whole in `data`, from `from_offset` on; returns the offset behind them."""
-        unlooked = 0
+        gathered: list[Record] = []  # of batches without a producer: most have a record or two, and go together
         for batch in _whole_batches(data):
             attributes = batch.attributes
             records = self._records_of(batch, data, from_offset)
-            producer = Producer(batch.producer_id, batch.producer_epoch) if attributes & TRANSACTIONAL else None
             from_offset = batch.base_offset + batch.last_offset_delta + 1
+            if not attributes & (TRANSACTIONAL | CONTROL):
+                gathered += records
+                if len(gathered) >= RECORDS_PER_LOOK:
+                    await self._replay_in_turns(gathered, None)
+                    gathered = []
+                continue
+            await self._replay_in_turns(gathered, None)
+            gathered = []
+            producer = Producer(batch.producer_id, batch.producer_epoch) if attributes & TRANSACTIONAL else None
             if attributes & CONTROL:
                 self._replay_ends(batch, records, producer)
+                await self._look(len(records))
             else:
-                while len(records) > RECORDS_PER_LOOK:
-                    self._replay(records[:RECORDS_PER_LOOK], producer)
-                    del records[:RECORDS_PER_LOOK]
-                    await self._look(RECORDS_PER_LOOK)
-                self._replay(records, producer)
-            unlooked += len(records)
-            if unlooked >= RECORDS_PER_LOOK:
-                await self._look(unlooked)
-                unlooked = 0
+                await self._replay_in_turns(records, producer)
+        await self._replay_in_turns(gathered, None)
         return from_offset
+
+    async def _replay_in_turns(self, records: list[Record], producer: Producer | None) -> None:
+        while len(records) > RECORDS_PER_LOOK:
+            self._replay(records[:RECORDS_PER_LOOK], producer)
+            del records[:RECORDS_PER_LOOK]
+            await self._look(RECORDS_PER_LOOK)
+        if records:
+            self._replay(records, producer)
+            await self._look(len(records))
 
     async def _look(self, records: int) -> None:
         """So many records were replayed: let others go on if it is time."""
