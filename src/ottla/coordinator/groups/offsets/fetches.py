@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ottla.coordinator.groups.offsets.pending import PendingOffsets
-from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore
+from ottla.coordinator.groups.offsets.store import OffsetStore, StoredOffset
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID, Uuid
@@ -66,17 +66,17 @@ class Reader:
         return found
 
     def _partition(
-        self, topic: str, index: int, committed: CommittedOffset | None, topic_id: Uuid, require_stable: bool
+        self, topic: str, index: int, committed: StoredOffset | None, topic_id: Uuid, require_stable: bool
     ) -> OffsetFetchResponsePartitions:
         if require_stable and self._pending.has((self._group_id, topic, index)):
             return _nothing(index, ErrorCode.UNSTABLE_OFFSET_COMMIT)
-        if committed is None or _is_of_another(committed.topic_id, topic_id):
+        if committed is None:
+            return _nothing(index, ErrorCode.NONE)
+        _, offset, leader_epoch, metadata, _, _, committed_id = committed
+        if _is_of_another(committed_id, topic_id):
             return _nothing(index, ErrorCode.NONE)
         return OffsetFetchResponsePartitions(
-            partition_index=index,
-            committed_offset=committed.offset,
-            committed_leader_epoch=committed.leader_epoch,
-            metadata=committed.metadata,
+            partition_index=index, committed_offset=offset, committed_leader_epoch=leader_epoch, metadata=metadata
         )
 
 

@@ -18,7 +18,7 @@ from ottla.coordinator.groups.offsets.expiry import Expiry
 from ottla.coordinator.groups.offsets.fetches import Reader
 from ottla.coordinator.groups.offsets.pending import PendingOffsets
 from ottla.coordinator.groups.offsets.records import offset_of
-from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place
+from ottla.coordinator.groups.offsets.store import OffsetStore, Place, StoredOffset
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
@@ -111,12 +111,12 @@ class Offsets:
         else:
             self.put_pending(producer.id, place, offset_of(value, log_offset))
 
-    def replay_into(self, group_id: str, topic: str) -> dict[int, CommittedOffset]:
+    def replay_into(self, group_id: str, topic: str) -> dict[int, StoredOffset]:
         """Where the offsets of a topic are to be put, by partition, of which the records have been appended."""
         self._have_group(group_id)
         return self.committed.of_topic(group_id, topic)
 
-    def put_pending(self, producer_id: int, place: Place, committed: CommittedOffset) -> None:
+    def put_pending(self, producer_id: int, place: Place, committed: StoredOffset) -> None:
         """The same within the producer's transaction."""
         self._have_group(place[0])
         self.pending.put(producer_id, place, committed)
@@ -135,8 +135,10 @@ class Offsets:
         ended = self.pending.end(producer.id)
         if ended is None or not is_commit:
             return
-        for place, committed in ended:
-            known = self.committed.get(place)
-            # What was written later counts, as it would for who reads the log compacted.
-            if known is None or known.log_offset < committed.log_offset:
-                self.committed.put(place, committed)
+        for group_id, topic, partitions in ended.by_topic():
+            known = self.committed.of_topic(group_id, topic)
+            for partition, committed in partitions.items():
+                before = known.get(partition)
+                # What was written later (each begins with its place in the log) counts, as in a log that is compacted.
+                if before is None or before[0] < committed[0]:
+                    known[partition] = committed

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place
+from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore, Place, StoredOffset
 
 
 class PendingOffsets:
@@ -21,8 +21,11 @@ class PendingOffsets:
         self._producers: dict[str, dict[Place, dict[int, None]]] = {}
         """Who has a transaction open for a place, by group; producer ids in order."""
 
-    def put(self, producer_id: int, place: Place, committed: CommittedOffset) -> None:
-        self._by_producer.setdefault(producer_id, OffsetStore()).put(place, committed)
+    def put(self, producer_id: int, place: Place, committed: StoredOffset) -> None:
+        store = self._by_producer.get(producer_id)
+        if store is None:
+            store = self._by_producer[producer_id] = OffsetStore()
+        store.put(place, committed)
         self._producers.setdefault(place[0], {}).setdefault(place, {})[producer_id] = None
 
     def drop(self, place: Place) -> None:
@@ -40,14 +43,16 @@ class PendingOffsets:
         ended = self._by_producer.pop(producer_id, None)
         if ended is None:
             return None
-        for place, _ in ended:
-            of_group = self._producers[place[0]]
-            producers = of_group[place]
-            del producers[producer_id]
-            if not producers:
-                del of_group[place]
+        for group_id, topic, partitions in ended.by_topic():
+            of_group = self._producers[group_id]
+            for partition in partitions:
+                place = (group_id, topic, partition)
+                producers = of_group[place]
+                del producers[producer_id]
+                if not producers:
+                    del of_group[place]
             if not of_group:
-                del self._producers[place[0]]
+                del self._producers[group_id]
         return ended
 
     def has_group(self, group_id: str) -> bool:

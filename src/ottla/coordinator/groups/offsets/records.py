@@ -7,7 +7,7 @@ value   version 4; version 1 where the client says itself when the offset expire
 from __future__ import annotations
 
 from ottla.coordinator.contract import CoordinatorRecord, tombstone
-from ottla.coordinator.groups.offsets.store import CommittedOffset, Place
+from ottla.coordinator.groups.offsets.store import Place, StoredOffset
 from ottla.wire.log_records import LogRecord
 from ottla.wire.messages.offset_records import LegacyOffsetCommitValue, OffsetCommitKey, OffsetCommitValue
 
@@ -20,12 +20,12 @@ def tombstone_of(place: Place) -> CoordinatorRecord:
     return tombstone(OffsetCommitKey(group=group_id, topic=topic, partition=partition))
 
 
-def offset_of(value: LogRecord, log_offset: int) -> CommittedOffset:
+def offset_of(value: LogRecord, log_offset: int) -> StoredOffset:
     """The offset that a value at `log_offset` tells."""
     message = value.message
     if isinstance(message, LegacyOffsetCommitValue):
         message = OffsetCommitValue(offset=message.offset, metadata=message.metadata, commit_timestamp=message.commit_timestamp)
-    return CommittedOffset(
+    return (
         log_offset,
         message.offset,
         message.leader_epoch,

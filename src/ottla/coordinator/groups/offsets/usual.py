@@ -15,10 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from struct import Struct
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Producer
-from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS, CommittedOffset
+from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS, StoredOffset
 from ottla.ids import ZERO_UUID, Uuid
 
 if TYPE_CHECKING:
@@ -39,8 +39,6 @@ _TIME_SIZE = 8
 _ONE_BYTE_MAX = 127
 """The largest size that is written as one byte, and the largest first byte of a size that is not below zero."""
 
-_new: Any = tuple.__new__
-
 
 class UsualOffsets:
     """Puts usual records of offsets where they belong. For one loading: it remembers the names that it has read."""
@@ -58,7 +56,7 @@ class UsualOffsets:
         """See the contract of `UsualRecords`."""
         offsets, names, ids = self._offsets, self._names, self._ids
         last_head: bytes | None = None
-        partitions: dict[int, CommittedOffset] = {}
+        partitions: dict[int, StoredOffset] = {}
         for index in range(at, len(records)):
             record = records[index]
             key, value = record.key, record.value
@@ -85,9 +83,7 @@ class UsualOffsets:
                     return index
                 offset, leader_epoch, metadata, commit_ms, topic_id = told
             topic_id = ids.setdefault(topic_id, topic_id)
-            committed = _new(
-                CommittedOffset, (record.offset, offset, leader_epoch, metadata, commit_ms, NO_EXPIRY_MS, topic_id)
-            )
+            committed = (record.offset, offset, leader_epoch, metadata, commit_ms, NO_EXPIRY_MS, topic_id)
             if producer is not None:
                 offsets.put_pending(producer.id, (*known, partition), committed)
                 continue

@@ -1,6 +1,7 @@
 """Loading from bytes and loading by decoding every record come to the same state, whatever lies in the log."""
 
 import asyncio
+import gc
 from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random
@@ -237,6 +238,19 @@ def test_what_brokers_write_as_a_rule_is_not_decoded(monkeypatch: pytest.MonkeyP
     transactions = new_transactions()
     assert loaded(transactions, InternalLog.TRANSACTIONS, states, False) == (4, 4)
     assert transactions.table.by_id == {"a": begun, "b": ended, "c": empty}
+
+
+@pytest.mark.parametrize("by_decoding", [False, True])
+def test_what_is_loaded_is_no_business_of_the_garbage_collector(by_decoding: bool) -> None:
+    """A million offsets that it goes over again and again would stop the node for a tenth of a second each time."""
+    keys = [OffsetCommitKey(group="g", topic="t", partition=index) for index in range(10)]
+    log = log_of(*(put(key, OffsetCommitValue(offset=1000, topic_id=AN_ID), 4) for key in keys))
+    groups = new_groups()
+    assert loaded(groups, InternalLog.GROUPS, log, by_decoding) == (10, 10)
+    gc.collect()
+    partitions = groups.offsets.committed.by_group["g"]["t"]
+    assert not gc.is_tracked(partitions)
+    assert not any(map(gc.is_tracked, partitions.values()))
 
 
 def test_others_have_their_turn_when_time_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
