@@ -13,6 +13,7 @@ from ottla.broker.hosts.coordinators.transaction_endings import Ending
 from ottla.coordinator.contract import Effects, NoUsualRecords
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer import reconciling
+from ottla.coordinator.groups.offsets import offsets
 from ottla.coordinator.groups.offsets.offsets import Offsets
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.transactions import initialising
@@ -115,6 +116,17 @@ def transactions_never_time_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Clockwork, "watch", lambda clockwork, now: None)
 
 
+def deleted_offsets_stay(patch: pytest.MonkeyPatch) -> None:
+    delete = offsets.delete_offsets
+
+    def answer_only(*what: Any) -> Effects:
+        effects = delete(*what)
+        effects.records = []
+        return effects
+
+    patch.setattr(offsets, "delete_offsets", answer_only)
+
+
 def the_last_epoch_is_handed_out(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Transaction, "is_epoch_exhausted", property(lambda known: known.epoch >= EPOCH_MAX))
 
@@ -124,6 +136,7 @@ MUTATIONS = {
     loads_miss_the_last_record: ("groups", r"has no offset|went back|was in (generation|epoch)|were given|while .* has it"),
     any_generation_may_commit: ("groups", r"committed for group \S+ in generation \d+, after"),
     partitions_are_given_before_they_are_given_up: ("groups", r"gave \S+ to \S+, while \S+ has it"),
+    deleted_offsets_stay: ("groups", r"went back to \d+ for \S+: it was deleted"),
     ends_of_transactions_are_ignored: ("transactions", r"has no offset|has been refused|went back"),
     aborted_offsets_count: ("transactions", r"which nobody committed|nothing was made of|went back"),
     markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),

@@ -53,6 +53,7 @@ def test_coordinators_are_put_to_the_test() -> None:
     assert counts["power losses"] > 10
     least = {
         "offsets": 200,
+        "offsets gone": 5,
         "generations": 30,
         "handovers": 10,
         "transactions": 100,

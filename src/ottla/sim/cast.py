@@ -8,6 +8,7 @@ from ottla.sim.checkers.checker import Place, TopicPlan
 from ottla.sim.clients.admin import Admin
 from ottla.sim.clients.app import App
 from ottla.sim.clients.classic_member import ClassicMember
+from ottla.sim.clients.cleaner import Cleaner
 from ottla.sim.clients.client import Client, Stage
 from ottla.sim.clients.committer import Committer
 from ottla.sim.clients.consumer import Consumer
@@ -53,6 +54,8 @@ class Cast:
                 made.append(ClassicMember(stage, name, group.name, instance, admin.places, is_mixed))
             else:
                 made.append(ConsumerMember(stage, name, group.name, instance, lambda: admin.topics))
+        if group.is_cleaned:
+            made.append(Cleaner(stage, group.name, admin.places, has_members=group.protocol != "simple"))
         return made
 
     def _make_apps(self, inputs: list[Place], outputs: list[Place]) -> None:

@@ -27,6 +27,8 @@ class GroupPlan:
     """"classic", "consumer", "mixed" (members of both) or "simple"."""
     instances: tuple[str | None, ...]
     """One per member: its static name, if it has one. Two of one name are zombies to each other."""
+    is_cleaned: bool = False
+    """Whether somebody deletes its offsets, and the group itself."""
 
     def speaks_classic(self, index: int) -> bool:
         """Whether that member speaks the classic protocol; in a mixed group every other does."""
@@ -83,6 +85,11 @@ def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
             group = replace(group, name=f"mixed{index}", protocol="mixed", instances=instances)
         mixed.append(group)
     return mixed
+
+
+def clean_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
+    """The same, with somebody to tidy up in some of them."""
+    return [replace(group, is_cleaned=random.random() < 0.3) for group in groups]
 
 
 def plan_apps(random: Random) -> list[AppPlan]:

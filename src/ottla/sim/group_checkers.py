@@ -44,6 +44,7 @@ class GroupCheckers:
         """How often each had something to judge."""
         return {
             "offsets": self._offsets.judged,
+            "offsets gone": self._offsets.missed,
             "generations": self._generations.judged,
             "handovers": self._members.handovers,
             "transactions": self._transactions.judged,

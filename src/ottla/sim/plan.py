@@ -15,6 +15,7 @@ from ottla.sim.coordination import (
     GroupPlan,
     VersionPlan,
     age_apps,
+    clean_groups,
     coordinator_settings,
     mix_groups,
     plan_apps,
@@ -149,10 +150,15 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         _settings(random) | coordinator_settings(random, is_flushed),
         random.choice((0.5, 1.0)),
         scene,
-        mix_groups(plan_groups(random), Random(f"{seed}/plan/mixed")) if scene == "groups" else [],
+        _groups(random, seed) if scene == "groups" else [],
         apps,
         plan_version(Random(f"{seed}/plan/version")) if apps else VersionPlan(),
     )
+
+
+def _groups(random: Random, seed: int) -> list[GroupPlan]:
+    groups = mix_groups(plan_groups(random), Random(f"{seed}/plan/mixed"))
+    return clean_groups(groups, Random(f"{seed}/plan/cleaners"))
 
 
 def _weather(random: Random) -> Weather:

@@ -111,6 +111,15 @@ class Commit:
     sent_s: float
 
 
+@dataclass(eq=False)
+class Deletion:
+    """What a group has committed for one partition is deleted; or all of it, with the group."""
+
+    group: str
+    place: Place | None
+    sent_s: float
+
+
 class Assigned(NamedTuple):
     """What a member of a classic group was told by SyncGroup."""
 
@@ -126,7 +135,7 @@ class Assigned(NamedTuple):
 class Beat(NamedTuple):
     """An answered heartbeat of a member of a consumer group, and what it said; no `places` means what was said before.
 
-    Of classic members in mixed groups: also what SyncGroup said.
+    Of classic members in mixed groups: also what SyncGroup said, and then they have joined anew.
     """
 
     group: str
@@ -135,6 +144,7 @@ class Beat(NamedTuple):
     places: list[Place] | None
     asked_s: float
     told_s: float
+    is_joined: bool = False
 
 
 @dataclass(eq=False)
@@ -198,6 +208,15 @@ class Checker:
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
         """The answer: these are not, for what the member or its epoch is."""
+
+    def deletion_sent(self, deletion: Deletion) -> None:
+        """Offsets, or a group, are about to be deleted."""
+
+    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+        """The answer: they are."""
+
+    def deletion_refused(self, deletion: Deletion) -> None:
+        """The answer: they are not, and will not be."""
 
     def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
         """The committed offsets of a group, none of them about to change within a transaction; -1 where there is none."""

@@ -2,7 +2,7 @@
 
 Several may commit for a group at once, and answers get lost. What is certain: of two commits the second came later if it was
 sent after the first was acknowledged or seen. A reading may not find the first once the second was acknowledged or seen before
-it was asked for; nor anything that nobody committed, or that was refused; nor nothing.
+it was asked for; nor anything that nobody committed, or that was refused; nor nothing. Deletions are commits of nothing.
 
 A power loss may take what was not flushed: then all that was ever committed may be what is left, until it is seen again.
 """
@@ -13,26 +13,28 @@ from collections import defaultdict
 from dataclasses import dataclass
 from math import inf
 
-from ottla.sim.checkers.checker import Checker, Commit, Place, Violation
+from ottla.sim.checkers.checker import Checker, Commit, Deletion, Place, Violation
 
 NOTHING = -1
 
 
 @dataclass(slots=True)
 class _Known:
-    """One offset that was committed, by when it was sent and by when it had certainly taken effect."""
+    """One commit, or one deletion: by when it was sent and by when it had certainly taken effect."""
 
     sent_s: float
     done_s: float = inf
 
 
 class CommittedOffsets(Checker):
-    """Remembers every commit. `is_flushed` says that coordinators flush before they answer."""
+    """Remembers every commit and every deletion. `is_flushed` says that coordinators flush before they answer."""
 
     def __init__(self, is_flushed: bool) -> None:
         self._is_flushed = is_flushed
         self._known: defaultdict[tuple[str, Place], dict[int, _Known]] = defaultdict(dict)
+        self._deleted: defaultdict[str, dict[Deletion, _Known]] = defaultdict(dict)
         self.judged = 0
+        self.missed = 0
 
     def commit_sent(self, commit: Commit) -> None:
         for place, offset in commit.offsets.items():
@@ -49,20 +51,33 @@ class CommittedOffsets(Checker):
         for place in places:
             self._known[commit.group, place].pop(commit.offsets[place], None)
 
+    def deletion_sent(self, deletion: Deletion) -> None:
+        self._deleted[deletion.group][deletion] = _Known(deletion.sent_s)
+
+    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+        self._deleted[deletion.group][deletion].done_s = told_s
+
+    def deletion_refused(self, deletion: Deletion) -> None:
+        del self._deleted[deletion.group][deletion]
+
     def power_lost(self) -> None:
         if not self._is_flushed:
             for commits in self._known.values():
                 for known in commits.values():
+                    known.done_s = inf
+            for deletions in self._deleted.values():
+                for known in deletions.values():
                     known.done_s = inf
 
     def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
         for place, offset in found.items():
             commits = self._known[group, place]
             done = {each: known for each, known in commits.items() if known.done_s < asked_s}
+            deleted = [known for each, known in self._deleted[group].items() if each.place in (None, place)]
             self.judged += len(done) > 0
             if offset == NOTHING:
                 if done:
-                    raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
+                    self._explain_nothing(group, place, done, deleted, told_s)
                 continue
             known = commits.get(offset)
             if known is None:
@@ -72,4 +87,16 @@ class CommittedOffsets(Checker):
                     raise Violation(
                         f"group {group} went back to {offset} for {place}: {later} was committed after it, and told so"
                     )
+            for one in deleted:
+                if one.done_s < asked_s and one.sent_s > known.done_s:
+                    raise Violation(f"group {group} went back to {offset} for {place}: it was deleted, and told so")
             known.done_s = min(known.done_s, told_s)
+
+    def _explain_nothing(self, group: str, place: Place, done: dict[int, _Known], deleted: list[_Known], told_s: float) -> None:
+        """Some deletion must have come after all that was committed; if it can only have been one, that one is done now."""
+        self.missed += 1
+        last = [each for each in deleted if all(one.sent_s <= each.done_s for one in done.values())]
+        if not last:
+            raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
+        if len(last) == 1:
+            last[0].done_s = min(last[0].done_s, told_s)

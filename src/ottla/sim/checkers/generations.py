@@ -1,14 +1,16 @@
 """In a generation of a classic group a partition has one owner, and who is of an older generation commits nothing.
 
 A generation counts from when one of its members was told its part: before, it may be forgotten with its coordinator.
+With a group that may have been deleted its generations begin anew.
 A static member stays who it is when it comes back under a new member id, in the same generation; under its old id it is fenced.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from math import inf
 
-from ottla.sim.checkers.checker import Assigned, Checker, Commit, Place, Violation
+from ottla.sim.checkers.checker import Assigned, Checker, Commit, Deletion, Place, Violation
 
 
 class Generations(Checker):
@@ -16,9 +18,27 @@ class Generations(Checker):
 
     def __init__(self, is_flushed: bool) -> None:
         self._is_flushed = is_flushed
-        self._owners: defaultdict[tuple[str, int], dict[Place, str]] = defaultdict(dict)
+        self._owners: defaultdict[tuple[str, int], dict[Place, Assigned]] = defaultdict(dict)
         self._told: defaultdict[str, list[Assigned]] = defaultdict(list)
+        self._deleted: defaultdict[str, dict[Deletion, float]] = defaultdict(dict)
+        """By when each was done, for certain."""
         self.judged = 0
+
+    def deletion_sent(self, deletion: Deletion) -> None:
+        if deletion.place is None:
+            self._deleted[deletion.group][deletion] = inf
+
+    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+        if deletion.place is None:
+            self._deleted[deletion.group][deletion] = told_s
+
+    def deletion_refused(self, deletion: Deletion) -> None:
+        self._deleted[deletion.group].pop(deletion, None)
+
+    def _may_be_another(self, before: Assigned, told_s: float) -> bool:
+        """Whether what was told at `told_s` may be of another group, which has the name since `before`."""
+        deleted = self._deleted[before.group]
+        return any(deletion.sent_s < told_s and before.asked_s < done_s for deletion, done_s in deleted.items())
 
     def power_lost(self) -> None:
         if not self._is_flushed:
@@ -28,7 +48,8 @@ class Generations(Checker):
     def generation_assigned(self, assigned: Assigned) -> None:
         group, generation = assigned.group, assigned.generation
         for before in self._told[group]:
-            if before.generation > generation and before.told_s < assigned.asked_s:
+            is_later = before.generation > generation and before.told_s < assigned.asked_s
+            if is_later and not self._may_be_another(before, assigned.told_s):
                 raise Violation(
                     f"group {group} was in generation {before.generation}, and then {assigned.member} was given a part in "
                     f"generation {generation}"
@@ -36,9 +57,11 @@ class Generations(Checker):
         owners = self._owners[group, generation]
         who = assigned.instance or assigned.member
         for place in assigned.places:
-            owner = owners.setdefault(place, who)
-            if owner != who:
-                raise Violation(f"in generation {generation} of group {group} both {owner} and {who} were given {place}")
+            owner = owners.setdefault(place, assigned)
+            name = owner.instance or owner.member
+            if name != who and not self._may_be_another(owner, assigned.told_s):
+                raise Violation(f"in generation {generation} of group {group} both {name} and {who} were given {place}")
+            owners[place] = assigned
         self._told[group].append(assigned)
 
     def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
@@ -47,7 +70,8 @@ class Generations(Checker):
         self.judged += 1
         told = self._told[commit.group]
         for each in told:
-            if each.told_s < commit.sent_s and each.generation > commit.epoch:
+            is_over = each.told_s < commit.sent_s and each.generation > commit.epoch
+            if is_over and not self._may_be_another(each, told_s):
                 raise Violation(
                     f"{commit.member} committed for group {commit.group} in generation {commit.epoch}, after {each.member} was "
                     f"given its part in generation {each.generation}"
@@ -55,5 +79,6 @@ class Generations(Checker):
         own_s = max((each.told_s for each in told if each.member == commit.member), default=0.0)
         for each in told:
             is_other = commit.instance is not None and each.instance == commit.instance and each.member != commit.member
-            if is_other and own_s < each.asked_s and each.told_s < commit.sent_s:
+            is_fenced = is_other and own_s < each.asked_s and each.told_s < commit.sent_s
+            if is_fenced and not self._may_be_another(each, told_s):
                 raise Violation(f"{commit.member} committed for group {commit.group}, after {each.member} had taken its place")

@@ -2,8 +2,10 @@
 
 A member may have been fenced once it was silent for a session: since it sent the last heartbeat that was answered. Members here
 do at once what they are told, so that no other time runs out for them. Who has lost a partition to another commits nothing for
-it, unless in its present epoch. The epochs of a member rise. All of it holds for groups with members of both protocols too, of
-which the classic ones give up all that they hold when they are told to join again.
+it, unless in its present epoch. The epochs of a member rise.
+
+All of it holds for groups with members of both protocols too, of which the classic ones give up all that they hold when they
+are told to join again. They keep their ids: who may have been fenced may join what is another group by then, in an early epoch.
 """
 
 from __future__ import annotations
@@ -20,6 +22,8 @@ class _Member:
 
     held: dict[Place, float] = field(default_factory=dict)
     epoch: int = 0
+    since_s: float = 0.0
+    """When it was told of this epoch."""
     heard_s: float = 0.0
 
 
@@ -49,8 +53,11 @@ class MemberEpochs(Checker):
     def heartbeat_answered(self, beat: Beat) -> None:
         members = self._members[beat.group]
         own = members.setdefault(beat.member, _Member())
-        if beat.epoch < own.epoch:
+        may_be_new = beat.is_joined and beat.told_s >= own.heard_s + self._session_s
+        if beat.epoch < own.epoch and not may_be_new:
             raise Violation(f"{beat.member} of group {beat.group} was in epoch {own.epoch}, and then in {beat.epoch}")
+        if beat.epoch != own.epoch:
+            own.since_s = beat.told_s
         own.epoch, own.heard_s = beat.epoch, beat.asked_s
         for place in beat.places or ():
             if place not in own.held:
@@ -74,13 +81,18 @@ class MemberEpochs(Checker):
         if commit.protocol != "consumer":
             return
         own = self._members[commit.group].get(commit.member)
-        if own is not None and own.epoch == commit.epoch and all(place in own.held for place in places):
+        if own is not None and own.epoch != commit.epoch:
+            own = None
+        if own is not None and all(place in own.held for place in places):
             return
         for place in places:
             given = self._given[commit.group, place]
             own_s = max((beat.told_s for beat in given if beat.member == commit.member), default=0.0)
             for beat in given:
-                if beat.member != commit.member and own_s < beat.asked_s and beat.told_s < commit.sent_s:
+                # A group that has been without members counts its epochs anew: what is old may be taken for what is present.
+                is_present = own is not None and own.since_s > beat.asked_s
+                is_other = beat.member != commit.member and not is_present
+                if is_other and own_s < beat.asked_s and beat.told_s < commit.sent_s:
                     raise Violation(
                         f"{commit.member} committed for {place} of group {commit.group} in epoch {commit.epoch}, after "
                         f"{beat.member} had been given it in epoch {beat.epoch}"

@@ -109,7 +109,7 @@ class ClassicMember(GroupClient):
             self.note("assigned", f"generation {generation} {' '.join(map(str, self._held))}")
             told_s = self.stage.now_s()
             if self._is_mixed:
-                beat = Beat(self.group, self._member, generation, self._held, asked_s, told_s)
+                beat = Beat(self.group, self._member, generation, self._held, asked_s, told_s, is_joined=True)
                 self.stage.checkers.heartbeat_answered(beat)
             else:
                 assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)

@@ -43,6 +43,8 @@ class Stage:
     is_ending: bool = False
     """Nothing new is begun: what is under way is brought to its end."""
 
+    resting: dict[str, None] = field(default_factory=dict)
+    """Groups whose members do nothing for a while."""
     numbers: Iterator[int] = field(default_factory=count)
     """Whatever must be told from everything else in the run takes the next of these."""
 

@@ -62,7 +62,8 @@ class GroupClient(Client):
                 if not is_found:
                     await self.find_coordinator(GROUP, self.group)
                     is_found = True
-                await self.step()
+                if self.group not in self.stage.resting:
+                    await self.step()
             except LinkError as error:
                 self.note("cut off", type(error).__name__)
                 self.cut_off()

@@ -3,7 +3,7 @@
 import pytest
 
 from ottla.ids import Uuid
-from ottla.sim.checkers.checker import Assigned, Beat, Checker, Commit, Place, TopicPlan, Violation
+from ottla.sim.checkers.checker import Assigned, Beat, Checker, Commit, Deletion, Place, TopicPlan, Violation
 from ottla.sim.checkers.committed_offsets import CommittedOffsets
 from ottla.sim.checkers.generations import Generations
 from ottla.sim.checkers.member_epochs import MemberEpochs
@@ -27,8 +27,8 @@ def assigned(generation: int, member: str, asked_s: float, *, instance: str | No
     return Assigned("g", generation, member, instance, [AT] if holds else [], asked_s, asked_s + 0.1)
 
 
-def beat(member: str, epoch: int, asked_s: float, *, places: list[Place] | None = None) -> Beat:
-    return Beat("g", member, epoch, places, asked_s, asked_s + 0.1)
+def beat(member: str, epoch: int, asked_s: float, *, places: list[Place] | None = None, is_joined: bool = False) -> Beat:
+    return Beat("g", member, epoch, places, asked_s, asked_s + 0.1, is_joined)
 
 
 # Committed offsets
@@ -62,6 +62,49 @@ def test_what_was_seen_does_not_go_back_either() -> None:
     checker.offsets_told("g", {AT: 6}, 4.0, 4.1)
     with pytest.raises(Violation, match="went back to 5"):
         checker.offsets_told("g", {AT: 5}, 5.0, 5.1)
+
+
+def test_what_was_deleted_is_gone() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    told(checker, commit(5, 1.0), 1.1)
+    deletion = Deletion("g", AT, 2.0)
+    checker.deletion_sent(deletion)
+    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)
+    checker.offsets_told("g", {AT: -1}, 2.1, 2.2)
+    with pytest.raises(Violation, match="went back to 5 for t-0: it was deleted"):
+        checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+    checker.deletion_acknowledged(deletion, 3.0)
+    told(checker, commit(6, 4.0), 4.1)
+    checker.offsets_told("g", {AT: 6}, 5.0, 5.1)
+    with pytest.raises(Violation, match="has no offset for t-0"):
+        checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+
+
+def test_a_deletion_that_was_refused_or_is_of_another_group_explains_nothing() -> None:
+    checker = CommittedOffsets(is_flushed=True)
+    told(checker, commit(5, 1.0), 1.1)
+    checker.deletion_sent(refused := Deletion("g", None, 2.0))
+    checker.deletion_refused(refused)
+    checker.deletion_sent(Deletion("h", None, 2.0))
+    with pytest.raises(Violation, match="has no offset for t-0"):
+        checker.offsets_told("g", {AT: -1}, 3.0, 3.1)
+    checker.deletion_sent(Deletion("g", None, 4.0))
+    checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+
+
+def test_generations_of_a_deleted_group_begin_anew() -> None:
+    checker = Generations(is_flushed=True)
+    checker.generation_assigned(assigned(3, "a", 1.0))
+    checker.deletion_sent(deletion := Deletion("g", None, 2.0))
+    checker.deletion_acknowledged(deletion, 2.1)
+    checker.generation_assigned(assigned(1, "b", 3.0))
+    told(checker, commit(5, 3.5, protocol="classic", member="b"), 3.6)
+    checker.generation_assigned(assigned(2, "b", 4.0))
+    with pytest.raises(Violation, match="was in generation 2, and then b was given a part in generation 1"):
+        checker.generation_assigned(assigned(1, "b", 5.0))
+    checker.generation_assigned(assigned(3, "b", 6.0))
+    with pytest.raises(Violation, match="in generation 3 of group g both b and c were given t-0"):
+        checker.generation_assigned(assigned(3, "c", 6.0))
 
 
 def test_nobody_finds_what_nobody_committed() -> None:
@@ -187,3 +230,24 @@ def test_members_that_were_not_flushed_go_with_the_power() -> None:
     checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
     checker.power_lost()
     checker.heartbeat_answered(beat("b", 1, 1.1, places=[AT]))
+
+
+def test_who_joins_anew_after_its_session_may_be_in_an_early_epoch() -> None:
+    checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
+    checker.heartbeat_answered(beat("a", 5, 1.0))
+    with pytest.raises(Violation, match="was in epoch 5, and then in 1"):
+        checker.heartbeat_answered(beat("a", 1, 1.5, is_joined=True))
+    with pytest.raises(Violation, match="was in epoch 5, and then in 1"):
+        checker.heartbeat_answered(beat("a", 1, 3.0))
+    checker.heartbeat_answered(beat("a", 1, 3.0, is_joined=True))
+
+
+def test_epochs_that_are_counted_anew_may_be_taken_for_old_ones() -> None:
+    checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
+    checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
+    checker.member_fenced("g", "a")
+    checker.heartbeat_answered(beat("b", 2, 3.0, places=[AT]))
+    with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 2, after b had been given it in epoch 2"):
+        told(checker, commit(5, 3.5, protocol="consumer", epoch=2), 3.6)
+    checker.heartbeat_answered(beat("a", 2, 4.0))
+    told(checker, commit(6, 4.5, protocol="consumer", epoch=2), 4.6)
