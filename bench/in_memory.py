@@ -37,8 +37,8 @@ class FakeStream:
         self.sent_bytes += sum(map(len, parts))
 
 
-def main(description: str, rounds: int, run: Callable[[Node, int], Awaitable[dict[str, float]]]) -> None:
-    """Have `run(node, rounds)` tell the seconds of CPU per request by name, and print them."""
+def main(description: str, rounds: int, run: Callable[[Node, int], Awaitable[dict[str, float]]], what: str = "request") -> None:
+    """Have `run(node, rounds)` tell the seconds of CPU by name, per request or `what` it names, and print them."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)
@@ -53,7 +53,7 @@ def main(description: str, rounds: int, run: Callable[[Node, int], Awaitable[dic
         print(json.dumps(rows))
     else:
         for name, seconds in rows.items():
-            print(f"{name:16} {seconds * 1e6:8.1f} µs of CPU per request")
+            print(f"{name:26} {seconds * 1e6:8.1f} µs of CPU per {what}")
 
 
 async def _on_a_node(folder: str, rounds: int, run: Callable[[Node, int], Awaitable[dict[str, float]]]) -> dict[str, float]:
