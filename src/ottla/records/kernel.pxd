@@ -1,6 +1,8 @@
 # The types that make `kernel.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
+from ottla.records cimport kernel_fields as fields
+
 cdef Py_ssize_t _RECORD_SIZE_MIN
 cdef Py_ssize_t _GROWTH_MIN
 cdef Py_ssize_t _SCRATCH_SIZE
@@ -12,8 +14,6 @@ cdef bytes _NO_HEADERS
 cdef long long _INT32_MAX
 cdef long long _INT64_MAX
 cdef long long _INT64_MIN
-cdef unsigned long long _MASK32
-cdef unsigned long long _MASK64
 
 @cython.final
 cdef class Record:
@@ -23,23 +23,7 @@ cdef class Record:
     cdef readonly bytes value
     cdef bytes _headers
 
-cdef long long _wrap64(long long value) noexcept
 cdef long long _checked64(long long value) except? -1
-
-@cython.locals(bits=cython.ulonglong, wide=cython.ulonglong, shift=cython.int, value=cython.longlong)
-cdef (long long, Py_ssize_t) _read_varint(const unsigned char* raw, Py_ssize_t position, Py_ssize_t end) noexcept
-
-@cython.locals(bits=cython.ulonglong, wide=cython.ulonglong, shift=cython.int, value=cython.longlong)
-cdef (long long, Py_ssize_t) _read_varlong(const unsigned char* raw, Py_ssize_t position, Py_ssize_t end) noexcept
-
-@cython.locals(bits=cython.ulonglong, size=Py_ssize_t)
-cdef Py_ssize_t _size_of(long long value) noexcept
-
-@cython.locals(bits=cython.ulonglong)
-cdef Py_ssize_t _write_number(unsigned char* out, Py_ssize_t position, long long value) noexcept
-
-@cython.locals(index=Py_ssize_t, out="unsigned char*", raw="const unsigned char*")
-cdef int _copy(bytearray buffer, Py_ssize_t position, object field, Py_ssize_t size) except -1
 
 @cython.locals(size=Py_ssize_t)
 cdef Py_ssize_t _write_field(bytearray buffer, Py_ssize_t position, bytes field) except -1

@@ -8,7 +8,8 @@ does with a `bytes` or `bytearray`. So that both twins mean the same:
 
 - every length is compared with what is left of its record *before* the bytes are touched, because the compiled twin checks
   no bounds by itself;
-- numbers that could leave 64 bits are wrapped by hand where C would wrap them (`_wrap64`), as Java does;
+- numbers that could leave 64 bits are wrapped by hand where C would wrap them (`fields.wrap64`), as Java does;
+- numbers and bytes are read and written with the functions of `kernel_fields.py`;
 - nothing here may import `cython`, so that installs without it work.
 
 Record: length varint | attributes int8 | timestampDelta varlong | offsetDelta varint | keyLength varint (negative: null) key |
@@ -19,6 +20,7 @@ Header keys that are not UTF-8 survive reading and writing (surrogate escapes).
 from collections.abc import Sequence
 
 from ottla.errors import CorruptRecords
+from ottla.records import kernel_fields as fields
 
 _RECORD_SIZE_MIN = 7
 """No record is shorter: its length, attributes, two deltas, two lengths and the header count take a byte each."""
@@ -34,8 +36,6 @@ _NO_HEADERS = b"\x00"
 _INT32_MAX = 0x7FFFFFFF
 _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _INT64_MIN = -_INT64_MAX - 1
-_MASK32 = 0xFFFFFFFF
-_MASK64 = 0xFFFFFFFFFFFFFFFF
 
 Headers = tuple[tuple[str, bytes | None], ...]
 Row = tuple[int, bytes | None, bytes | None, Headers]
@@ -92,96 +92,13 @@ class Record:
         )
 
 
-def _wrap64(value: int) -> int:
-    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. The compiled twin's are so already."""
-    if value > _INT64_MAX:
-        value = value - _INT64_MAX - _INT64_MAX - 2
-    elif value < _INT64_MIN:
-        value = value - _INT64_MIN - _INT64_MIN
-    return value
-
-
-def _read_varint(raw: bytes, position: int, end: int) -> tuple[int, int]:
-    """The zigzag number of at most 32 bits at `position`, and where it ends: beyond `end` if there is none."""
-    bits = 0
-    shift = 0
-    while position < end and shift < 35:
-        wide = raw[position]
-        position += 1
-        bits |= (wide & 0x7F) << shift
-        if wide < 0x80:
-            bits &= _MASK32
-            value = bits >> 1
-            if bits & 1:
-                value = -value - 1
-            return value, position
-        shift += 7
-    return 0, end + 1
-
-
-def _read_varlong(raw: bytes, position: int, end: int) -> tuple[int, int]:
-    """The zigzag number of at most 64 bits at `position`, and where it ends: beyond `end` if there is none."""
-    bits = 0
-    shift = 0
-    while position < end and shift < 70:
-        wide = raw[position]
-        position += 1
-        bits |= (wide & 0x7F) << shift
-        if wide < 0x80:
-            bits &= _MASK64
-            value = bits >> 1
-            if bits & 1:
-                value = -value - 1
-            return value, position
-        shift += 7
-    return 0, end + 1
-
-
-def _size_of(value: int) -> int:
-    """How many bytes `value` takes as a zigzag number."""
-    bits = value << 1
-    if value < 0:
-        bits = -bits - 1
-    size = 1
-    while bits > 0x7F:
-        bits >>= 7
-        size += 1
-    return size
-
-
-def _write_number(out: bytearray, position: int, value: int) -> int:
-    """Write `value` as a zigzag number at `position`; returns where it ends."""
-    bits = value << 1
-    if value < 0:
-        bits = -bits - 1
-    while bits > 0x7F:
-        out[position] = (bits & 0x7F) | 0x80
-        bits >>= 7
-        position += 1
-    out[position] = bits
-    return position + 1
-
-
-def _copy(buffer: bytearray, position: int, field: bytes | bytearray, size: int) -> None:
-    """Write the first `size` bytes of `field` at `position`, where there must be room for them."""
-    if _COMPILED:
-        out = buffer
-        raw = field
-        for index in range(size):
-            out[position + index] = raw[index]
-    else:
-        buffer[position : position + size] = field[:size]
-
-
 def _write_field(buffer: bytearray, position: int, field: bytes | None) -> int:
     """Write `field` behind its length at `position`; returns where it ends."""
     if field is None:
         buffer[position] = 1
         return position + 1
     size = len(field)
-    position = _write_number(buffer, position, size)
-    _copy(buffer, position, field, size)
-    return position + size
+    return fields.copy(buffer, fields.put_varint(buffer, position, size), field, 0, size)
 
 
 def encode_records(
@@ -193,8 +110,8 @@ def encode_records(
         timestamp = record.timestamp
         if timestamp > max_timestamp:
             max_timestamp = timestamp
-        timestamp_delta = _wrap64(timestamp - base_timestamp)
-        offset_delta = _wrap64(record.offset - base_offset)
+        timestamp_delta = fields.wrap64(timestamp - base_timestamp)
+        offset_delta = fields.wrap64(record.offset - base_offset)
         tail = record._headers
         position = _encode(buffer, position, timestamp_delta, offset_delta, record.key, record.value, tail, len(tail))
     return position, max_timestamp
@@ -210,7 +127,7 @@ def encode_rows(buffer: bytearray, position: int, rows: Sequence[Row], base_time
         if stamp > max_timestamp:
             max_timestamp = stamp
         size = _encode_headers(scratch, headers)
-        position = _encode(buffer, position, _wrap64(stamp - base_timestamp), offset_delta, key, value, scratch, size)
+        position = _encode(buffer, position, fields.wrap64(stamp - base_timestamp), offset_delta, key, value, scratch, size)
         offset_delta += 1  # noqa: SIM113 - a C number in the compiled twin, which enumerate would make an object
     return position, max_timestamp
 
@@ -237,7 +154,8 @@ def _encode(
         raise ValueError(f"a record {offset_delta} offsets after its batch's base does not fit into that batch")
     key_size = -1 if key is None else len(key)
     value_size = -1 if value is None else len(value)
-    size = 1 + _size_of(timestamp_delta) + _size_of(offset_delta) + _size_of(key_size) + _size_of(value_size) + headers_size
+    size = 1 + fields.varint_size(timestamp_delta) + fields.varint_size(offset_delta)
+    size += fields.varint_size(key_size) + fields.varint_size(value_size) + headers_size
     if key_size > 0:
         size += key_size
     if value_size > 0:
@@ -246,14 +164,13 @@ def _encode(
     if needed > len(buffer):
         buffer.extend(bytes(max(needed - len(buffer), len(buffer), _GROWTH_MIN)))
     out = buffer
-    position = _write_number(out, position, size)
+    position = fields.put_varint(out, position, size)
     out[position] = 0
-    position = _write_number(out, position + 1, timestamp_delta)
-    position = _write_number(out, position, offset_delta)
+    position = fields.put_varint(out, position + 1, timestamp_delta)
+    position = fields.put_varint(out, position, offset_delta)
     position = _write_field(buffer, position, key)
     position = _write_field(buffer, position, value)
-    _copy(buffer, position, headers, headers_size)
-    return position + headers_size
+    return fields.copy(buffer, position, headers, 0, headers_size)
 
 
 def _encode_headers(scratch: bytearray, headers: Headers) -> int:
@@ -261,7 +178,7 @@ def _encode_headers(scratch: bytearray, headers: Headers) -> int:
     if not headers:
         scratch[0] = 0
         return 1
-    position = _write_number(scratch, 0, len(headers))
+    position = fields.put_varint(scratch, 0, len(headers))
     for name, field in headers:
         key = _header_key(name)
         needed = position + len(key) + 20
@@ -332,23 +249,25 @@ class RecordIterator:
     def _read(self) -> Record:
         raw = self._raw
         began = self._position
-        size, position = _read_varint(raw, began, self._end)
+        size, position = fields.varint(raw, began, self._end, 32)
         if position > self._end or size < _RECORD_SIZE_MIN - 1 or size > self._end - position:
             raise self._damaged("its length is damaged or reaches beyond the batch")
         limit = position + size
-        timestamp_delta, position = _read_varlong(raw, position + 1, limit)
-        offset_delta, position = _read_varint(raw, position, limit)
-        key_size, position = _read_varint(raw, position, limit)
+        timestamp_delta, position = fields.varint(raw, position + 1, limit, 64)
+        offset_delta, position = fields.varint(raw, position, limit, 32)
+        key_size, position = fields.varint(raw, position, limit, 32)
         if position > limit or key_size > limit - position:
             raise self._damaged("its timestamp, offset or key reaches beyond the record")
         record = Record.__new__(Record)
-        record.offset = _wrap64(self._base_offset + offset_delta)
-        record.timestamp = self._base_timestamp if self._is_append_time else _wrap64(self._base_timestamp + timestamp_delta)
+        record.offset = fields.wrap64(self._base_offset + offset_delta)
+        record.timestamp = (
+            self._base_timestamp if self._is_append_time else fields.wrap64(self._base_timestamp + timestamp_delta)
+        )
         record.key = None
         if key_size >= 0:
             record.key = raw[position : position + key_size]
             position += key_size
-        value_size, position = _read_varint(raw, position, limit)
+        value_size, position = fields.varint(raw, position, limit, 32)
         if position > limit or value_size > limit - position:
             raise self._damaged("its value reaches beyond the record")
         record.value = None
@@ -375,14 +294,14 @@ class RecordIterator:
 
 def _are_headers(raw: bytes, position: int, limit: int) -> bool:
     """Whether a header count and that many headers fill `raw` from `position` to `limit` exactly."""
-    count, position = _read_varint(raw, position, limit)
+    count, position = fields.varint(raw, position, limit, 32)
     if position > limit or count < 0 or count > (limit - position) // 2:
         return False
     for _ in range(count):
-        size, position = _read_varint(raw, position, limit)
+        size, position = fields.varint(raw, position, limit, 32)
         if position > limit or size < 0 or size > limit - position:
             return False
-        size, position = _read_varint(raw, position + size, limit)
+        size, position = fields.varint(raw, position + size, limit, 32)
         if position > limit or size > limit - position:
             return False
         if size > 0:
@@ -394,13 +313,13 @@ def _decode_headers(data: bytes) -> Headers:
     """What `_are_headers` has found to be headers, taken apart."""
     raw = data
     end = len(data)
-    count, position = _read_varint(raw, 0, end)
+    count, position = fields.varint(raw, 0, end, 32)
     first = second = None
     more: list[tuple[str, bytes | None]] | None = None
     for index in range(count):
-        size, position = _read_varint(raw, position, end)
+        size, position = fields.varint(raw, position, end, 32)
         key = _header_name(raw, position, size)
-        size, position = _read_varint(raw, position + size, end)
+        size, position = fields.varint(raw, position + size, end, 32)
         value = None
         if size >= 0:
             value = raw[position : position + size]

@@ -1,6 +1,7 @@
 # The types that make `kernel_batch.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
+from ottla.records cimport kernel_fields as fields, kernel_views as views
 from ottla.records.kernel_columns cimport RecordWalk
 
 cdef Py_ssize_t _HEADER_SIZE
@@ -12,7 +13,6 @@ cdef long long _ZSTD
 cdef long long _TRANSACTIONAL
 cdef long long _ZSTD_REQUEST_VERSION_MIN
 cdef long long _TIMESTAMP_UNBOUNDED
-cdef bint _COMPILED
 
 @cython.final
 @cython.freelist(16)
@@ -56,11 +56,3 @@ cdef class BatchLimits:
     ) except -1
 
 cdef long long _checksum(object covered) except -1
-
-cdef (
-    long long, long long, long long, long long, long long, long long, long long, long long, long long, long long, long long,
-    long long, long long
-) _read_header(const unsigned char[::1] data, Py_ssize_t at) except *
-
-@cython.locals(value=cython.longlong, index=Py_ssize_t)
-cdef long long _signed(const unsigned char[::1] data, Py_ssize_t at, Py_ssize_t size) noexcept

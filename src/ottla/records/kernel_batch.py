@@ -11,17 +11,18 @@ The rules are those of `kernel.py`; `batch.py` has the format of the header.
 
 from __future__ import annotations
 
-from struct import Struct
 from typing import TYPE_CHECKING
 
 from ottla.errors import CorruptRecords
+from ottla.records import kernel_fields as fields
+from ottla.records import kernel_views as views
 from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
     from ottla.config.topic import LogConfig
-    from ottla.records.kernel_columns import Buffer, RecordWalk
+    from ottla.records.kernel_columns import RecordWalk
+    from ottla.records.kernel_fields import Buffer
 
-_HEADER = Struct(">qiibIhiqqqhii")
 _HEADER_SIZE = 61
 _LOG_OVERHEAD = 12
 _CRC_START = 21
@@ -94,7 +95,7 @@ class BatchLimits:
             producer_epoch,
             base_sequence,
             count,
-        ) = _read_header(data, start)
+        ) = fields.batch_header(views.raw_of(data), start)
         if (
             batch_length != size - _LOG_OVERHEAD
             or magic != _MAGIC
@@ -149,37 +150,3 @@ class BatchLimits:
 
 def _checksum(covered: memoryview) -> int:
     return crc32c(covered)
-
-
-def _read_header(data: Buffer, at: int) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
-    """The numbers of the header at `at`, of which all bytes are there."""
-    if not _COMPILED:
-        return _HEADER.unpack_from(data, at)
-    return (
-        _signed(data, at, 8),
-        _signed(data, at + 8, 4),
-        _signed(data, at + 12, 4),
-        _signed(data, at + 16, 1),
-        _signed(data, at + 17, 4) & 0xFFFFFFFF,
-        _signed(data, at + 21, 2),
-        _signed(data, at + 23, 4),
-        _signed(data, at + 27, 8),
-        _signed(data, at + 35, 8),
-        _signed(data, at + 43, 8),
-        _signed(data, at + 51, 2),
-        _signed(data, at + 53, 4),
-        _signed(data, at + 57, 4),
-    )
-
-
-def _signed(data: Buffer, at: int, size: int) -> int:
-    value = data[at]
-    if value > 127:
-        value -= 256
-    for index in range(1, size):
-        value = value * 256 + data[at + index]
-    return value
-
-
-# A compiled function is no plain function: that is how the twins know which of them they are.
-_COMPILED = type(BatchLimits.__init__).__name__ != "function"

@@ -1,32 +1,21 @@
 # The types that make `kernel_columns.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
+from ottla.records cimport kernel_fields as fields, kernel_views as views
+
 cdef Py_ssize_t _RECORD_SIZE_MIN
-cdef bint _COMPILED
-cdef long long _INT64_MAX
-cdef long long _INT64_MIN
-cdef unsigned long long _MASK32
-cdef unsigned long long _MASK64
-
-
-cdef long long _wrap64(long long value) noexcept
-
-@cython.locals(bits=cython.ulonglong, wide=cython.ulonglong, shift=cython.int, value=cython.longlong)
-cdef (long long, Py_ssize_t) _read_number(
-    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, int bits_max
-) noexcept
 
 @cython.locals(
     size=cython.longlong, limit=Py_ssize_t, timestamp_delta=cython.longlong, offset_delta=cython.longlong,
     key_size=cython.longlong, key_at=Py_ssize_t, value_size=cython.longlong, value_at=Py_ssize_t,
 )
 cdef (Py_ssize_t, long long, long long, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_record(
-    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end
+    const unsigned char* raw, Py_ssize_t position, Py_ssize_t end
 ) noexcept
 
 @cython.locals(key_size=cython.longlong, key_at=Py_ssize_t, value_size=cython.longlong, value_at=Py_ssize_t)
 cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_header(
-    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit
+    const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit
 ) noexcept
 
 @cython.locals(
@@ -34,7 +23,7 @@ cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t, Py_ssize_t) _parse_header(
     value_size=Py_ssize_t, _=Py_ssize_t,
 )
 cdef (Py_ssize_t, Py_ssize_t, Py_ssize_t) _measure_headers(
-    const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit
+    const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit
 ) noexcept
 
 @cython.final
@@ -55,7 +44,7 @@ cdef class RecordWalk:
         offset_delta=cython.longlong, displaced=Py_ssize_t, keyless=Py_ssize_t, valueless=Py_ssize_t, key_bytes=Py_ssize_t,
         value_bytes=Py_ssize_t, header_count=Py_ssize_t, header_key_bytes=Py_ssize_t, header_value_bytes=Py_ssize_t,
         position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t, key_size=Py_ssize_t, value_size=Py_ssize_t,
-        header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t,
+        header_at=Py_ssize_t, headers=Py_ssize_t, _=Py_ssize_t, raw="const unsigned char*",
     )
     cpdef int walk(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
@@ -64,15 +53,6 @@ cdef class RecordWalk:
 @cython.locals(found=RecordWalk)
 cpdef tuple walk_records(
     const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
-)
-
-@cython.locals(index=Py_ssize_t)
-cdef void _copy(
-    unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t size
-) noexcept
-
-cdef object _copy_slice(
-    unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t size
 )
 
 @cython.final
@@ -97,8 +77,8 @@ cdef class ColumnWriter:
     @cython.locals(
         row=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t,
         delta=cython.longlong, offset_delta=cython.longlong, key_at=Py_ssize_t, key_size=Py_ssize_t, value_at=Py_ssize_t,
-        value_size=Py_ssize_t, header_at=Py_ssize_t,
-        key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
+        value_size=Py_ssize_t, header_at=Py_ssize_t, raw="const unsigned char*", keys_out="unsigned char*",
+        values_out="unsigned char*", key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
     )
     cpdef object add(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_offset,
@@ -107,16 +87,10 @@ cdef class ColumnWriter:
 
     @cython.locals(
         left=cython.longlong, header=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, key_at=Py_ssize_t,
-        key_size=Py_ssize_t, value_at=Py_ssize_t, value_size=Py_ssize_t,
+        key_size=Py_ssize_t, value_at=Py_ssize_t, value_size=Py_ssize_t, keys_out="unsigned char*", values_out="unsigned char*",
         key_ends="int[::1]", key_data="unsigned char[::1]", value_ends="int[::1]", value_data="unsigned char[::1]",
     )
-    cdef bint _add_headers(self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t limit) except -1
-
-@cython.locals(bits=cython.ulonglong, size=Py_ssize_t)
-cdef Py_ssize_t _size_of(long long value) noexcept
-
-@cython.locals(bits=cython.ulonglong)
-cdef Py_ssize_t _write_number(unsigned char[::1] out, Py_ssize_t position, long long value) noexcept
+    cdef bint _add_headers(self, const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit) except -1
 
 @cython.final
 cdef class ColumnReader:
@@ -145,10 +119,10 @@ cdef class ColumnReader:
 
     @cython.locals(
         max_timestamp=cython.longlong, delta=Py_ssize_t, row=Py_ssize_t, timestamp=cython.longlong,
-        timestamp_delta=cython.longlong, header=Py_ssize_t, last=Py_ssize_t,
+        timestamp_delta=cython.longlong, header=Py_ssize_t, last=Py_ssize_t, out="unsigned char*",
     )
     cpdef tuple write(
-        self, unsigned char[::1] out, Py_ssize_t position, Py_ssize_t first, Py_ssize_t count, long long base_timestamp
+        self, unsigned char[::1] target, Py_ssize_t position, Py_ssize_t first, Py_ssize_t count, long long base_timestamp
     )
 
 @cython.locals(start=Py_ssize_t, stop=Py_ssize_t)
@@ -158,6 +132,6 @@ cdef Py_ssize_t _field_size(
 
 @cython.locals(size=Py_ssize_t)
 cdef Py_ssize_t _write_field(
-    unsigned char[::1] out, Py_ssize_t position, const unsigned char[::1] bitmap, const int[::1] ends,
+    unsigned char* out, Py_ssize_t position, const unsigned char[::1] bitmap, const int[::1] ends,
     const unsigned char[::1] data, Py_ssize_t row
 ) except -1

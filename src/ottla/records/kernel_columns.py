@@ -3,70 +3,38 @@
 """Records walked and turned into columns and back without an object per record, in one source for two twins.
 
 The rules are those of `kernel.py`, whose header explains the record's format. Here the buffers are views (of bytes, 32-bit or
-64-bit numbers), which the compiled twin knows as such, so a batch is read where it lies. No bounds are checked unless written
-down: every function compares before it reads or writes.
+64-bit numbers), which the compiled twin knows as such, so a batch is read where it lies; what is called `raw` or `…out` is the
+bytes of a view. No bounds are checked unless written down: every function compares before it reads or writes.
 
 Columns are in Arrow's layout: a column of bytes is a bitmap of what is not null (bit i of byte i // 8, lowest first), one more
 ascending 32-bit position than there are rows, and the bytes themselves; headers are a list column of (key, value) structs.
 """
 
 from ottla.errors import CorruptRecords
-
-Buffer = bytes | bytearray | memoryview
+from ottla.records import kernel_fields as fields
+from ottla.records import kernel_views as views
+from ottla.records.kernel_fields import Buffer, Target
 
 _RECORD_SIZE_MIN = 7
 
-# Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
-_INT64_MAX = 0x7FFFFFFFFFFFFFFF
-_INT64_MIN = -_INT64_MAX - 1
-_MASK32 = 0xFFFFFFFF
-_MASK64 = 0xFFFFFFFFFFFFFFFF
 
-
-def _wrap64(value: int) -> int:
-    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. The compiled twin's are so already."""
-    if value > _INT64_MAX:
-        value = value - _INT64_MAX - _INT64_MAX - 2
-    elif value < _INT64_MIN:
-        value = value - _INT64_MIN - _INT64_MIN
-    return value
-
-
-def _read_number(data: Buffer, position: int, end: int, bits_max: int) -> tuple[int, int]:
-    """The zigzag number of at most `bits_max` (32 or 64) bits at `position`, and where it ends: beyond `end` if nowhere."""
-    bits = 0
-    shift = 0
-    while position < end and shift < bits_max:
-        wide = data[position]
-        position += 1
-        bits |= (wide & 0x7F) << shift
-        if wide < 0x80:
-            bits &= _MASK32 if bits_max == 32 else _MASK64
-            value = bits >> 1
-            if bits & 1:
-                value = -value - 1
-            return value, position
-        shift += 7
-    return 0, end + 1
-
-
-def _parse_record(data: Buffer, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int]:
+def _parse_record(raw: Buffer, position: int, end: int) -> tuple[int, int, int, int, int, int, int, int]:
     """Where the parts of the record at `position` are: (its end, timestamp delta, offset delta, key, key size, value, value
     size, header count and headers). A size below zero is a null. The end is -1 where any part reaches beyond `end`.
     """
-    size, position = _read_number(data, position, end, 32)
+    size, position = fields.varint(raw, position, end, 32)
     if position > end or size < _RECORD_SIZE_MIN - 1 or size > end - position:
         return -1, 0, 0, 0, 0, 0, 0, 0
     limit = position + size
-    timestamp_delta, position = _read_number(data, position + 1, limit, 64)
-    offset_delta, position = _read_number(data, position, limit, 32)
-    key_size, key_at = _read_number(data, position, limit, 32)
+    timestamp_delta, position = fields.varint(raw, position + 1, limit, 64)
+    offset_delta, position = fields.varint(raw, position, limit, 32)
+    key_size, key_at = fields.varint(raw, position, limit, 32)
     if key_at > limit or key_size > limit - key_at:
         return -1, 0, 0, 0, 0, 0, 0, 0
     position = key_at
     if key_size > 0:
         position += key_size
-    value_size, value_at = _read_number(data, position, limit, 32)
+    value_size, value_at = fields.varint(raw, position, limit, 32)
     if value_at > limit or value_size > limit - value_at:
         return -1, 0, 0, 0, 0, 0, 0, 0
     position = value_at
@@ -77,12 +45,12 @@ def _parse_record(data: Buffer, position: int, end: int) -> tuple[int, int, int,
     return limit, timestamp_delta, offset_delta, key_at, key_size, value_at, value_size, position
 
 
-def _parse_header(data: Buffer, position: int, limit: int) -> tuple[int, int, int, int, int]:
+def _parse_header(raw: Buffer, position: int, limit: int) -> tuple[int, int, int, int, int]:
     """Where the parts of the header at `position` are: (its end, key, key size, value, value size); end -1 for damage."""
-    key_size, key_at = _read_number(data, position, limit, 32)
+    key_size, key_at = fields.varint(raw, position, limit, 32)
     if key_at > limit or key_size < 0 or key_size > limit - key_at:
         return -1, 0, 0, 0, 0
-    value_size, value_at = _read_number(data, key_at + key_size, limit, 32)
+    value_size, value_at = fields.varint(raw, key_at + key_size, limit, 32)
     if value_at > limit or value_size > limit - value_at:
         return -1, 0, 0, 0, 0
     position = value_at
@@ -98,16 +66,16 @@ def _damaged(index: int, position: int) -> CorruptRecords:
     )
 
 
-def _measure_headers(data: Buffer, position: int, limit: int) -> tuple[int, int, int]:
+def _measure_headers(raw: Buffer, position: int, limit: int) -> tuple[int, int, int]:
     """(headers, bytes of their keys, of their values) from the count at `position`; -1 headers unless they end at `limit`."""
-    count, position = _read_number(data, position, limit, 32)
+    count, position = fields.varint(raw, position, limit, 32)
     if position > limit or count < 0:
         return -1, 0, 0
     key_bytes = 0
     value_bytes = 0
     left = count
     while left > 0:
-        position, _, key_size, _, value_size = _parse_header(data, position, limit)
+        position, _, key_size, _, value_size = _parse_header(raw, position, limit)
         if position < 0:
             return -1, 0, 0
         key_bytes += key_size
@@ -144,12 +112,13 @@ class RecordWalk:
         min_timestamp = max_timestamp = -1
         displaced = keyless = valueless = 0
         key_bytes = value_bytes = header_count = header_key_bytes = header_value_bytes = 0
+        raw = views.raw_of(data)
         position = start
         for index in range(count):
-            limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(data, position, end)
+            limit, delta, offset_delta, _, key_size, _, value_size, header_at = _parse_record(raw, position, end)
             if limit < 0:
                 raise _damaged(index, position)
-            timestamp = _wrap64(base_timestamp + delta)
+            timestamp = fields.wrap64(base_timestamp + delta)
             if index == 0 or timestamp < min_timestamp:
                 min_timestamp = timestamp
             if index == 0 or timestamp > max_timestamp:
@@ -164,8 +133,8 @@ class RecordWalk:
                 valueless += 1
             else:
                 value_bytes += value_size
-            if header_at != limit - 1 or data[header_at] != 0:
-                headers, key_size, value_size = _measure_headers(data, header_at, limit)
+            if header_at != limit - 1 or raw[header_at] != 0:
+                headers, key_size, value_size = _measure_headers(raw, header_at, limit)
                 if headers < 0:
                     raise _damaged(index, position)
                 header_count += headers
@@ -195,20 +164,6 @@ def walk_records(
     counts = (found.displaced, found.keyless, found.valueless)
     sizes = (found.key_bytes, found.value_bytes, found.header_count, found.header_key_bytes, found.header_value_bytes)
     return (*timestamps, *counts, *sizes)
-
-
-def _copy(out: memoryview, at: int, data: Buffer, start: int, size: int) -> None:
-    """Copy `size` bytes of `data` from `start` into `out` at `at`; the caller has checked both ends."""
-    if _COMPILED:
-        for index in range(size):
-            out[at + index] = data[start + index]
-    else:
-        _copy_slice(out, at, data, start, size)
-
-
-def _copy_slice(out: memoryview, at: int, data: Buffer, start: int, size: int) -> None:
-    """The plain twin's `_copy`: a slice is fast there, as the loop is in the compiled one."""
-    out[at : at + size] = data[start : start + size]
 
 
 class ColumnWriter:
@@ -265,24 +220,25 @@ class ColumnWriter:
         key_ends, key_data, value_ends, value_data = self._key_ends, self._key_data, self._value_ends, self._value_data
         if start < 0 or end > len(data) or count > len(self._offsets) - row:
             raise CorruptRecords(f"{count} records do not fit into columns of {len(self._offsets)} rows, {row} of them filled")
+        raw, keys_out, values_out = views.raw_of(data), views.out_of(key_data), views.out_of(value_data)
         key_end = key_ends[row]
         value_end = value_ends[row]
         position = start
         for index in range(count):
-            limit, delta, offset_delta, key_at, key_size, value_at, value_size, header_at = _parse_record(data, position, end)
+            limit, delta, offset_delta, key_at, key_size, value_at, value_size, header_at = _parse_record(raw, position, end)
             if limit < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
                 raise _damaged(index, position)
-            self._offsets[row] = _wrap64(base_offset + offset_delta)
-            self._timestamps[row] = base_timestamp if is_append_time else _wrap64(base_timestamp + delta)
+            self._offsets[row] = fields.wrap64(base_offset + offset_delta)
+            self._timestamps[row] = base_timestamp if is_append_time else fields.wrap64(base_timestamp + delta)
             if key_size >= 0:
                 self._keys[row >> 3] |= 1 << (row & 7)
-                _copy(key_data, key_end, data, key_at, key_size)
+                fields.copy(keys_out, key_end, raw, key_at, key_size)
                 key_end += key_size
             if value_size >= 0:
                 self._values[row >> 3] |= 1 << (row & 7)
-                _copy(value_data, value_end, data, value_at, value_size)
+                fields.copy(values_out, value_end, raw, value_at, value_size)
                 value_end += value_size
-            if (header_at != limit - 1 or data[header_at] != 0) and not self._add_headers(data, header_at, limit):
+            if (header_at != limit - 1 or raw[header_at] != 0) and not self._add_headers(raw, header_at, limit):
                 raise _damaged(index, position)
             row += 1
             key_ends[row] = key_end
@@ -291,24 +247,25 @@ class ColumnWriter:
             position = limit
         self._row = row
 
-    def _add_headers(self, data: Buffer, position: int, limit: int) -> bool:
+    def _add_headers(self, raw: Buffer, position: int, limit: int) -> bool:
         key_ends, key_data = self._header_key_ends, self._header_key_data
         value_ends, value_data = self._header_value_ends, self._header_value_data
-        left, position = _read_number(data, position, limit, 32)
+        keys_out, values_out = views.out_of(key_data), views.out_of(value_data)
+        left, position = fields.varint(raw, position, limit, 32)
         header = self._headers
         if position > limit or left < 0 or left > len(key_ends) - 1 - header:
             return False
         key_end = key_ends[header]
         value_end = value_ends[header]
         while left > 0:
-            position, key_at, key_size, value_at, value_size = _parse_header(data, position, limit)
+            position, key_at, key_size, value_at, value_size = _parse_header(raw, position, limit)
             if position < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
                 return False
-            _copy(key_data, key_end, data, key_at, key_size)
+            fields.copy(keys_out, key_end, raw, key_at, key_size)
             key_end += key_size
             if value_size >= 0:
                 self._header_values[header >> 3] |= 1 << (header & 7)
-                _copy(value_data, value_end, data, value_at, value_size)
+                fields.copy(values_out, value_end, raw, value_at, value_size)
                 value_end += value_size
             header += 1
             key_ends[header] = key_end
@@ -316,31 +273,6 @@ class ColumnWriter:
             left -= 1
         self._headers = header
         return position == limit
-
-
-def _size_of(value: int) -> int:
-    """How many bytes `value` takes as a zigzag number."""
-    bits = value << 1
-    if value < 0:
-        bits = -bits - 1
-    size = 1
-    while bits > 0x7F:
-        bits >>= 7
-        size += 1
-    return size
-
-
-def _write_number(out: memoryview, position: int, value: int) -> int:
-    """Write `value` as a zigzag number at `position`; returns where it ends. The caller has made sure of the room."""
-    bits = value << 1
-    if value < 0:
-        bits = -bits - 1
-    while bits > 0x7F:
-        out[position] = (bits & 0x7F) | 0x80
-        bits >>= 7
-        position += 1
-    out[position] = bits
-    return position + 1
 
 
 class ColumnReader:
@@ -389,7 +321,8 @@ class ColumnReader:
         value_size = _field_size(self._values, self._value_ends, len(self._value_data), row)
         if key_size < -1 or value_size < -1:
             return -1
-        size = 1 + _size_of(timestamp_delta) + _size_of(delta) + _size_of(key_size) + _size_of(value_size)
+        size = 1 + fields.varint_size(timestamp_delta) + fields.varint_size(delta)
+        size += fields.varint_size(key_size) + fields.varint_size(value_size)
         if key_size > 0:
             size += key_size
         if value_size > 0:
@@ -402,13 +335,13 @@ class ColumnReader:
         last = self._header_lists[row + 1]
         if header < 0 or last < header:
             return -1
-        size += _size_of(last - header)
+        size += fields.varint_size(last - header)
         while header < last:
             key_size = _field_size(self._no_bitmap, self._header_key_ends, len(self._header_key_data), header)
             value_size = _field_size(self._header_values, self._header_value_ends, len(self._header_value_data), header)
             if key_size < 0 or value_size < -1:
                 return -1
-            size += _size_of(key_size) + key_size + _size_of(value_size)
+            size += fields.varint_size(key_size) + key_size + fields.varint_size(value_size)
             if value_size > 0:
                 size += value_size
             header += 1
@@ -421,27 +354,28 @@ class ColumnReader:
         total = 0
         for delta in range(count):
             row = first + delta
-            size = self.body_size(row, delta, _wrap64(self._timestamps[row] - base_timestamp))
+            size = self.body_size(row, delta, fields.wrap64(self._timestamps[row] - base_timestamp))
             if size < 0:
                 raise ValueError(f"row {row} of the columns has positions that do not lie in their buffers")
-            total += _size_of(size) + size
+            total += fields.varint_size(size) + size
         return total
 
-    def write(self, out: memoryview, position: int, first: int, count: int, base_timestamp: int) -> tuple[int, int]:
-        """Write the rows as records into `out` from `position` on; returns (their end, the largest timestamp)."""
-        if position < 0 or self.size_of(first, count, base_timestamp) > len(out) - position:
-            raise ValueError(f"{len(out)} bytes are too few for {count} records at byte {position}")
+    def write(self, target: memoryview, position: int, first: int, count: int, base_timestamp: int) -> tuple[int, int]:
+        """Write the rows as records into `target` from `position` on; returns (their end, the largest timestamp)."""
+        if position < 0 or self.size_of(first, count, base_timestamp) > len(target) - position:
+            raise ValueError(f"{len(target)} bytes are too few for {count} records at byte {position}")
+        out = views.out_of(target)
         max_timestamp = -1
         for delta in range(count):
             row = first + delta
             timestamp = self._timestamps[row]
             if timestamp > max_timestamp:
                 max_timestamp = timestamp
-            timestamp_delta = _wrap64(timestamp - base_timestamp)
-            position = _write_number(out, position, self.body_size(row, delta, timestamp_delta))
+            timestamp_delta = fields.wrap64(timestamp - base_timestamp)
+            position = fields.put_varint(out, position, self.body_size(row, delta, timestamp_delta))
             out[position] = 0
-            position = _write_number(out, position + 1, timestamp_delta)
-            position = _write_number(out, position, delta)
+            position = fields.put_varint(out, position + 1, timestamp_delta)
+            position = fields.put_varint(out, position, delta)
             position = _write_field(out, position, self._keys, self._key_ends, self._key_data, row)
             position = _write_field(out, position, self._values, self._value_ends, self._value_data, row)
             if len(self._header_lists) == 0:
@@ -450,7 +384,7 @@ class ColumnReader:
                 continue
             header = self._header_lists[row]
             last = self._header_lists[row + 1]
-            position = _write_number(out, position, last - header)
+            position = fields.put_varint(out, position, last - header)
             while header < last:
                 position = _write_field(out, position, self._no_bitmap, self._header_key_ends, self._header_key_data, header)
                 position = _write_field(
@@ -476,15 +410,10 @@ def _field_size(bitmap: memoryview, ends: memoryview, capacity: int, row: int) -
     return stop - start
 
 
-def _write_field(out: memoryview, position: int, bitmap: memoryview, ends: memoryview, data: Buffer, row: int) -> int:
+def _write_field(out: Target, position: int, bitmap: memoryview, ends: memoryview, data: Buffer, row: int) -> int:
     """Write a field behind its length; returns where it ends. `_field_size` has found it to be in order."""
     size = _field_size(bitmap, ends, len(data), row)
-    position = _write_number(out, position, size)
+    position = fields.put_varint(out, position, size)
     if size <= 0:
         return position
-    _copy(out, position, data, ends[row], size)
-    return position + size
-
-
-# A compiled function is no plain function: that is how the twins know which of them they are.
-_COMPILED = type(walk_records).__name__ != "function"
+    return fields.copy(out, position, views.raw_of(data), ends[row], size)

@@ -3,6 +3,7 @@ cimport cython
 
 from ottla.broker.partitions.kernel cimport PartitionTail
 from ottla.log.kernel cimport Prepared
+from ottla.records cimport kernel_fields as fields, kernel_views as views
 
 cdef int _VERSION_MIN
 cdef int _VERSION_MAX
@@ -14,7 +15,6 @@ cdef Py_ssize_t _REPLY_TAIL_SIZE
 cdef Py_ssize_t _PARTITION_SIZE
 cdef Py_ssize_t _UVARINT_SIZE_MAX
 cdef long long _TRANSACTIONAL
-cdef long long _INT32_MAX
 
 @cython.final
 @cython.freelist(16)
@@ -36,6 +36,7 @@ cdef class UsualProduce:
 
     @cython.locals(
         version=cython.int, position=Py_ssize_t, client_id_size=Py_ssize_t, acks=cython.int, count=Py_ssize_t, _=Py_ssize_t,
+        raw="const unsigned char*",
     )
     cdef bint _prepare(
         self, const unsigned char[::1] data, Py_ssize_t end, object view, long long now_ms, list topics, list appended
@@ -43,7 +44,7 @@ cdef class UsualProduce:
 
     @cython.locals(
         start=Py_ssize_t, size=Py_ssize_t, name_at=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t,
-        index=cython.int, records_at=Py_ssize_t, held=dict, one=Appended,
+        index=cython.int, records_at=Py_ssize_t, held=dict, one=Appended, raw="const unsigned char*",
     )
     cdef Py_ssize_t _prepare_topic(
         self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, object view, int version, long long now_ms,
@@ -57,22 +58,8 @@ cdef class UsualProduce:
     )
 
 @cython.locals(
-    size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, _=Py_ssize_t, out=bytearray, raw="unsigned char*",
-    source="const unsigned char*", at=Py_ssize_t, position=Py_ssize_t, first=Py_ssize_t, count=Py_ssize_t,
+    size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, _=Py_ssize_t, reply=bytearray, out="unsigned char*",
+    raw="const unsigned char*", position=Py_ssize_t, first=Py_ssize_t, count=Py_ssize_t,
     number=Py_ssize_t, one=Appended,
 )
 cdef bytearray _reply(bytearray frame, list topics, list appended)
-
-@cython.locals(value=cython.int)
-cdef int _int16(const unsigned char[::1] data, Py_ssize_t at) noexcept
-
-@cython.locals(value=cython.int, index=Py_ssize_t)
-cdef int _int32(const unsigned char[::1] data, Py_ssize_t at) noexcept
-
-@cython.locals(value=cython.longlong, wide=cython.longlong, shift=cython.int)
-cdef (Py_ssize_t, Py_ssize_t) _uvarint(const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end) noexcept
-
-@cython.locals(index=Py_ssize_t)
-cdef void _put(unsigned char* out, Py_ssize_t at, long long value, Py_ssize_t size) noexcept
-
-cdef Py_ssize_t _put_uvarint(unsigned char* out, Py_ssize_t at, Py_ssize_t value) noexcept

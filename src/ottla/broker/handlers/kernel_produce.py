@@ -22,6 +22,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ottla.errors import KafkaError, OttlaError
+from ottla.records import kernel_fields as fields
+from ottla.records import kernel_views as views
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
@@ -39,6 +41,7 @@ _REPLY_TAIL_SIZE = 5
 _PARTITION_SIZE = 33
 """Of a reply: everything about one partition."""
 _UVARINT_SIZE_MAX = 5
+_TRANSACTIONAL = 0x10
 
 
 class Appended:
@@ -104,27 +107,28 @@ class UsualProduce:
         """Read the frame and look at everything in it; whether it is usual."""
         if end < _HEAD_SIZE:
             return False
-        version = _int16(data, 2)
-        if _int16(data, 0) != 0 or version < _VERSION_MIN or version > _VERSION_MAX:
+        raw = views.raw_of(data)
+        version = fields.number(raw, 2, 2)
+        if fields.number(raw, 0, 2) != 0 or version < _VERSION_MIN or version > _VERSION_MAX:
             return False
         position = _HEAD_SIZE
-        client_id_size = _int16(data, 8)
+        client_id_size = fields.number(raw, 8, 2)
         if client_id_size > 0:
             position += client_id_size
         # No tags, no transactional id, acks, timeout.
-        if position + 8 > end or data[position] != 0 or data[position + 1] != 0:
+        if position + 8 > end or raw[position] != 0 or raw[position + 1] != 0:
             return False
-        acks = _int16(data, position + 2)
+        acks = fields.number(raw, position + 2, 2)
         if acks != -1 and acks != 1:
             return False
-        count, position = _uvarint(data, position + 8, end)
+        count, position = fields.uvarint(raw, position + 8, end)
         if count < 2:
             return False
         for _ in range(count - 1):
             position = self._prepare_topic(data, position, end, view, version, now_ms, topics, appended)
             if position < 0:
                 return False
-        return position < end and data[position] == 0
+        return position < end and raw[position] == 0
 
     def _prepare_topic(
         self,
@@ -138,6 +142,7 @@ class UsualProduce:
         appended: list[Appended],
     ) -> int:
         """Read one topic; returns where it ends, or -1 if it is not usual."""
+        raw = views.raw_of(data)
         start = position
         if version >= _TOPIC_IDS_SINCE:
             position += _UUID_SIZE
@@ -145,7 +150,7 @@ class UsualProduce:
                 return -1
             held = self._by_id.get(bytes(view[start:position]))
         else:
-            size, position = _uvarint(data, position, end)
+            size, position = fields.uvarint(raw, position, end)
             name_at = position
             position += size - 1
             if size < 1 or position > end:
@@ -155,20 +160,20 @@ class UsualProduce:
             except UnicodeDecodeError:
                 return -1
         stop = position
-        count, position = _uvarint(data, position, end)
+        count, position = fields.uvarint(raw, position, end)
         if held is None or count < 2:
             return -1
         topics.append((start, stop, count - 1))
         for _ in range(count - 1):
             if position + 4 > end:
                 return -1
-            index = _int32(data, position)
-            size, position = _uvarint(data, position + 4, end)
+            index = fields.number(raw, position, 4)
+            size, position = fields.uvarint(raw, position + 4, end)
             partition = held.get(index)
             records_at = position
             position += size - 1
             # The tag that must be none comes after the records.
-            if size < 1 or position >= end or data[position] != 0 or partition is None:
+            if size < 1 or position >= end or raw[position] != 0 or partition is None:
                 return -1
             one = self._prepare_partition(partition, data, records_at, view[records_at:position], version, now_ms)
             if one is None:
@@ -176,7 +181,7 @@ class UsualProduce:
             one.index = index
             appended.append(one)
             position += 1
-        if position >= end or data[position] != 0:
+        if position >= end or raw[position] != 0:
             return -1
         return position + 1
 
@@ -207,80 +212,26 @@ def _reply(frame: bytearray, topics: list[tuple[int, int, int]], appended: list[
     size = _REPLY_HEAD_SIZE + _REPLY_TAIL_SIZE + _UVARINT_SIZE_MAX + len(appended) * _PARTITION_SIZE
     for start, end, _ in topics:
         size += end - start + _UVARINT_SIZE_MAX + 1
-    out = bytearray(size)
-    raw = out
-    source = frame
-    for at in range(4, 8):
-        raw[at] = source[at]  # the correlation id is in the same place
-    position = _put_uvarint(out, _REPLY_HEAD_SIZE, len(topics) + 1)
+    reply = bytearray(size)
+    out = reply
+    raw = frame
+    fields.copy(out, 4, raw, 4, 4)  # the correlation id is in the same place
+    position = fields.put_uvarint(out, _REPLY_HEAD_SIZE, len(topics) + 1)
     first = 0
     for start, end, count in topics:
-        for at in range(start, end):
-            raw[position] = source[at]
-            position += 1
-        position = _put_uvarint(out, position, count + 1)
+        position = fields.copy(out, position, raw, start, end - start)
+        position = fields.put_uvarint(out, position, count + 1)
         for number in range(first, first + count):
             one = appended[number]
-            _put(out, position, one.index, 4)
-            _put(out, position + 6, one.base_offset, 8)
-            _put(out, position + 14, -1, 8)
-            _put(out, position + 22, one.partition.log.log_start_offset, 8)
-            raw[position + 30] = 1  # no record errors; error code, message and tags are 0
+            fields.put_number(out, position, one.index, 4)
+            fields.put_number(out, position + 6, one.base_offset, 8)
+            fields.put_number(out, position + 14, -1, 8)
+            fields.put_number(out, position + 22, one.partition.log.log_start_offset, 8)
+            out[position + 30] = 1  # no record errors; error code, message and tags are 0
             position += _PARTITION_SIZE
         first += count
         position += 1
     position += _REPLY_TAIL_SIZE
-    _put(out, 0, position - 4, 4)
-    del out[position:]
-    return out
-
-
-def _int16(data: bytearray, at: int) -> int:
-    value = data[at] * 256 + data[at + 1]
-    return value - 0x10000 if value > 0x7FFF else value
-
-
-def _int32(data: bytearray, at: int) -> int:
-    value = data[at]
-    if value > 127:
-        value -= 256
-    for index in range(1, 4):
-        value = value * 256 + data[at + index]
-    return value
-
-
-def _uvarint(data: bytearray, position: int, end: int) -> tuple[int, int]:
-    """The number at `position`, and where it ends: (-1, beyond `end`) if there is none of 32 bits."""
-    value = 0
-    shift = 0
-    while position < end and shift < 35:
-        wide = data[position]
-        position += 1
-        value |= (wide & 0x7F) << shift
-        if wide < 0x80:
-            if value > _INT32_MAX:
-                break
-            return value, position
-        shift += 7
-    return -1, end + 1
-
-
-def _put(out: bytearray, at: int, value: int, size: int) -> None:
-    index = size - 1
-    while index >= 0:
-        out[at + index] = value & 0xFF
-        value >>= 8
-        index -= 1
-
-
-def _put_uvarint(out: bytearray, at: int, value: int) -> int:
-    while value > 0x7F:
-        out[at] = (value & 0x7F) | 0x80
-        value >>= 7
-        at += 1
-    out[at] = value
-    return at + 1
-
-
-_TRANSACTIONAL = 0x10
-_INT32_MAX = 0x7FFFFFFF
+    fields.put_number(out, 0, position - 4, 4)
+    del reply[position:]
+    return reply

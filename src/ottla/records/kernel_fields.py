@@ -1,0 +1,128 @@
+"""Numbers and bytes at a place in a buffer, as the kernels of every floor read and write them.
+
+This file serves the plain twins. The compiled ones take the functions of the same names from `kernel_fields.pxd`, which are
+written out there: only then does a C compiler put them into each kernel, instead of having it call another module. So these are
+the only functions that are written twice, and each time as it is fast: here with `struct` and slices, there with pointers. A
+test holds the two to each other.
+
+A kernel says `from ottla.records import kernel_fields as fields`, and its `.pxd` the same with `cimport`: that is one name for
+a module in both twins, which a function could not have.
+
+Varints hold seven bits a byte, the lowest first. Zigzag makes small numbers of those with a sign: 0, -1, 1, -2 are 0, 1, 2, 3.
+Positions have been compared with the buffer's end before anything is called, but for functions that are told the `end`.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+
+Buffer = bytes | bytearray | memoryview
+Target = bytearray | memoryview
+
+_INT32_MAX = 0x7FFFFFFF
+_INT64_MAX = 0x7FFFFFFFFFFFFFFF
+_INT64_MIN = -_INT64_MAX - 1
+_MASK32 = 0xFFFFFFFF
+_MASK64 = 0xFFFFFFFFFFFFFFFF
+_BATCH_HEADER = Struct(">qiibIhiqqqhii")
+_MASKS = {size: (1 << 8 * size) - 1 for size in (1, 2, 4, 8)}
+_READERS = {size: Struct(f">{kind}").unpack_from for size, kind in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))}
+_WRITERS = {size: Struct(f">{kind}").pack_into for size, kind in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))}
+
+
+def wrap64(value: int) -> int:
+    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. In the compiled twin it is so already."""
+    if value > _INT64_MAX:
+        return value - _MASK64 - 1
+    return value + _MASK64 + 1 if value < _INT64_MIN else value
+
+
+def number(raw: Buffer, at: int, size: int) -> int:
+    """The number with a sign that the `size` bytes (1, 2, 4 or 8) at `at` are."""
+    value: int = _READERS[size](raw, at)[0]
+    return value
+
+
+def put_number(out: Target, at: int, value: int, size: int) -> None:
+    """Write the lowest `size` bytes (1, 2, 4 or 8) of `value` at `at`."""
+    _WRITERS[size](out, at, value & _MASKS[size])
+
+
+def copy(out: Target, at: int, raw: Buffer, start: int, size: int) -> int:
+    """Write the `size` bytes of `raw` from `start` on at `at`; returns where they end."""
+    end = at + size
+    out[at:end] = raw[start : start + size]
+    return end
+
+
+def uvarint(raw: Buffer, position: int, end: int) -> tuple[int, int]:
+    """The number without a sign at `position`, and where it ends: (-1, beyond `end`) if there is none below 2^31."""
+    if position < end and raw[position] < 0x80:
+        return raw[position], position + 1
+    value = 0
+    shift = 0
+    while position < end and shift < 32:
+        wide = raw[position]
+        position += 1
+        value |= (wide & 0x7F) << shift
+        if wide < 0x80:
+            if value > _INT32_MAX:
+                break
+            return value, position
+        shift += 7
+    return -1, end + 1
+
+
+def varint(raw: Buffer, position: int, end: int, bits_max: int) -> tuple[int, int]:
+    """The zigzag number at `position`, and where it ends: beyond `end` if it goes on for more than `bits_max`, 32 or 64, bits.
+
+    Of those that end with the last byte that is allowed, bits too many are dropped, as Java does.
+    """
+    if position < end and raw[position] < 0x80:
+        bits = raw[position]
+        return (bits >> 1) ^ -(bits & 1), position + 1
+    bits = 0
+    shift = 0
+    while position < end and shift < bits_max:
+        wide = raw[position]
+        position += 1
+        bits |= (wide & 0x7F) << shift
+        if wide < 0x80:
+            bits &= _MASK32 if bits_max == 32 else _MASK64
+            return (bits >> 1) ^ -(bits & 1), position
+        shift += 7
+    return 0, end + 1
+
+
+def uvarint_size(value: int) -> int:
+    """How many bytes `value` takes as a number without a sign."""
+    return 1 if value < 0x80 else (value.bit_length() + 6) // 7
+
+
+def varint_size(value: int) -> int:
+    """How many bytes `value`, which has 64 bits at most, takes as a zigzag number."""
+    return 1 if -0x40 <= value < 0x40 else (((value << 1) ^ (value >> 63)).bit_length() + 6) // 7
+
+
+def put_uvarint(out: Target, at: int, value: int) -> int:
+    """Write `value`, which is not negative, at `at`; returns where it ends."""
+    while value > 0x7F:
+        out[at] = (value & 0x7F) | 0x80
+        value >>= 7
+        at += 1
+    out[at] = value
+    return at + 1
+
+
+def put_varint(out: Target, at: int, value: int) -> int:
+    """Write `value`, which has 64 bits at most, as a zigzag number at `at`; returns where it ends."""
+    bits = (value << 1) ^ (value >> 63)
+    if bits > 0x7F:
+        return put_uvarint(out, at, bits)
+    out[at] = bits
+    return at + 1
+
+
+def batch_header(raw: Buffer, at: int) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
+    """The numbers of the batch's header at `at`, in their order; `batch.py` has the format."""
+    return _BATCH_HEADER.unpack_from(raw, at)

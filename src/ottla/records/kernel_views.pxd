@@ -1,0 +1,10 @@
+# cython: boundscheck=False, wraparound=False, initializedcheck=False
+# What `kernel_views.py` says of its functions, for the compiled kernels.
+
+
+cdef inline const unsigned char* raw_of(const unsigned char[::1] view) noexcept:
+    return &view[0]
+
+
+cdef inline unsigned char* out_of(unsigned char[::1] view) noexcept:
+    return &view[0]
