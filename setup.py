@@ -3,6 +3,7 @@
 Each kernel is a plain Python file that Cython may compile with the `.pxd` beside it. Where there is no C compiler, or a Cython
 that cannot compile them, the install goes on and the plain files are what gets imported. All are compiled or none is: they
 build on each other, and a compiled one does not take what comes from a plain one.
+`records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the plain files beside them stay plain.
 
 -g0: what a debugger would want to know is a third of the compile time.
 -fwrapv: numbers that leave 64 bits wrap around, as the kernels' plain twins make them; C alone would not promise that.
@@ -22,6 +23,7 @@ KERNELS = [
     "log.kernel",
     "broker.partitions.kernel",
     "broker.handlers.kernel_produce",
+    "broker.handlers.kernel_commit_records",
     "broker.handlers.kernel_commit",
 ]
 

@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
-    from ottla.broker.handlers.kernel_commit import KnownGroup, KnownTopic, UsualCommit
+    from ottla.broker.handlers.kernel_commit import UsualCommit
+    from ottla.broker.handlers.kernel_commit_records import KnownGroup, KnownTopic
 else:
-    _kernel = load_twin("kernel_commit", plain=True, room="broker.handlers")
-    KnownGroup, KnownTopic, UsualCommit = _kernel.KnownGroup, _kernel.KnownTopic, _kernel.UsualCommit
+    UsualCommit = load_twin("kernel_commit", plain=True, room="broker.handlers").UsualCommit
+    _records = load_twin("kernel_commit_records", plain=True, room="broker.handlers")
+    KnownGroup, KnownTopic = _records.KnownGroup, _records.KnownTopic
 
 KNOWN_GROUPS_MAX = 10_000
 KNOWN_TOPICS_MAX = 20_000
