@@ -57,10 +57,13 @@ class AppPlan:
     first_epoch: int = 0
     """Of its producer. Near the last one, which nobody is given, there will soon be need of another producer id."""
 
+    is_expiring: bool = False
+    """Whether its transactional id is forgotten when it has not been used for a short while."""
+
     @property
     def may_change_producer(self) -> bool:
         """Whether its transactional id may come to have another producer id."""
-        return self.first_epoch > 0
+        return self.first_epoch > 0 or self.is_expiring
 
 
 def plan_groups(random: Random) -> list[GroupPlan]:
@@ -108,6 +111,17 @@ def plan_apps(random: Random) -> list[AppPlan]:
 def age_apps(apps: list[AppPlan], random: Random) -> list[AppPlan]:
     """The same, some of them with few epochs left."""
     return [replace(app, first_epoch=EPOCH_MAX - random.randint(1, 8)) if random.random() < 0.3 else app for app in apps]
+
+
+def expire_ids(apps: list[AppPlan], random: Random) -> tuple[list[AppPlan], dict[str, str]]:
+    """The same, in some runs with the settings under which their ids expire, by the wall clock, while they are not used."""
+    if not apps or random.random() >= 0.25:
+        return apps, {}
+    settings = {
+        "transactional.id.expiration.ms": random.choice(("50", "300")),
+        "transaction.remove.expired.transaction.cleanup.interval.ms": "100",
+    }
+    return [replace(app, is_expiring=True) for app in apps], settings
 
 
 def plan_version(random: Random) -> VersionPlan:

@@ -50,5 +50,5 @@ class GroupCheckers:
             "transactions": self._transactions.judged,
             "once": self._once.judged,
             "producers": self._producers.judged,
-            "epochs used up": self._producers.changes,
+            "other producers": self._producers.changes,
         }

@@ -17,6 +17,7 @@ from ottla.sim.coordination import (
     age_apps,
     clean_groups,
     coordinator_settings,
+    expire_ids,
     mix_groups,
     plan_apps,
     plan_groups,
@@ -126,6 +127,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
     is_flushed = random.random() < 0.5
     lives = [_life(random) for _ in range(random.randint(1, 4))]
     apps = age_apps(plan_apps(random), Random(f"{seed}/plan/epochs")) if scene == "transactions" else []
+    apps, expiry = expire_ids(apps, Random(f"{seed}/plan/expiry"))
     if apps:
         lives = [replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS)) for life in lives]
         if not is_flushed:
@@ -147,7 +149,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         [producer] if apps else [],
         [replace(_consumer(random), is_committed=True)] if apps else [],
         lives,
-        _settings(random) | coordinator_settings(random, is_flushed),
+        _settings(random) | coordinator_settings(random, is_flushed) | expiry,
         random.choice((0.5, 1.0)),
         scene,
         _groups(random, seed) if scene == "groups" else [],

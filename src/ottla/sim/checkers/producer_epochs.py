@@ -1,8 +1,8 @@
 """The epochs of a transactional id's producer rise with every hand-over, and who has an older one is not obeyed.
 
-A producer id belongs to one transactional id for good. Another takes its place only where epochs are used up, and stays there;
-the last epoch is handed to nobody. Of two that ask at once it is not known who was first: only what was told before something
-was asked for counts.
+A producer id belongs to one transactional id for good. Another takes its place only where epochs are used up, or where the
+transactional id has expired, and stays there; the last epoch is handed to nobody. Of two that ask at once it is not known who
+was first: only what was told before something was asked for counts.
 """
 
 from __future__ import annotations
