@@ -19,7 +19,7 @@ import logging
 
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.coordinator.transactions.markers import markers_of
-from ottla.coordinator.transactions.refusals import check_id, check_version, concurrent, fenced, impossible
+from ottla.coordinator.transactions.refusals import check_current, check_id, check_version, concurrent, fenced, impossible
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction
@@ -37,9 +37,7 @@ def end(table: TransactionTable, request: EndTxnRequest, client_version: int, re
     producer = Producer(request.producer_id, request.producer_epoch)
     if client_version >= EPOCH_BUMP_SINCE:
         return _end_with_bump(table, known, producer, request.committed, reply, now)
-    check_id(known, producer)
-    if producer.epoch != known.epoch:
-        raise fenced(known, producer)
+    check_current(known, producer)
     if known.state in ENDING:
         raise concurrent(known)
     if known.state == _ONGOING:

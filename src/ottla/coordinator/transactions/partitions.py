@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.refusals import check_id, check_producer, check_version, concurrent, fenced
+from ottla.coordinator.transactions.refusals import check_current, check_producer, check_version, concurrent
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.errors.codes import ErrorCode
@@ -46,9 +46,7 @@ def verify(
 ) -> dict[TopicPartition, int]:
     """Partition → NONE if it is in the producer's open transaction, TRANSACTION_ABORTABLE if not. `KafkaError` for all."""
     known = table.find(transactional_id)
-    check_id(known, producer)
-    if producer.epoch != known.epoch:
-        raise fenced(known, producer)
+    check_current(known, producer)
     if known.state in ENDING:
         raise concurrent(known)
     return {

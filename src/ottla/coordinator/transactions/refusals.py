@@ -32,6 +32,11 @@ def check_producer(known: Transaction, asking: Producer) -> None:
     if known.state in ENDING:
         # First of all: when epochs are used up, it may have been given an id that is not in force yet.
         raise concurrent(known)
+    check_current(known, asking)
+
+
+def check_current(known: Transaction, asking: Producer) -> None:
+    """Has this producer the transactional id now, and in this epoch? `KafkaError` if not."""
     check_id(known, asking)
     if asking.epoch != known.epoch:
         raise fenced(known, asking)
