@@ -20,6 +20,7 @@ from ottla.coordinator.groups.classic.member import ClassicMember, Protocol
 from ottla.coordinator.groups.classic.subscriptions import CONSUMER_PROTOCOL, subscribed_topics
 from ottla.coordinator.groups.group import CLASSIC
 from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
+from ottla.coordinator.groups.refusals import check_instance_owner, unknown_member
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
@@ -260,31 +261,10 @@ class ClassicGroup:
     def member_in(self, member_id: str, instance_id: str | None) -> ClassicMember:
         """The member that is meant. `KafkaError` if it is not there, or another has taken its instance id."""
         if instance_id is not None:
-            known = self.static_ids.get(instance_id)
-            if known is None:
-                raise KafkaError(
-                    ErrorCode.UNKNOWN_MEMBER_ID,
-                    f"group {self.group_id} has no member with the instance id {instance_id}: join it",
-                )
-            if known != member_id:
-                logger.info(
-                    "group %s: a request of member %s is refused, because %s has its instance id (group.instance.id) %s now",
-                    self.group_id,
-                    member_id,
-                    known,
-                    instance_id,
-                )
-                raise KafkaError(
-                    ErrorCode.FENCED_INSTANCE_ID,
-                    f"another process has joined group {self.group_id} with the instance id {instance_id} as {known}: "
-                    "no two may use one group.instance.id at a time",
-                )
+            check_instance_owner(self.group_id, instance_id, member_id, self.static_ids.get(instance_id))
         member = self.members.get(member_id)
         if member is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{member_id or 'a member without an id'} is not in group {self.group_id}: join it again",
-            )
+            raise unknown_member(self.group_id, member_id)
         return member
 
     def check_generation(self, generation: int) -> None:

@@ -18,6 +18,7 @@ from ottla.coordinator.groups.consumer.member import ConsumerMember, MemberState
 from ottla.coordinator.groups.consumer.records import without_group
 from ottla.coordinator.groups.group import CONSUMER, EMPTY, PartitionCheck
 from ottla.coordinator.groups.memory import size_of
+from ottla.coordinator.groups.refusals import unknown_member
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -97,10 +98,7 @@ class ConsumerGroup:
     def member(self, member_id: str) -> ConsumerMember:
         known = self.members.get(member_id)
         if known is None:
-            raise KafkaError(
-                ErrorCode.UNKNOWN_MEMBER_ID,
-                f"{member_id or 'a member without an id'} is not in group {self.group_id}: join it again",
-            )
+            raise unknown_member(self.group_id, member_id)
         return known
 
     def static_member(self, instance_id: str | None) -> ConsumerMember | None:

@@ -13,6 +13,7 @@ from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember
 from ottla.coordinator.groups.consumer.reconciling import Owned
 from ottla.coordinator.groups.consumer.records import current_record, member_record, target_record, without_member
 from ottla.coordinator.groups.consumer.sessions import Sessions
+from ottla.coordinator.groups.refusals import check_instance_owner
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
@@ -47,25 +48,8 @@ def _is_part(owned: Owned | None, member: ConsumerMember) -> bool:
 
 def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
     """The static member, if the request is its own."""
-    member = group.static_member(instance_id)
-    if member is None:
-        raise KafkaError(
-            ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member with the instance id {instance_id}: join it"
-        )
-    if member.member_id != member_id:
-        logger.info(
-            "group %s: a request of member %s is refused, because %s has its instance id (group.instance.id) %s now",
-            group.group_id,
-            member_id,
-            member.member_id,
-            instance_id,
-        )
-        raise KafkaError(
-            ErrorCode.FENCED_INSTANCE_ID,
-            f"another process has joined group {group.group_id} with the instance id {instance_id} as {member.member_id}: "
-            "no two may use one group.instance.id at a time",
-        )
-    return member
+    check_instance_owner(group.group_id, instance_id, member_id, group.static_ids.get(instance_id))
+    return group.members[member_id]
 
 
 def member_in(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
