@@ -10,6 +10,11 @@ from ottla.ids import Uuid
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Message
 from ottla.wire.messages import alter_configs, create_topics, incremental_alter_configs
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,
     AlterReplicaLogDirsRequest,
@@ -38,6 +43,10 @@ from ottla.wire.messages.describe_topic_partitions import (
 )
 from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitions
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
+from ottla.wire.messages.list_partition_reassignments import (
+    ListPartitionReassignmentsRequest,
+    ListPartitionReassignmentsTopics,
+)
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 TOPIC, BROKER, LOGGER, METRICS, GROUP = 2, 4, 8, 16, 32
@@ -64,6 +73,8 @@ def admin_cases(topics: Topics) -> Iterator[Case]:
         ApiKey.DESCRIBE_LOG_DIRS: _log_dirs,
         ApiKey.ALTER_REPLICA_LOG_DIRS: _move,
         ApiKey.ELECT_LEADERS: _elect,
+        ApiKey.ALTER_PARTITION_REASSIGNMENTS: _reassign,
+        ApiKey.LIST_PARTITION_REASSIGNMENTS: _reassignments,
         ApiKey.DESCRIBE_QUORUM: _quorum,
         ApiKey.UPDATE_FEATURES: _features,
         ApiKey.DESCRIBE_CLUSTER: _cluster,
@@ -286,6 +297,38 @@ def _elect(_: str) -> Makers:
             version, 0, [TopicPartitions(topic="absent", partitions=[0]), TopicPartitions(topic="sweep", partitions=[9])]
         ),
         "elect all": lambda version: request(version, 0, None),
+    }
+
+
+def _reassign(_: str) -> Makers:
+    def request(version: int, topic: str, number: int, replicas: list[int] | None, same_factor: bool = False) -> Message:
+        wanted = ReassignablePartition(partition_index=number, replicas=replicas)
+        made = AlterPartitionReassignmentsRequest(timeout_ms=5000, topics=[ReassignableTopic(name=topic, partitions=[wanted])])
+        made.allow_replication_factor_change = version == 0 or not same_factor
+        return made
+
+    return {
+        "reassign to where it is": lambda version: request(version, "sweep", 0, [1]),
+        "reassign nothing": lambda version: AlterPartitionReassignmentsRequest(timeout_ms=5000),
+        "reassign, absent": lambda version: request(version, "absent", 0, [1]),
+        "reassign, no such partition": lambda version: request(version, "sweep", 9, [1]),
+        "reassign, no such broker": lambda version: request(version, "sweep", 0, [1, 7]),
+        "reassign to nobody": lambda version: request(version, "sweep", 0, []),
+        "reassign, twice the same": lambda version: request(version, "sweep", 0, [1, 1]),
+        "reassign, another number": lambda version: request(version, "sweep", 0, [], same_factor=True),
+        "reassign, taken back": lambda version: request(version, "sweep", 0, None),
+    }
+
+
+def _reassignments(_: str) -> Makers:
+    def request(*topics: str) -> Message:
+        wanted = [ListPartitionReassignmentsTopics(name=name, partition_indexes=[0, 9]) for name in topics]
+        return ListPartitionReassignmentsRequest(timeout_ms=5000, topics=wanted)
+
+    return {
+        "reassignments": lambda version: ListPartitionReassignmentsRequest(timeout_ms=5000),
+        "reassignments of some": lambda version: request("sweep", "absent"),
+        "reassignments of none": lambda version: request(),
     }
 
 

@@ -1,0 +1,113 @@
+"""Partitions given to other brokers: reassignments begun, changed and taken back. Pure decisions.
+
+While a partition is being reassigned it has the replicas that come and those that go; `PartitionChange` lets the old ones go
+when the new ones are in sync. A request for the replicas that are there already changes nothing, and is answered as done: tools
+that move replicas to other log directories begin with such a one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.leadership import PartitionOf, change_of
+from ottla.metadata.controller.new_partitions import RECORDS_PER_REQUEST_MAX, check_assignment
+from ottla.metadata.controller.partition_change import Election
+from ottla.metadata.controller.partitions import find_partition
+from ottla.metadata.controller.state import ControllerState
+from ottla.metadata.controller.topic_settings import unclean_election_allowed
+from ottla.metadata.image.topics import PartitionState
+from ottla.wire.base import Message
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartition,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
+
+
+def alter_reassignments(
+    state: ControllerState, request: AlterPartitionReassignmentsRequest, now_ms: int
+) -> Decision[AlterPartitionReassignmentsResponse]:
+    """Give partitions the replicas that are asked for, or (None) take their reassignments back."""
+    response = AlterPartitionReassignmentsResponse(
+        allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
+    )
+    records: list[Message] = []
+    for topic in request.topics:
+        results: list[ReassignablePartitionResponse] = []
+        for wanted in topic.partitions:
+            result = ReassignablePartitionResponse(partition_index=wanted.partition_index, error_message=None)
+            try:
+                record = _altered(state, topic.name, wanted, request.allow_replication_factor_change)
+                records += [] if record is None else [record]
+            except KafkaError as error:
+                result.error_code, result.error_message = error.code, str(error)
+            results.append(result)
+        response.responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    if len(records) > RECORDS_PER_REQUEST_MAX:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"at most {RECORDS_PER_REQUEST_MAX} partitions can be reassigned at once: ask for fewer at a time",
+        )
+    return Decision(response, records)
+
+
+def _altered(
+    state: ControllerState, topic_name: str, wanted: ReassignablePartition, may_change_factor: bool
+) -> PartitionChangeRecord | None:
+    which = find_partition(state, topic_name, wanted.partition_index)
+    if wanted.replicas is None:
+        return _cancelled(state, which)
+    what = f"partition {topic_name}-{which.number}"
+    check_assignment(state, what, wanted.replicas, None)
+    if not may_change_factor and len(wanted.replicas) != len(_final_replicas(which.state)):
+        raise KafkaError(
+            ErrorCode.INVALID_REPLICATION_FACTOR,
+            f"{what} has {len(_final_replicas(which.state))} replicas and would have {len(wanted.replicas)}, which the request "
+            "itself does not allow",
+        )
+    return _changed(state, which, wanted.replicas)
+
+
+def _final_replicas(partition: PartitionState) -> list[int]:
+    """The replicas that stay when all is done."""
+    return [replica for replica in partition.replicas if replica not in partition.removing_replicas]
+
+
+def _changed(state: ControllerState, which: PartitionOf, target: Sequence[int]) -> PartitionChangeRecord | None:
+    current = which.state.replicas
+    removing = sorted(set(current) - set(target))
+    adding = sorted(set(target) - set(current))
+    change = change_of(state, which)
+    change.replicas = [*target, *removing]
+    change.removing = removing or change.removing
+    change.adding = adding or change.adding
+    return change.build(which.topic.id, which.number)
+
+
+def _cancelled(state: ControllerState, which: PartitionOf) -> PartitionChangeRecord | None:
+    """Back to the replicas from before. If none of them is in sync, the first is taken for it where that is allowed."""
+    partition, what = which.state, f"partition {which.topic.name}-{which.number}"
+    if not partition.removing_replicas and not partition.adding_replicas:
+        raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{what} is not being reassigned")
+    change = change_of(state, which)
+    may_lose_records = unclean_election_allowed(state, which.topic)
+    if may_lose_records:
+        change.election = Election.UNCLEAN
+    change.replicas = [replica for replica in partition.replicas if replica not in partition.adding_replicas]
+    change.isr = [replica for replica in partition.isr if replica not in partition.adding_replicas]
+    if not change.isr:
+        if not may_lose_records or not change.replicas:
+            raise KafkaError(
+                ErrorCode.INVALID_REPLICA_ASSIGNMENT,
+                f"{what} cannot go back to the brokers {change.replicas}: none of them is in sync, and "
+                "unclean.leader.election.enable is off",
+            )
+        change.isr = change.replicas[:1]
+    change.removing, change.adding = [], []
+    return change.build(which.topic.id, which.number)

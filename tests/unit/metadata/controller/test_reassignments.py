@@ -1,0 +1,119 @@
+"""Reassignments begun, changed, completed and taken back."""
+
+import pytest
+from tests.support.controller_cluster import ControllerCluster
+
+from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.reassignments import alter_reassignments
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    ReassignablePartition,
+    ReassignableTopic,
+)
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
+
+
+@pytest.fixture
+def cluster() -> ControllerCluster:
+    """Three brokers; partition 0 of t is on the first two, in sync."""
+    cluster = ControllerCluster()
+    for broker_id in (1, 2, 3):
+        cluster.add_broker(broker_id)
+    cluster.create_topic("t", assignments=[[1, 2]])
+    return cluster
+
+
+def alter(cluster: ControllerCluster, replicas: list[int] | None, *, number: int = 0, same_factor: bool = False) -> int:
+    """The code that the partition gets."""
+    wanted = ReassignablePartition(partition_index=number, replicas=replicas)
+    request = AlterPartitionReassignmentsRequest(
+        allow_replication_factor_change=not same_factor, topics=[ReassignableTopic(name="t", partitions=[wanted])]
+    )
+    response = cluster.apply(alter_reassignments(cluster.state, request, 0))
+    assert response.error_code == 0
+    assert response.allow_replication_factor_change is not same_factor
+    ((result,),) = (topic.partitions for topic in response.responses)
+    assert result.partition_index == number
+    return result.error_code
+
+
+def replicas_of(cluster: ControllerCluster) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """All of them, those that come, those that go."""
+    partition = cluster.partition("t")
+    return partition.replicas, partition.adding_replicas, partition.removing_replicas
+
+
+def join_isr(cluster: ControllerCluster, isr: list[int]) -> None:
+    cluster.append([PartitionChangeRecord(topic_id=cluster.topic("t").id, partition_id=0, isr=isr)])
+
+
+def test_the_replicas_that_are_there_already_change_nothing(cluster: ControllerCluster) -> None:
+    before = cluster.partition("t")
+    assert alter(cluster, [1, 2]) == 0
+    assert cluster.partition("t") == before
+
+
+def test_another_order_is_done_at_once(cluster: ControllerCluster) -> None:
+    assert alter(cluster, [2, 1]) == 0
+    assert replicas_of(cluster) == ((2, 1), (), ())
+
+
+def test_a_replica_goes_at_once(cluster: ControllerCluster) -> None:
+    assert alter(cluster, [2]) == 0
+    assert replicas_of(cluster) == ((2,), (), ())
+    assert cluster.partition("t").leader == 2
+
+
+def test_new_replicas_and_old_ones_are_both_there_meanwhile(cluster: ControllerCluster) -> None:
+    assert alter(cluster, [3, 1]) == 0
+    assert replicas_of(cluster) == ((3, 1, 2), (3,), (2,))
+    assert cluster.partition("t").isr == (1, 2)
+
+
+def test_a_reassignment_is_taken_back(cluster: ControllerCluster) -> None:
+    alter(cluster, [3, 1])
+    join_isr(cluster, [1, 2, 3])
+    assert alter(cluster, None) == 0
+    assert replicas_of(cluster) == ((1, 2), (), ())
+    assert cluster.partition("t").isr == (1, 2)
+
+
+def test_it_is_not_taken_back_to_replicas_that_may_lack_records(cluster: ControllerCluster) -> None:
+    alter(cluster, [3])
+    join_isr(cluster, [3])
+    assert alter(cluster, None) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    assert replicas_of(cluster) == ((3, 1, 2), (3,), (1, 2))
+
+
+def test_unless_unclean_elections_are_allowed() -> None:
+    cluster = ControllerCluster()
+    for broker_id in (1, 2):
+        cluster.add_broker(broker_id)
+    cluster.create_topic("t", assignments=[[1]], configs={"unclean.leader.election.enable": "true"})
+    alter(cluster, [2])
+    join_isr(cluster, [2])
+    assert alter(cluster, None) == 0
+    assert replicas_of(cluster) == ((1,), (), ())
+    assert (cluster.partition("t").isr, cluster.partition("t").leader) == ((1,), 1)
+
+
+@pytest.mark.parametrize(
+    ("replicas", "number", "code"),
+    [
+        ([1], 7, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION),
+        (None, 0, ErrorCode.NO_REASSIGNMENT_IN_PROGRESS),
+        ([], 0, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ([1, 1], 0, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+        ([1, 9], 0, ErrorCode.INVALID_REPLICA_ASSIGNMENT),
+    ],
+)
+def test_refused(cluster: ControllerCluster, replicas: list[int] | None, number: int, code: ErrorCode) -> None:
+    before = cluster.partition("t")
+    assert alter(cluster, replicas, number=number) == code
+    assert cluster.partition("t") == before
+
+
+def test_the_number_of_replicas_stays_where_the_request_says_so(cluster: ControllerCluster) -> None:
+    assert alter(cluster, [3], same_factor=True) == ErrorCode.INVALID_REPLICATION_FACTOR
+    assert alter(cluster, [3, 1], same_factor=True) == 0
+    assert alter(cluster, [2, 3], same_factor=True) == 0, "those that go do not count"
