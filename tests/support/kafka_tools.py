@@ -31,6 +31,7 @@ TOOLS = {
     "features": "org.apache.kafka.tools.FeatureCommand",
     "broker_api_versions": "org.apache.kafka.tools.BrokerApiVersionsCommand",
     "leader_election": "org.apache.kafka.tools.LeaderElectionCommand",
+    "reassign": "org.apache.kafka.tools.reassign.ReassignPartitionsCommand",
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "dump_log": "org.apache.kafka.tools.DumpLogSegments",
 }

@@ -16,6 +16,7 @@ UUID = "[A-Za-z0-9_-]{22}"
 REPLACEMENTS = (
     (rf"(TopicId: |\"directoryId\": \"){UUID}", r"\1UUID"),
     (rf"^(\d+\s+){UUID}\b", r"\1UUID"),
+    (r"\"log_dirs\":\[[^]]*\]", '"log_dirs":[D]'),
     (r"(HighWatermark|LeaderEpoch|MaxFollowerLagTimeMs):(\s+)\d+", r"\1: N"),
     (r"Epoch: \d+", "Epoch: N"),
     (r"CreateTime:\d+", "CreateTime:T"),

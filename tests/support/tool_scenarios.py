@@ -26,6 +26,9 @@ FILES = {
     "delete": '{"version": 1, "partitions": [{"topic": "records", "partition": 0, "offset": 3}]}',
     "delete-too-far": '{"version": 1, "partitions": [{"topic": "records", "partition": 0, "offset": 300}]}',
     "elect": '{"partitions": [{"topic": "records", "partition": 0}]}',
+    "stay": '{"version": 1, "partitions": [{"topic": "spread", "partition": 0, "replicas": [1]}]}',
+    "away": '{"version": 1, "partitions": [{"topic": "spread", "partition": 0, "replicas": [7]}]}',
+    "spread": '{"version": 1, "topics": [{"topic": "spread"}]}',
 }
 
 BROKER, CONTROLLER = "--bootstrap-server {broker}", "--bootstrap-controller {controller}"
@@ -151,6 +154,13 @@ def _cluster() -> list[Call]:
         Call("leader_election", f"{BROKER} --election-type preferred --path-to-json-file {{file:elect}}"),
         Call("leader_election", f"{BROKER} --election-type preferred --all-topic-partitions"),
         Call("leader_election", f"{BROKER} --election-type unclean --topic records --partition 9"),
+        Call("reassign", f"{BROKER} --list"),
+        Call("reassign", f"{BROKER} --generate --topics-to-move-json-file {{file:spread}} --broker-list 1"),
+        Call("reassign", f"{BROKER} --execute --reassignment-json-file {{file:stay}} --throttle 50000000"),
+        Call("reassign", f"{BROKER} --verify --reassignment-json-file {{file:stay}}"),
+        Call("reassign", f"{BROKER} --cancel --reassignment-json-file {{file:stay}}"),
+        Call("reassign", f"{BROKER} --execute --reassignment-json-file {{file:away}}"),
+        Call("reassign", f"{CONTROLLER} --list"),
         Call("metadata_quorum", f"{BROKER} describe --status"),
         Call("metadata_quorum", f"{BROKER} describe --replication"),
         Call("metadata_quorum", f"{CONTROLLER} describe --status"),
