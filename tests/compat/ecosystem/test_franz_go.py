@@ -1,0 +1,36 @@
+"""A client that shares no code with Kafka's nor with librdkafka: franz-go, in a program of ours (`tests/support/go/franz`)."""
+
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.support.go_programs import GoUnavailable, build_go_program
+from tests.support.kafka_server import KafkaServer
+from tests.support.ottla_server import StartServer
+
+pytestmark = pytest.mark.slow
+PATIENCE_S = 300
+"""More than the program has: it then says itself what it waited for."""
+
+
+@pytest.fixture(scope="session")
+def franz(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program."""
+    try:
+        return build_go_program("franz", tmp_path_factory.mktemp("go"))
+    except GoUnavailable as reason:
+        pytest.skip(str(reason))
+
+
+@pytest.fixture(scope="module")
+def server(start_server: StartServer, franz: Path) -> Iterator[KafkaServer]:
+    with start_server() as server:
+        yield server
+
+
+@pytest.mark.parametrize("scenario", ["produce", "classic", "consumer", "transactions", "fencing", "admin"])
+def test_franz_go(franz: Path, server: KafkaServer, scenario: str) -> None:
+    command = [franz, server.bootstrap, scenario]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    assert (done.returncode, done.stdout) == (0, "done\n"), f"{done.stdout}{done.stderr[-4000:]}\n{server.log_tail()}"
