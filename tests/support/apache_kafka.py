@@ -77,7 +77,7 @@ class ApacheKafka:
         main_class: str,
         *arguments: object,
         stdin: str | None = None,
-        timeout_s: float = 120,
+        timeout_s: float = 240,
         check: bool = True,
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
     ) -> ToolResult:
@@ -86,7 +86,7 @@ class ApacheKafka:
         return _run(command, main_class, stdin, timeout_s, check)
 
     def run_java(
-        self, source: str | Path, *arguments: object, stdin: str | None = None, timeout_s: float = 120, check: bool = True
+        self, source: str | Path, *arguments: object, stdin: str | None = None, timeout_s: float = 240, check: bool = True
     ) -> ToolResult:
         """Run a single-file Java program: a path, or the name of a file in tests/support/java."""
         path = Path(source)
@@ -136,7 +136,7 @@ class ApacheKafka:
             return server
         raise AssertionError("unreachable: the last attempt returns or raises")
 
-    def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 120) -> Dump:
+    def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 240) -> Dump:
         """Kafka's own DumpLogSegments over `files` (one Java start for all), as structures."""
         arguments = ["--files", ",".join(map(str, files)), *options]
         if deep:

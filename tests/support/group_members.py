@@ -21,7 +21,7 @@ from typing import Any
 
 Partition = tuple[str, int]
 
-SETTLE_TIMEOUT_S = 40
+SETTLE_TIMEOUT_S = 120
 HEARTBEAT_MS = 150
 SESSION_MS = 6_000
 """Of classic members; the new protocol's are the server's to say."""

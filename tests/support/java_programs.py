@@ -50,7 +50,7 @@ class JavaProcess:
     def tail(self) -> str:
         return "\n".join(line[:TAIL_CHARACTERS] for line in self.text().splitlines()[-TAIL_LINES:])
 
-    def await_line(self, part: str, timeout_s: float = 60) -> None:
+    def await_line(self, part: str, timeout_s: float = 120) -> None:
         """Return when a line with `part` in it has been printed."""
         deadline = time.monotonic() + timeout_s
         while part not in self.text():
@@ -106,5 +106,5 @@ class JavaPrograms:
             raise KafkaUnavailable(f"there is no javac beside {beside_java / 'java'} or on PATH: install a whole JDK")
         source = JAVA_SOURCES / f"{main_class}.java"
         command = [compiler, "-cp", self._kafka.server_classpath, "-d", str(self._folder), str(source)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
         assert done.returncode == 0, f"javac {source.name}:\n{done.stdout}{done.stderr}"

@@ -45,7 +45,7 @@ class KafkaTools:
         self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "RunTools.java")]
         self._process: subprocess.Popen[bytes] | None = None
 
-    def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 60, check: bool = True) -> ToolResult:
+    def run(self, tool: str, *arguments: object, stdin: str = "", timeout_s: float = 240, check: bool = True) -> ToolResult:
         """Call a tool by its name in `TOOLS`, or by its class; `ToolFailed` unless it ends with 0 (or `check` is off)."""
         if self._process is None:
             self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -18,7 +18,7 @@ def test_an_example(number: int, tmp_path: Path) -> None:
     path.write_text(example, encoding="utf-8")
     is_test = "def test_" in example
     command = ["-m", "pytest", "-q", "--strict-markers", "-p", "no:cacheprovider", str(path)] if is_test else [str(path)]
-    done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, *command], cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

@@ -80,7 +80,7 @@ def run_pytest(folder: Path, code: str, *options: str, ini: str = "") -> subproc
     (folder / "test_user.py").write_text(code)
     (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
     command = [sys.executable, "-m", "pytest", "-q", *options, "test_user.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_fixtures_markers_and_topics(tmp_path: Path) -> None:
