@@ -1,6 +1,6 @@
 """What the helpers ask of the broker, over the real protocol. Runs on the loop of the broker's helpers.
 
-One connection, opened when first needed and again when it was lost. The broker is the only one of its cluster, so it leads
+One connection, opened when first needed and again when it was lost; who waits takes another (`beside`). The broker is the only one of its cluster, so it leads
 everything, and is asked everything.
 """
 
@@ -43,6 +43,7 @@ class Client:
     """The helpers' connection to one run of a broker."""
 
     def __init__(self, address: str) -> None:
+        self._address = address
         host, _, port = address.rpartition(":")
         self._host, self._port = host.strip("[]"), int(port)
         self._network = RealNetwork()
@@ -56,6 +57,10 @@ class Client:
                 options = LinkOptions(client_id=HELPER_CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
                 self._link = await Link.connect(self._network, self._host, self._port, options)
             return self._link
+
+    def beside(self) -> Client:
+        """Another one, not connected yet: for a request that waits, behind which others on its connection would wait too."""
+        return Client(self._address)
 
     def close(self) -> None:
         if self._link is not None:
