@@ -1,7 +1,7 @@
 """What the helpers ask of the broker, over the real protocol. Runs on the loop of the broker's helpers.
 
-One connection, opened when first needed and again when it was lost; who waits takes another (`beside`). The broker is the only one of its cluster, so it leads
-everything, and is asked everything.
+One connection, opened when first needed and again when it was lost; who waits takes another (`Client.beside`). The broker is
+the only one of its cluster, so it leads everything, and is asked everything.
 """
 
 from __future__ import annotations
