@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 
-from ottla.broker.handlers.cluster_view import GROUP_OPERATIONS
-from ottla.broker.handlers.group_calls import as_often_as_named, code_of
+from ottla.broker.handlers.group_calls import code_of, describe_each
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -21,13 +20,9 @@ def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Ha
 
 
 async def _describe(context: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
-    described: dict[str, DescribedGroup] = {}
-    for group_id in dict.fromkeys(request.group_ids):
-        group = described[group_id] = await _describe_one(context, group_id)
-        if request.include_authorized_operations and not group.error_code:
-            group.authorized_operations = GROUP_OPERATIONS
-        await asyncio.sleep(0)  # others have their turn
-    return ConsumerGroupDescribeResponse(groups=as_often_as_named(request.group_ids, described))
+    describe = partial(_describe_one, context)
+    groups = await describe_each(request.group_ids, describe, request.include_authorized_operations)
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
+from functools import partial
 from typing import TYPE_CHECKING
 
-from ottla.broker.handlers.cluster_view import GROUP_OPERATIONS
-from ottla.broker.handlers.group_calls import as_often_as_named, code_of
+from ottla.broker.handlers.group_calls import code_of, describe_each
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.coordinator.groups.group import CLASSIC
 from ottla.errors import KafkaError
@@ -35,13 +34,8 @@ def _refused(context: RequestContext, group_id: str, error: KafkaError, state: s
 
 
 async def _describe_all(context: RequestContext, request: DescribeGroupsRequest) -> DescribeGroupsResponse:
-    described: dict[str, DescribedGroup] = {}
-    for group_id in dict.fromkeys(request.groups):
-        group = described[group_id] = await _describe_one(context, group_id)
-        if request.include_authorized_operations and group.error_code == ErrorCode.NONE:
-            group.authorized_operations = GROUP_OPERATIONS
-        await asyncio.sleep(0)  # others have their turn
-    return DescribeGroupsResponse(groups=as_often_as_named(request.groups, described))
+    describe = partial(_describe_one, context)
+    return DescribeGroupsResponse(groups=await describe_each(request.groups, describe, request.include_authorized_operations))
 
 
 async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Protocol, TypeVar
 
+from ottla.broker.handlers.cluster_view import GROUP_OPERATIONS
 from ottla.broker.request import RequestContext
 from ottla.coordinator.contract import Caller
 from ottla.errors import KafkaError
@@ -50,10 +52,25 @@ def code_of(error: KafkaError) -> int:
 class Described(Protocol):
     """A group in the answer to a request that describes groups."""
 
+    authorized_operations: int
+    error_code: int
     members: list[Any]
 
 
 D = TypeVar("D", bound=Described)
+
+
+async def describe_each(
+    group_ids: Sequence[str], describe: Callable[[str], Awaitable[D]], are_operations_wanted: bool
+) -> list[D]:
+    """The groups as `describe` tells of them, one after the other."""
+    described: dict[str, D] = {}
+    for group_id in dict.fromkeys(group_ids):
+        group = described[group_id] = await describe(group_id)
+        if are_operations_wanted and not group.error_code:
+            group.authorized_operations = GROUP_OPERATIONS
+        await asyncio.sleep(0)  # others have their turn
+    return as_often_as_named(group_ids, described)
 
 
 def as_often_as_named(group_ids: Sequence[str], described: Mapping[str, D]) -> list[D]:
