@@ -188,6 +188,7 @@ class ClassicMember(GroupClient):
         self._member = ""
 
     async def _leave(self) -> None:
+        self.stage.checkers.given_up(self.group, self._member, self._held)
         who = MemberIdentity(member_id=self._member, group_instance_id=self._instance)
         answer = await self.ask_until_answered(LeaveGroupRequest(group_id=self.group, members=[who]), 5)
         self.note("left", f"{self.group} {answer.error_code}")
