@@ -13,6 +13,9 @@ FLUSHED = {"log.flush.interval.messages": "1"}
 ABORT_INTERVAL_MS = 300
 CLOCK_ERRORS_MS = (0, 0, 0, 1_000, -1_000, 8_000, -8_000)
 """With transactions: they time out by the wall clock, and all are to end within the run."""
+EXPIRING_OFFSETS = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "150"}
+"""Offsets that nobody uses expire when the wall clock is set forward. Groups with neither members nor offsets are removed."""
+OFFSETS_RETENTION_S = 60.0
 TRANSACTION_TIMEOUTS_MS = (1_000, 4_000)
 NEWEST_VERSION = 2
 """Of transactions."""
@@ -93,6 +96,13 @@ def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
 def clean_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
     """The same, with somebody to tidy up in some of them."""
     return [replace(group, is_cleaned=random.random() < 0.3) for group in groups]
+
+
+def with_committer(groups: list[GroupPlan]) -> list[GroupPlan]:
+    """The same, one of them without members: what nobody reads expires sooner."""
+    if any(group.protocol == "simple" for group in groups):
+        return groups
+    return [*groups, GroupPlan(f"simple{len(groups)}", "simple", (None,))]
 
 
 def plan_apps(random: Random) -> list[AppPlan]:

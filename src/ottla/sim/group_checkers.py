@@ -10,8 +10,9 @@ from ottla.sim.checkers.generations import Generations
 from ottla.sim.checkers.member_epochs import MemberEpochs
 from ottla.sim.checkers.producer_epochs import ProducerEpochs
 from ottla.sim.checkers.timely_endings import TimelyEndings
+from ottla.sim.clients.classic_member import SESSION_TIMEOUT_MS as CLASSIC_SESSION_TIMEOUT_MS
 from ottla.sim.clients.consumer_member import SESSION_TIMEOUT_MS
-from ottla.sim.coordination import ABORT_INTERVAL_MS, CLOCK_ERRORS_MS
+from ottla.sim.coordination import ABORT_INTERVAL_MS, CLOCK_ERRORS_MS, OFFSETS_RETENTION_S
 from ottla.sim.plan import Plan
 
 SLACK_S = 2.0
@@ -24,8 +25,10 @@ class GroupCheckers:
     def __init__(self, plan: Plan) -> None:
         clocks_ms = max(CLOCK_ERRORS_MS) - min(CLOCK_ERRORS_MS)
         bound_s = (plan.transaction_timeout_ms_max + ABORT_INTERVAL_MS + clocks_ms) / 1000 + SLACK_S
-        self._offsets = CommittedOffsets(plan.is_flushed)
-        self._generations = Generations(plan.is_flushed)
+        self._offsets = CommittedOffsets(plan.is_flushed, OFFSETS_RETENTION_S if plan.has_expiring_offsets else None)
+        self._generations = Generations(
+            plan.is_flushed, CLASSIC_SESSION_TIMEOUT_MS / 1000 if plan.has_expiring_offsets else None
+        )
         self._members = MemberEpochs(plan.is_flushed, SESSION_TIMEOUT_MS / 1000)
         self._transactions = AtomicTransactions()
         self._once = ExactlyOnce()

@@ -10,6 +10,7 @@ from ottla.sim.clients.consumer import ConsumerPlan
 from ottla.sim.clients.producer import ProducerPlan
 from ottla.sim.coordination import (
     CLOCK_ERRORS_MS,
+    EXPIRING_OFFSETS,
     FLUSHED,
     AppPlan,
     GroupPlan,
@@ -22,6 +23,7 @@ from ottla.sim.coordination import (
     plan_apps,
     plan_groups,
     plan_version,
+    with_committer,
 )
 from ottla.sim.machine import DIRECTORIES, DiskFault
 from ottla.sim.net import Weather
@@ -30,6 +32,9 @@ SCENES = ("logs", "groups", "transactions")
 """What runs are about, by turns."""
 ENDS = ("kill", "kill", "crash", "crash", "power", "power crash", "stop")
 """How a life may end: a kill at some time or in the middle of a change to the disk, both with the power, or in good order."""
+
+FAR_OFF_MS = 1_500_000
+"""How far a clock is off, or set forward, at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +89,10 @@ class Plan:
         return FLUSHED.items() <= self.settings.items()
 
     @property
+    def has_expiring_offsets(self) -> bool:
+        return EXPIRING_OFFSETS.items() <= self.settings.items()
+
+    @property
     def transaction_timeout_ms_max(self) -> int:
         return max((app.timeout_ms for app in self.apps), default=0)
 
@@ -99,7 +108,7 @@ def make_plan(seed: int) -> Plan:
     scene = scene_of(seed)
     if scene == "logs":
         return _logs(random, seed)
-    return _coordinators(random, seed, scene)
+    return _with_expiry(_coordinators(random, seed, scene))
 
 
 def _logs(random: Random, seed: int) -> Plan:
@@ -156,6 +165,15 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         apps,
         plan_version(Random(f"{seed}/plan/version")) if apps else VersionPlan(),
     )
+
+
+def _with_expiry(plan: Plan) -> Plan:
+    """The same; in some runs about groups offsets expire, since the clock is set forward with every life."""
+    random = Random(f"{plan.seed}/plan/expiry")
+    if not plan.groups or random.random() >= 0.25:
+        return plan
+    lives = [replace(life, clock_error_ms=index * FAR_OFF_MS) for index, life in enumerate(plan.lives)]
+    return replace(plan, lives=lives, groups=with_committer(plan.groups), settings=plan.settings | EXPIRING_OFFSETS)
 
 
 def _groups(random: Random, seed: int) -> list[GroupPlan]:
@@ -250,7 +268,7 @@ def _life(random: Random) -> Life:
         changes=random.randint(0, random.choice((10, 60))),
         down_s=random.choice((0.0, 0.05, 0.5)) * random.random(),
         slowness_s=random.choice((0.000_2, 0.000_2, 0.002, 0.02)),
-        clock_error_ms=random.choice((0, 0, 0, 1000, -1000, 1_500_000, -1_500_000)),
+        clock_error_ms=random.choice((0, 0, 0, 1000, -1000, FAR_OFF_MS, -FAR_OFF_MS)),
         is_parted=random.random() < 0.15,
         fault=_fault(random) if random.random() < 0.2 else None,
     )

@@ -64,6 +64,7 @@ class Troubles:
         if life.clock_error_ms != off_ms:
             self._stage.trace.note(machine.name, "clock", f"{life.clock_error_ms:+} ms off")
             machine.clock.jump(life.clock_error_ms - off_ms)
+            self._stage.checkers.clock_set(life.clock_error_ms / 1000, self._stage.now_s())
         if life.is_parted:
             self._part()
         await asyncio.sleep(life.length_s)

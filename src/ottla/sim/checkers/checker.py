@@ -186,6 +186,9 @@ class Checker:
     def deletion_asked(self, place: Place, offset: int) -> None:
         """A client is about to ask that records below `offset` be deleted."""
 
+    def clock_set(self, off_s: float, at_s: float) -> None:
+        """The node's wall clock is so far off the true time from now on."""
+
     def power_lost(self) -> None:
         """The machine has lost its power. Nobody writes until all has been audited."""
 

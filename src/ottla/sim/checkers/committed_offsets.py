@@ -4,6 +4,8 @@ Several may commit for a group at once, and answers get lost. What is certain: o
 sent after the first was acknowledged or seen. A reading may not find the first once the second was acknowledged or seen before
 it was asked for; nor anything that nobody committed, or that was refused; nor nothing. Deletions are commits of nothing.
 
+Offsets that nobody uses may expire when the wall clock goes on for long enough, mostly because it is set forward.
+
 A power loss may take what was not flushed: then all that was ever committed may be what is left, until it is seen again.
 """
 
@@ -27,10 +29,16 @@ class _Known:
 
 
 class CommittedOffsets(Checker):
-    """Remembers every commit and every deletion. `is_flushed` says that coordinators flush before they answer."""
+    """Remembers every commit and every deletion. `is_flushed` says that coordinators flush before they answer.
 
-    def __init__(self, is_flushed: bool) -> None:
+    `retention_s` is how long offsets are kept that nobody uses, by the node's wall clock; None: as long as a run lasts.
+    """
+
+    def __init__(self, is_flushed: bool, retention_s: float | None = None) -> None:
         self._is_flushed = is_flushed
+        self._retention_s = retention_s
+        self._clock: list[tuple[float, float]] = [(0.0, 0.0)]
+        """Since when the wall clock is how far off."""
         self._known: defaultdict[tuple[str, Place], dict[int, _Known]] = defaultdict(dict)
         self._deleted: defaultdict[str, dict[Deletion, _Known]] = defaultdict(dict)
         self.judged = 0
@@ -55,29 +63,30 @@ class CommittedOffsets(Checker):
         self._deleted[deletion.group][deletion] = _Known(deletion.sent_s)
 
     def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
-        self._deleted[deletion.group][deletion].done_s = told_s
+        if (known := self._deleted[deletion.group].get(deletion)) is not None:
+            known.done_s = min(known.done_s, told_s)
 
     def deletion_refused(self, deletion: Deletion) -> None:
-        del self._deleted[deletion.group][deletion]
+        self._deleted[deletion.group].pop(deletion, None)
+
+    def clock_set(self, off_s: float, at_s: float) -> None:
+        self._clock.append((at_s, off_s))
 
     def power_lost(self) -> None:
         if not self._is_flushed:
             for commits in self._known.values():
                 for known in commits.values():
                     known.done_s = inf
-            for deletions in self._deleted.values():
-                for known in deletions.values():
-                    known.done_s = inf
+            self._deleted.clear()  # undone, or done to what has been undone; none of them is under way any more
 
     def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
         for place, offset in found.items():
             commits = self._known[group, place]
             done = {each: known for each, known in commits.items() if known.done_s < asked_s}
-            deleted = [known for each, known in self._deleted[group].items() if each.place in (None, place)]
             self.judged += len(done) > 0
             if offset == NOTHING:
                 if done:
-                    self._explain_nothing(group, place, done, deleted, told_s)
+                    self._explain_nothing(group, place, done, asked_s, told_s)
                 continue
             known = commits.get(offset)
             if known is None:
@@ -87,16 +96,34 @@ class CommittedOffsets(Checker):
                     raise Violation(
                         f"group {group} went back to {offset} for {place}: {later} was committed after it, and told so"
                     )
-            for one in deleted:
-                if one.done_s < asked_s and one.sent_s > known.done_s:
+            for deletion, one in self._deleted[group].items():
+                is_meant = deletion.place in (None, place) and one.done_s < asked_s
+                if is_meant and one.sent_s > known.done_s:
                     raise Violation(f"group {group} went back to {offset} for {place}: it was deleted, and told so")
             known.done_s = min(known.done_s, told_s)
 
-    def _explain_nothing(self, group: str, place: Place, done: dict[int, _Known], deleted: list[_Known], told_s: float) -> None:
-        """Some deletion must have come after all that was committed; if it can only have been one, that one is done now."""
+    def _explain_nothing(self, group: str, place: Place, done: dict[int, _Known], asked_s: float, told_s: float) -> None:
+        """The last of all changes must have been a deletion, or a commit that has expired."""
         self.missed += 1
-        last = [each for each in deleted if all(one.sent_s <= each.done_s for one in done.values())]
+        deleted = [known for each, known in self._deleted[group].items() if each.place in (None, place)]
+        expired = [known for known in self._known[group, place].values() if self._may_have_expired(known, told_s)]
+        last = [each for each in (*deleted, *expired) if all(one.sent_s <= each.done_s for one in done.values())]
         if not last:
             raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
-        if len(last) == 1:
+        if len(last) == 1 and last[0] in deleted:
             last[0].done_s = min(last[0].done_s, told_s)
+        # However it came to that: what was there before does not come back.
+        self._deleted[group][Deletion(group, place, asked_s)] = _Known(asked_s, told_s)
+
+    def _may_have_expired(self, commit: _Known, told_s: float) -> bool:
+        """Whether the wall clock has gone on for so long since it was sent, at one go or by being set."""
+        if self._retention_s is None:
+            return False
+        lowest_s, most_s = inf, 0.0
+        for index, (at_s, off_s) in enumerate(self._clock):
+            end_s = self._clock[index + 1][0] if index + 1 < len(self._clock) else inf
+            start_s, end_s = max(at_s, commit.sent_s), min(end_s, told_s)
+            if start_s <= end_s:
+                lowest_s = min(lowest_s, start_s + off_s)
+                most_s = max(most_s, end_s + off_s - lowest_s)
+        return most_s >= self._retention_s

@@ -1,7 +1,7 @@
 """In a generation of a classic group a partition has one owner, and who is of an older generation commits nothing.
 
 A generation counts from when one of its members was told its part: before, it may be forgotten with its coordinator.
-With a group that may have been deleted its generations begin anew.
+With a group that may have been deleted, or removed since it had neither members nor offsets, its generations begin anew.
 A static member stays who it is when it comes back under a new member id, in the same generation; under its old id it is fenced.
 """
 
@@ -14,9 +14,10 @@ from ottla.sim.checkers.checker import Assigned, Checker, Commit, Deletion, Plac
 
 
 class Generations(Checker):
-    """Remembers who was told what, by group."""
+    """Remembers who was told what, by group. `session_s`: after that groups may be removed; None if they are not."""
 
-    def __init__(self, is_flushed: bool) -> None:
+    def __init__(self, is_flushed: bool, session_s: float | None = None) -> None:
+        self._session_s = session_s
         self._is_flushed = is_flushed
         self._owners: defaultdict[tuple[str, int], dict[Place, Assigned]] = defaultdict(dict)
         self._told: defaultdict[str, list[Assigned]] = defaultdict(list)
@@ -37,6 +38,8 @@ class Generations(Checker):
 
     def _may_be_another(self, before: Assigned, told_s: float) -> bool:
         """Whether what was told at `told_s` may be of another group, which has the name since `before`."""
+        if self._session_s is not None and before.asked_s + self._session_s <= told_s:
+            return True
         deleted = self._deleted[before.group]
         return any(deletion.sent_s < told_s and before.asked_s < done_s for deletion, done_s in deleted.items())
 

@@ -92,6 +92,41 @@ def test_a_deletion_that_was_refused_or_is_of_another_group_explains_nothing() -
     checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
 
 
+def test_offsets_expire_by_the_wall_clock() -> None:
+    checker = CommittedOffsets(is_flushed=True, retention_s=60.0)
+    told(checker, commit(5, 1.0), 1.1)
+    checker.clock_set(-1500.0, 2.0)
+    with pytest.raises(Violation, match="has no offset for t-0"):
+        checker.offsets_told("g", {AT: -1}, 3.0, 3.1)
+    checker.clock_set(0.0, 4.0)
+    checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+    with pytest.raises(Violation, match="went back to 5 for t-0"):
+        checker.offsets_told("g", {AT: 5}, 6.0, 6.1)
+    told(checker, commit(6, 7.0), 7.1)
+    with pytest.raises(Violation, match="has no offset for t-0"):
+        checker.offsets_told("g", {AT: -1}, 8.0, 8.1)
+    checker.offsets_told("g", {AT: -1}, 67.0, 67.1)
+
+
+def test_a_power_loss_leaves_no_deletion_to_come() -> None:
+    checker = CommittedOffsets(is_flushed=False)
+    told(checker, commit(5, 1.0), 1.1)
+    checker.deletion_sent(deletion := Deletion("g", None, 2.0))
+    checker.deletion_acknowledged(deletion, 2.1)
+    checker.power_lost()
+    checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+    with pytest.raises(Violation, match="has no offset for t-0"):
+        checker.offsets_told("g", {AT: -1}, 4.0, 4.1)
+
+
+def test_a_group_that_may_be_removed_begins_anew_after_a_session() -> None:
+    checker = Generations(is_flushed=True, session_s=SESSION_S)
+    checker.generation_assigned(assigned(3, "a", 1.0))
+    with pytest.raises(Violation, match="was in generation 3"):
+        checker.generation_assigned(assigned(1, "b", 1.5))
+    checker.generation_assigned(assigned(1, "b", 3.0))
+
+
 def test_generations_of_a_deleted_group_begin_anew() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(3, "a", 1.0))
