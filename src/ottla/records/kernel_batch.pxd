@@ -9,7 +9,10 @@ cdef Py_ssize_t _LOG_OVERHEAD
 cdef Py_ssize_t _CRC_START
 cdef long long _MAGIC
 cdef long long _CODEC_MASK
+cdef long long _LZ4
 cdef long long _ZSTD
+cdef Py_ssize_t _LZ4_FLAGS_AT
+cdef long long _LZ4_INDEPENDENT
 cdef long long _TRANSACTIONAL
 cdef long long _ZSTD_REQUEST_VERSION_MIN
 cdef long long _TIMESTAMP_UNBOUNDED

@@ -28,7 +28,12 @@ _LOG_OVERHEAD = 12
 _CRC_START = 21
 _MAGIC = 2
 _CODEC_MASK = 0x07
+_LZ4 = 3
 _ZSTD = 4
+_LZ4_FLAGS_AT = 65
+"""Of a batch whose records are an LZ4 frame: where the frame has its flags."""
+_LZ4_INDEPENDENT = 0x20
+"""Whether its blocks can be read one by one, as Kafka's readers in Java do."""
 _TRANSACTIONAL = 0x10
 _ZSTD_REQUEST_VERSION_MIN = 7
 _TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
@@ -114,6 +119,8 @@ class BatchLimits:
             if not self._are_codecs_kept or self._are_records_read or codec > _ZSTD:
                 return None
             if codec == _ZSTD and request_version < _ZSTD_REQUEST_VERSION_MIN:
+                return None
+            if codec == _LZ4 and (size <= _LZ4_FLAGS_AT or not data[start + _LZ4_FLAGS_AT] & _LZ4_INDEPENDENT):
                 return None
         elif not self._are_records_usual(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms):
             return None

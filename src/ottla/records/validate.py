@@ -1,7 +1,8 @@
 """What the broker checks of a produced batch, and what it changes before the batch is appended.
 
 Two levels. From the header and the CRC alone: exactly one whole batch of magic 2, its size, its CRC, a codec that exists, a
-count that agrees with the offsets, no control records, a sequence where there is a producer. Then the records are walked, with
+count that agrees with the offsets, no control records, a sequence where there is a producer; and from the head of an LZ4 frame,
+that Kafka's readers in Java can read its blocks. Then the records are walked, with
 the kernel that makes no object of them, where that is cheap or decides something: always where they are not compressed (16 ns
 each), and where they are compressed if keys are needed (compacted topics), if a timestamp may be out of bounds, or if the
 topic wants another codec. Decompressing everything to find nothing, as Apache Kafka does, would cost most of the broker's CPU.
@@ -48,7 +49,11 @@ from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
 ZSTD_REQUEST_VERSION_MIN = 7
 
-_NONE, _ZSTD = Codec.NONE, int(Codec.ZSTD)  # looked up once: a member of an enum takes longer to reach than a module's name
+_NONE, _LZ4, _ZSTD = (
+    Codec.NONE,
+    int(Codec.LZ4),
+    int(Codec.ZSTD),
+)  # looked up once: a member of an enum takes longer to reach than a module's name
 CHECKED_BYTES_MIN = 32 << 20
 CHECKED_FACTOR = 32
 """A batch may be decompressed to so many times max.message.bytes, and to so much at least."""
@@ -56,6 +61,10 @@ CHECKED_FACTOR = 32
 ERRORS_NAMED_MAX = 1000
 RECORDS_EXAMINED_MAX = 100_000
 """How many records at fault are named, and how many are looked at for that once it is certain that some are."""
+
+_LZ4_MAGIC = b"\x04\x22\x4d\x18"
+_LZ4_FLAGS_AT = 4
+_LZ4_INDEPENDENT = 0x20
 
 _MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
@@ -163,6 +172,11 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a batch for {partition} has codec {number}, which Kafka does not define"
         )
+    if number == _LZ4 and _has_linked_blocks(view.payload):
+        raise _invalid(
+            f"the LZ4 blocks of a batch for {partition} depend on each other, which Kafka's readers in Java cannot take: have "
+            "the client write independent blocks"
+        )
     if from_client:
         if view.count <= 0 or view.count != view.last_offset_delta + 1:
             raise _invalid(
@@ -176,6 +190,10 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
                 f"a batch for {partition} from producer {view.producer_id} has sequence {view.base_sequence}; they start at 0"
             )
     return CODECS[number]
+
+
+def _has_linked_blocks(frame: memoryview) -> bool:
+    return len(frame) > _LZ4_FLAGS_AT and frame[:4] == _LZ4_MAGIC and not frame[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT
 
 
 def _target_codec(view: BatchView, codec: Codec, config: LogConfig) -> Codec:

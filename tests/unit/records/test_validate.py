@@ -29,7 +29,6 @@ ACCEPTED_ONLY_HERE = {
     "garbage-zstd",
     "left-over-byte-gzip",
     "lz4-two-frames",
-    "lz4-linked-blocks",
     "offsets-with-gaps-gzip",
 }
 """In compressed batches only, whose records are not looked at where nothing depends on them."""
@@ -38,6 +37,7 @@ OTHER_CODE = {
     "codec-6": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     "codec-7": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     "garbage-records": ErrorCode.INVALID_RECORD,
+    "lz4-linked-blocks": ErrorCode.INVALID_RECORD,
     "trailing-long-garbage": ErrorCode.INVALID_RECORD,
 }
 
