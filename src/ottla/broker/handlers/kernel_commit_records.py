@@ -17,12 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from ottla.coordinator.groups.offsets.store import CommittedOffset
+from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS, StoredOffset
 from ottla.records import kernel_fields as fields
 from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.ids import Uuid
     from ottla.log.kernel import Prepared
 
 _REPLY_HEAD_SIZE = 13
@@ -40,15 +41,13 @@ _RECORD_OVERHEAD = 32
 """What surrounds a record's key and value, at most: as the coordinator's host counts."""
 _REQUEST_VERSION = 13
 
-_new = tuple.__new__  # of a named tuple, without its keyword arguments
-
 
 class KnownTopic:
     """What is the same in all commits of a group for a topic. `count` is that of its partitions."""
 
     __slots__ = ("count", "id", "key_head", "name", "value_tail")
 
-    def __init__(self, name: str, id: bytes, count: int, key_head: bytes, value_tail: bytes) -> None:
+    def __init__(self, name: str, id: Uuid, count: int, key_head: bytes, value_tail: bytes) -> None:
         self.name = name
         self.id = id
         self.count = count
@@ -129,7 +128,7 @@ class Commit:
     )
 
     batch: bytearray
-    committed: list[CommittedOffset]
+    committed: list[StoredOffset]
     estimated_bytes: int
     first_offset: int
     frame: bytearray
@@ -181,9 +180,7 @@ class Commit:
         out[at] = 0
         self.size = at + 1
         self.indexes.append(index)
-        self.committed.append(
-            _new(CommittedOffset, (self.first_offset + count, offset, leader_epoch, metadata, self.now_ms, -1, topic.id))
-        )
+        self.committed.append((self.first_offset + count, offset, leader_epoch, metadata, self.now_ms, NO_EXPIRY_MS, topic.id))
         return True
 
     def prepared(self) -> Prepared | None:
