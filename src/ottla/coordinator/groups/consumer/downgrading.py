@@ -1,8 +1,11 @@
 """A consumer group becomes a classic group again: all members that are left speak the classic protocol.
 
-They go on in the generation that was the group's epoch, each with its target for an assignment. An epoch that came with the
-very decision to go back is none that anybody was told of: with it for a generation, whoever commits before it joins again would
-be refused.
+They go on in the generation that was the group's epoch, each with its target for an assignment; where a rebalance begins at
+once, with what it holds. Apache Kafka takes the targets there too: nobody is told of them, but if the group becomes a consumer
+group again before the rebalance is over, they count as held, while others may still hold some of them.
+
+An epoch that came with the very decision to go back is none that anybody was told of: with it for a generation, whoever commits
+before it joins again would be refused.
 """
 
 from __future__ import annotations
@@ -48,7 +51,12 @@ def may_downgrade(group: ConsumerGroup, leaving: Collection[ConsumerMember], set
 
 
 def as_classic(
-    group: ConsumerGroup, members: Collection[ConsumerMember], generation: int, topics: Topics, now: Instant
+    group: ConsumerGroup,
+    members: Collection[ConsumerMember],
+    generation: int,
+    has_to_rebalance: bool,
+    topics: Topics,
+    now: Instant,
 ) -> ClassicGroup:
     """The classic group that `members` of `group` make, in the last epoch that they were told of. Not in the table yet."""
     classic = ClassicGroup(group.group_id)
@@ -68,9 +76,11 @@ def as_classic(
             PROTOCOL_TYPE,
         )
     classic.protocol_name = classic.vote()
-    for each in classic.members.values():
+    for member in members:
+        each = classic.members[member.member_id]
         version = assignment_version(each.metadata(classic.protocol_name))
-        each.assignment = write_assignment(group.target_of(each.member_id), topics, version)
+        partitions = member.held() if has_to_rebalance else group.target_of(member.member_id)
+        each.assignment = write_assignment(partitions, topics, version)
     classic.learn_subscriptions()
     classic.move_to(STABLE, now)
     logger.info("group %s is a classic group from now on, in generation %d", group.group_id, generation)

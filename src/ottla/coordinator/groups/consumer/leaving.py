@@ -89,7 +89,7 @@ def downgrade(
     now: Instant,
 ) -> Effects:
     """Let the group `before`, as it would be `after` the decision, go on as a classic one with the members that are `left`."""
-    classic = as_classic(after, left, before.epoch, room.table.topics, now)
+    classic = as_classic(after, left, before.epoch, rebalance_reason is not None, room.table.topics, now)
     effects = Effects([*before.tombstones(), record_of(classic)], is_bound=True)
     room.watch.forget(before.group_id)
     for member_id in before.members:

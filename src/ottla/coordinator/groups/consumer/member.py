@@ -108,6 +108,11 @@ class ConsumerMember(NamedTuple):
                 return epoch
         return None
 
+    def held(self) -> Partitions:
+        """What it may be at work on: what it was given, and what it has not said to have given up."""
+        topic_ids = dict.fromkeys((*self.assigned, *self.revoking))
+        return {topic_id: (*self.assigned.get(topic_id, ()), *self.revoking.get(topic_id, ())) for topic_id in topic_ids}
+
     def __str__(self) -> str:
         return self.member_id if self.instance_id is None else f"{self.member_id} (instance {self.instance_id})"
 

@@ -57,6 +57,20 @@ def test_whoever_is_parked_in_the_classic_group_has_to_rejoin() -> None:
     assert set(bench.group().members) == {"new"}, "its session is the one it asked for"
 
 
+def test_there_and_back_and_there_again_nobody_is_taken_for_the_holder_of_what_another_holds() -> None:
+    bench = MixedBench({"t": 4})
+    first, second = bench.stable_classic([{"t": [0, 1]}, {"t": [2, 3]}])
+    bench.join("new")
+    late = bench.classic_join(bench.new_id()).answer.member_id
+    target = bench.group().target_of(late)
+    assert bench.group().members[late].held() == {} != target, "it waits for others to give something up"
+    bench.heartbeat("new", -1)
+    assert set(bench.classic_group().members) == {first, second, late}
+    bench.join("again")
+    held = {each: sorted(sum(bench.group().members[each].held().values(), ())) for each in (first, second, late)}
+    assert held == {first: [0, 1], second: [2, 3], late: []}
+
+
 def test_an_empty_classic_group_is_replaced() -> None:
     bench = MixedBench({"t": 2})
     (first,) = bench.stable_classic([{"t": [0, 1]}])
