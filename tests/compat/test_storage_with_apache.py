@@ -8,6 +8,7 @@ from tests.support.apache_kafka import CLUSTER_ID, ApacheKafka
 from tests.support.kafka_server import default_properties, free_ports, properties_text
 from tests.support.ottla_server import format_ottla, run_ottla
 from tests.support.raw_client import RawClient
+from tests.support.topics import make_topic
 
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.quorum import QuorumHost
@@ -26,7 +27,6 @@ from ottla.records.control import ControlType, parse_control_type
 from ottla.records.reader import read_records
 from ottla.wire.base import Message
 from ottla.wire.messages.api_versions import ApiVersionsRequest
-from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -217,12 +217,6 @@ class OttlaTurn:
         self.images.append(image)
 
 
-def make_topic(client: RawClient, name: str) -> None:
-    request = CreateTopicsRequest(topics=[CreatableTopic(name=name, num_partitions=2, replication_factor=1)], timeout_ms=20_000)
-    (made,) = client.request(request, 7).topics
-    assert made.error_code == 0, made.error_message
-
-
 def topics_of(client: RawClient) -> dict[str, list[int]]:
     found = client.request(MetadataRequest(topics=None), 12).topics
     return {topic.name: [partition.leader_id for partition in topic.partitions] for topic in found}
@@ -251,7 +245,7 @@ def test_apache_starts_on_what_we_have_formatted(apache_kafka: ApacheKafka, tmp_
     config = write_config(tmp_path, str(tmp_path / "data"))
     assert run_ottla("storage", "format", "-s", "-t", CLUSTER_ID, "-c", config, "-f", "group.version=0").returncode == 0
     with apache_kafka.start_server(data_dir=tmp_path / "data") as server, RawClient(server.port) as client:
-        make_topic(client, "first")
+        make_topic(server.bootstrap, "first", 2)
         assert topics_of(client) == {"first": [1, 1]}
         assert finalized(client) == {
             "metadata.version": 30,
@@ -279,10 +273,9 @@ def test_directories_change_hands(apache_kafka: ApacheKafka, tmp_path: Path, is_
         )
         apache_kafka.run_tool("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", config)
     server = apache_kafka.start_server(_for_apache(properties), data_dir=data_dir)
-    with RawClient(server.port) as client:
-        make_topic(client, "from-apache")
-        for number in range(20):
-            make_topic(client, f"more-{number}")
+    make_topic(server.bootstrap, "from-apache", 2)
+    for number in range(20):
+        make_topic(server.bootstrap, f"more-{number}", 2)
     server.kill() if killed else server.stop()
 
     turn = OttlaTurn(data_dir, properties)
@@ -329,7 +322,7 @@ def test_directories_change_hands(apache_kafka: ApacheKafka, tmp_path: Path, is_
         assert retention_of(client, "from-ottla") == "4711"
         assert retention_of(client, "from-apache") == "1234"
         assert quorum_of(client)[1] == before.epoch + 3
-        make_topic(client, "last")
+        make_topic(server.bootstrap, "last", 2)
     assert "last" in turn.write().topics.by_name
 
 
