@@ -4,6 +4,7 @@ As `test_versions`, with a server and a golden file of their own: what a member 
 """
 
 import os
+import re
 from typing import Any
 
 import pytest
@@ -13,6 +14,9 @@ from tests.support.sweep_consumer_groups import SETTINGS, ConsumerGroupSweep
 from tests.support.sweep_consumer_stories import STORIES
 
 CONSUMER_GOLDEN = GOLDEN.with_name("consumer_group_replies.jsonl.gz")
+HELD = re.compile(r"DescribeGroups: downgrade \d: step \d+\.groups\[0\]\.members\[0\]\.member_assignment: ")
+"""While a group that became a classic one rebalances, Apache tells the targets of its members, and Ottla what they hold: the
+reason is in `ottla.coordinator.groups.consumer.downgrading`."""
 
 
 @pytest.fixture(scope="module")
@@ -30,4 +34,5 @@ def test_replies_are_as_recorded(replies: dict[str, Any]) -> None:
     golden = read_golden(CONSUMER_GOLDEN)
     assert list(golden) == list(replies), "the sweep has changed: write the golden file anew"
     wrong = [f"{name}{line}" for name, reply in replies.items() for line in differences(reply, golden[name])]
+    wrong = [line for line in wrong if not HELD.match(line)]
     assert not wrong, "\n".join(wrong)
