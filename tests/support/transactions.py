@@ -181,7 +181,7 @@ def read_partitions(bootstrap: str, topic: str, partitions: int, committed: bool
 
 
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
-    """What a group has committed, of decided transactions."""
+    """What a group has committed, once no transaction is open that may change it."""
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
     from confluent_kafka.admin import AdminClient
 
