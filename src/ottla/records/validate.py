@@ -62,10 +62,6 @@ ERRORS_NAMED_MAX = 1000
 RECORDS_EXAMINED_MAX = 100_000
 """How many records at fault are named, and how many are looked at for that once it is certain that some are."""
 
-_LZ4_MAGIC = b"\x04\x22\x4d\x18"
-_LZ4_FLAGS_AT = 4
-_LZ4_INDEPENDENT = 0x20
-
 _MAGIC_AT = 16
 _ATTRIBUTES_AT = 22
 _LENGTH_MIN = 14
@@ -172,11 +168,14 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
         raise KafkaError(
             ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, f"a batch for {partition} has codec {number}, which Kafka does not define"
         )
-    if number == _LZ4 and _has_linked_blocks(view.payload):
-        raise _invalid(
-            f"the LZ4 blocks of a batch for {partition} depend on each other, which Kafka's readers in Java cannot take: have "
-            "the client write independent blocks"
-        )
+    if number == _LZ4:
+        from ottla.records.compression.lz4 import has_linked_blocks  # late: it brings the compression library
+
+        if has_linked_blocks(view.payload):
+            raise _invalid(
+                f"the LZ4 blocks of a batch for {partition} depend on each other, which Kafka's readers in Java cannot take: "
+                "have the client write independent blocks"
+            )
     if from_client:
         if view.count <= 0 or view.count != view.last_offset_delta + 1:
             raise _invalid(
@@ -190,10 +189,6 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
                 f"a batch for {partition} from producer {view.producer_id} has sequence {view.base_sequence}; they start at 0"
             )
     return CODECS[number]
-
-
-def _has_linked_blocks(frame: memoryview) -> bool:
-    return len(frame) > _LZ4_FLAGS_AT and frame[:4] == _LZ4_MAGIC and not frame[_LZ4_FLAGS_AT] & _LZ4_INDEPENDENT
 
 
 def _target_codec(view: BatchView, codec: Codec, config: LogConfig) -> Codec:

@@ -60,13 +60,18 @@ def decompress(data: Buffer, size_bytes_max: int) -> bytes:
     return decompress_bounded("lz4", cramjam.lz4.decompress_into, whole[:end], size_bytes_max, blocks * block_size_max)
 
 
+def has_linked_blocks(frame: memoryview) -> bool:
+    """Whether `frame` begins as one whose blocks depend on each other."""
+    return len(frame) >= len(_HEADER) and frame[:4] == _MAGIC and not frame[4] & _FLAG_INDEPENDENT
+
+
 def _measure_frame(whole: memoryview) -> tuple[int, int, int]:
     """(where the frame ends, how many blocks it has, how large they can be); `CorruptRecords` where that cannot be."""
     if len(whole) < len(_HEADER) or whole[:4] != _MAGIC:
         raise CorruptRecords(f"{len(whole)} bytes said to be lz4 do not begin as an lz4 frame does", 0)
-    flags = whole[4]
-    if not flags & _FLAG_INDEPENDENT:
+    if has_linked_blocks(whole):
         raise CorruptRecords("an lz4 frame with linked blocks: Kafka reads only frames with independent ones", 4)
+    flags = whole[4]
     block_size_max = 1 << (8 + 2 * (whole[5] >> 4 & 7))
     checksum_size = 4 if flags & _FLAG_BLOCK_CHECKSUM else 0
     position = len(_HEADER) + (8 if flags & _FLAG_CONTENT_SIZE else 0)
