@@ -53,6 +53,7 @@ generate: $(STAMP)  ## write anew what is made from tables: message classes, doc
 	$(BIN)/python tools/generate_messages.py
 	$(BIN)/python tools/generate_api_table.py
 	$(BIN)/python tools/generate_config_docs.py
+	$(BIN)/python tools/generate_file_map.py
 
 clean:  ## remove what the targets above made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis

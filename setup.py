@@ -19,12 +19,12 @@ KERNELS = [
     "records.kernel",
     "records.kernel_columns",
     "records.kernel_batch",
-    "log.kernel_producers",
-    "log.kernel",
+    "log.fast_path.kernel_producers",
+    "log.fast_path.kernel_append",
     "broker.partitions.kernel",
-    "broker.handlers.kernel_produce",
-    "broker.handlers.kernel_commit_records",
-    "broker.handlers.kernel_commit",
+    "broker.handlers.fast_path.kernel_produce",
+    "broker.handlers.fast_path.kernel_commit_records",
+    "broker.handlers.fast_path.kernel_commit",
 ]
 
 

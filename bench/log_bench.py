@@ -34,9 +34,9 @@ import crc32c
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
-from ottla.log.loading import load_log
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
+from ottla.log.recovery.loading import load_log
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.patch import set_base_offset_and_epoch

@@ -12,8 +12,8 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import HealthCheck, settings
-from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
-from tests.support.keeping import keep
+from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
+from tests.support.servers.keeping import keep
 
 # How long an example takes says more about what else the machine does than about what is tested.
 settings.register_profile("ottla", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))

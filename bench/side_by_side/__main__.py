@@ -24,7 +24,7 @@ from bench.side_by_side.options import ROWS, read_options
 from bench.side_by_side.progress import Progress
 from bench.side_by_side.sides import Bench
 from bench.side_by_side.table import terminal_text
-from tests.support.apache_kafka import KafkaUnavailable
+from tests.support.servers.apache_kafka import KafkaUnavailable
 
 
 def main() -> int:

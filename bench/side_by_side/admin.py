@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from bench.side_by_side.errors import AdminFailed
-from tests.support.kafka_server import KafkaServer
-from tests.support.raw_client import RawClient
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

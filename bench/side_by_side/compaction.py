@@ -12,7 +12,7 @@ from bench.side_by_side import frames, produce
 from bench.side_by_side.admin import alter_topic, create_topic, delete_topic
 from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import Figure, at_most
-from bench.side_by_side.probe import Caller, Load, percentile
+from bench.side_by_side.loads.probe import Caller, Load, percentile
 from bench.side_by_side.sides import Bench, Side
 
 TOPIC, PROBE_TOPIC = "compaction", "compaction-probe"

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from bench.side_by_side import frames
 from bench.side_by_side.admin import create_topic
 from bench.side_by_side.figures import Figure
-from bench.side_by_side.probe import Caller, Load, percentile
+from bench.side_by_side.loads.probe import Caller, Load, percentile
 from bench.side_by_side.processes import MemoryPeak
 from bench.side_by_side.sides import Bench, Side
 

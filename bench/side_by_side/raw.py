@@ -106,7 +106,7 @@ def timed(address: str, asked: Iterable[bytes], volume_bytes: int, check: frames
 @contextmanager
 def loopback(direction: str, path: Path) -> Iterator[str]:
     """The limit's process, and its address."""
-    command = [sys.executable, "-m", "bench.side_by_side.loopback", direction, str(path)]
+    command = [sys.executable, "-m", "bench.side_by_side.loads.loopback", direction, str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None

@@ -20,10 +20,10 @@ from bench.side_by_side.figures import APACHE, OTTLA
 from bench.side_by_side.options import Options
 from bench.side_by_side.processes import memory_mb
 from bench.side_by_side.progress import Progress
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.kafka_server import SERVER_JVM_FLAGS, KafkaServer
-from tests.support.keeping import keep
-from tests.support.ottla_server import start_ottla
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import SERVER_JVM_FLAGS, KafkaServer
+from tests.support.servers.keeping import keep
+from tests.support.servers.ottla_server import start_ottla
 
 HEARTBEAT_MS = 100
 SETTINGS = {

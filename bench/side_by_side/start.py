@@ -15,9 +15,9 @@ from pathlib import Path
 from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import APACHE, OTTLA, Figure, at_most
 from bench.side_by_side.sides import SETTINGS, Bench
-from tests.support.kafka_server import LOG_LEVELS, SERVER_JVM_FLAGS, default_properties, free_ports, properties_text
-from tests.support.ottla_server import OTTLA as OTTLA_COMMAND
-from tests.support.ottla_server import format_ottla
+from tests.support.servers.kafka_server import LOG_LEVELS, SERVER_JVM_FLAGS, default_properties, free_ports, properties_text
+from tests.support.servers.ottla_server import OTTLA as OTTLA_COMMAND
+from tests.support.servers.ottla_server import format_ottla
 
 STARTS, STARTS_QUICK = 5, 2
 GIVE_UP_S = 60

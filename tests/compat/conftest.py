@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.apache_logs import LogsFromApache, make_logs
-from tests.support.kafka_server import KafkaServer
-from tests.support.kafka_tools import KafkaTools
-from tests.support.ottla_server import StartServer, start_ottla
+from tests.support.logs.apache_logs import LogsFromApache, make_logs
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_tools import KafkaTools
+from tests.support.servers.ottla_server import StartServer, start_ottla
 
 
 @pytest.fixture(scope="session")

@@ -11,10 +11,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.apache_logs import COMPACTED_TOPICS, SETTINGS, TOPICS, LogsFromApache, SeenTopic, read_seen
-from tests.support.open_apaches_log import open_apaches_log, seen_by
-from tests.support.ottla_logs import LogWriter
+from tests.support.logs.apache_logs import COMPACTED_TOPICS, SETTINGS, TOPICS, LogsFromApache, SeenTopic, read_seen
+from tests.support.logs.open_apaches_log import open_apaches_log, seen_by
+from tests.support.logs.ottla_logs import LogWriter
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka, KafkaServer
-from tests.support.net_server import EchoServer
+from tests.support.nodes.net_server import EchoServer
+from tests.support.servers.apache_kafka import ApacheKafka, KafkaServer
 
-from ottla.broker.handlers.api_versions import served
+from ottla.broker.handlers.cluster.api_versions import served
 from ottla.broker.request import CloseConnection, ConnectionInfo
 from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.metadata.image.image import MetadataImage, Provenance

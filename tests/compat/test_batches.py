@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.record_data import golden_answers, golden_batches, golden_records, plain
+from tests.support.logs.record_data import golden_answers, golden_batches, golden_records, plain
+from tests.support.servers.apache_kafka import ApacheKafka
 from tools.golden_records.make import golden_answers as answers_anew
 from tools.golden_records.make import golden_batches as batches_anew
 

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.config_cases import (
+from tests.support.cases.config_cases import (
     BROKER,
     BROKER_LOGGER,
     CLIENT_METRICS,
@@ -24,9 +23,10 @@ from tests.support.config_cases import (
     incremental_request,
     legacy_request,
 )
-from tests.support.config_node import ConfigNode
-from tests.support.config_views import describe_request, entries
-from tests.support.raw_client import RawClient
+from tests.support.cases.config_views import describe_request, entries
+from tests.support.nodes.config_node import ConfigNode
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest

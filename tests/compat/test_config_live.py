@@ -4,8 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.batches import sized_batch
-from tests.support.config_cases import (
+from tests.support.cases.config_cases import (
     BROKER,
     BROKER_LOGGER,
     DELETE,
@@ -20,10 +19,11 @@ from tests.support.config_cases import (
     incremental_request,
     legacy_request,
 )
-from tests.support.config_views import describe_request, entries
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.raw_client import RawClient
+from tests.support.cases.config_views import describe_request, entries
+from tests.support.logs.batches import sized_batch
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest

@@ -3,8 +3,8 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.config_files import REFUSED, STRICTER, TAKEN, file_of
+from tests.support.cases.config_files import REFUSED, STRICTER, TAKEN, file_of
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.client_metrics_keys import CLIENT_METRICS_KEYS

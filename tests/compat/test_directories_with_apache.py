@@ -6,17 +6,17 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.batches import make_batch
-from tests.support.kafka_server import QUICK_JVM_FLAGS, KafkaServer
+from tests.support.logs.batches import make_batch
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import QUICK_JVM_FLAGS, KafkaServer
 
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.directory import LogWorld
-from ottla.log.meta_properties import read_meta_properties
-from ottla.log.opening import open_all
+from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.meta_properties import read_meta_properties
+from ottla.log.directories.opening import open_all
 
 TOPIC = "a.b-c"
 TELL_LOADING = (*QUICK_JVM_FLAGS, "-Dorg.slf4j.simpleLogger.log.kafka.log.LogManager=info")

@@ -5,8 +5,8 @@ import io
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.apache_logs import LogsFromApache
+from tests.support.logs.apache_logs import LogsFromApache
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.cli.main import main
 

@@ -10,16 +10,16 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.apache_logs import CODEC_TOPICS, TOPICS, LogsFromApache
+from tests.support.logs.apache_logs import CODEC_TOPICS, TOPICS, LogsFromApache
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
 from ottla.ids import TopicPartition
-from ottla.log.checkpoint import OffsetCheckpoint, parse_epochs
+from ottla.log.directories.checkpoint import OffsetCheckpoint, parse_epochs
 from ottla.log.names import parse_segment_file_name
-from ottla.log.producer_snapshot import ProducerSnapshots, decode_snapshot, encode_snapshot
-from ottla.log.segment import Segment
+from ottla.log.producers.producer_snapshot import ProducerSnapshots, decode_snapshot, encode_snapshot
+from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView, iterate_batches
 
 INDEX_INTERVAL_BYTES = 512

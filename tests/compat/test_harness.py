@@ -6,9 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka, ToolFailed
-from tests.support.dump_log import parse_dump
-from tests.support.kafka_server import ServerFailed
+from tests.support.logs.dump_log import parse_dump
+from tests.support.servers.apache_kafka import ApacheKafka, ToolFailed
+from tests.support.servers.kafka_server import ServerFailed
 
 
 def process_exists(pid: int) -> bool:

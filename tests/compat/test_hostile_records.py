@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.hostile_requests import make_crc_right, random_records
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.hostile.hostile_requests import make_crc_right, random_records
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.records.batch import CODEC_MASK, HEADER_SIZE, BatchView
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData

@@ -9,10 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.dump_log import Dump
-from tests.support.log_reading import consume
-from tests.support.ottla_logs import SCRIPTS, write_log
+from tests.support.logs.dump_log import Dump
+from tests.support.logs.log_reading import consume
+from tests.support.logs.ottla_logs import SCRIPTS, write_log
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation

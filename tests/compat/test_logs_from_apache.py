@@ -9,13 +9,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.apache_logs import TOPICS, LogsFromApache, SeenTopic
-from tests.support.open_apaches_log import open_apaches_log, seen_by
+from tests.support.logs.apache_logs import TOPICS, LogsFromApache, SeenTopic
+from tests.support.logs.open_apaches_log import open_apaches_log, seen_by
 
-from ottla.log.checkpoint import parse_epochs
-from ottla.log.loading import LoadReport
+from ottla.log.directories.checkpoint import parse_epochs
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
+from ottla.log.recovery.loading import LoadReport
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records
 

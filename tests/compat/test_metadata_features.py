@@ -1,6 +1,6 @@
 """Our table of features beside Apache's classes."""
 
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.metadata.features import (
     DEPENDENCIES,

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.controller_refusals import topic
-from tests.support.metadata_files import log_of, records_of
-from tests.support.raw_client import RawClient
+from tests.support.cases.controller_refusals import topic
+from tests.support.logs.metadata_files import log_of, records_of
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.ids import Uuid
 from ottla.metadata.features import METADATA_VERSION, record_version

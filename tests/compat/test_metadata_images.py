@@ -2,8 +2,8 @@
 
 import random
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.metadata_logs import random_log
+from tests.support.logs.metadata_logs import random_log
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.metadata.features import METADATA_VERSION_MAX, METADATA_VERSION_MIN, record_version
 from ottla.metadata.image.delta import MetadataDelta

@@ -3,7 +3,7 @@
 import random
 from typing import Any
 
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.ids import Uuid
 from ottla.metadata.controller.partition_change import Election, PartitionChange

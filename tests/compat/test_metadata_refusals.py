@@ -3,12 +3,12 @@
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.controller_cluster import ControllerCluster
-from tests.support.controller_refusals import CASES, CODES, PREPARED, Codes, codes_of, topic
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.raw_client import RawClient
+from tests.support.cases.controller_refusals import CASES, CODES, PREPARED, Codes, codes_of, topic
+from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.errors import KafkaError
 from ottla.metadata.controller.topics import create_topics, delete_topics

@@ -7,11 +7,11 @@ became of the topic's partitions and of the broker.
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.controller_cluster import ControllerCluster
-from tests.support.controller_refusals import CASES, topic
-from tests.support.metadata_files import log_of
-from tests.support.raw_client import RawClient
+from tests.support.cases.controller_refusals import CASES, topic
+from tests.support.logs.metadata_files import log_of
+from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.metadata.controller.brokers import fence_silent_brokers
 from ottla.metadata.features import METADATA_VERSION_MAX

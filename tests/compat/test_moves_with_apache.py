@@ -4,12 +4,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.batches import make_batch, records_of
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.raw_client import RawClient
-from tests.support.topics import await_true, make_topic
+from tests.support.logs.batches import make_batch, records_of
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.apache_logs import TOPICS, LogsFromApache, SeenRecord
+from tests.support.logs.apache_logs import TOPICS, LogsFromApache, SeenRecord
 
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.builder import build_batch

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.epoch_script import random_epoch_script, run_epoch_script
-from tests.support.producer_script import random_script, run_script
+from tests.support.logs.epoch_script import random_epoch_script, run_epoch_script
+from tests.support.logs.producer_script import random_script, run_script
+from tests.support.servers.apache_kafka import ApacheKafka
 
 
 def test_producer_state_decides_as_apache_does(apache_kafka: ApacheKafka) -> None:

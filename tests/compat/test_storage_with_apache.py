@@ -4,18 +4,18 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import CLUSTER_ID, ApacheKafka
-from tests.support.kafka_server import default_properties, free_ports, properties_text
-from tests.support.ottla_server import format_ottla, run_ottla
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.servers.apache_kafka import CLUSTER_ID, ApacheKafka
+from tests.support.servers.kafka_server import default_properties, free_ports, properties_text
+from tests.support.servers.ottla_server import format_ottla, run_ottla
 
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.quorum import QuorumHost
 from ottla.config.broker import BrokerConfig
 from ottla.env.real.world import real_world
 from ottla.ids import Uuid, uuid_text
-from ottla.log.meta_properties import read_meta_properties
+from ottla.log.directories.meta_properties import read_meta_properties
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings
 from ottla.metadata.image.cluster import Endpoint

@@ -4,11 +4,11 @@ import re
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.kafka_server import KafkaServer, default_properties, free_ports
-from tests.support.ottla_server import StartServer, format_ottla, start_ottla
-from tests.support.topics import await_true, make_topic
-from tests.support.transaction_requests import TransactionRequests
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.peers.transaction_requests import TransactionRequests
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer, default_properties, free_ports
+from tests.support.servers.ottla_server import StartServer, format_ottla, start_ottla
 
 from ottla.records.batch import iterate_batches
 from ottla.records.reader import read_records

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.raw_client import ConnectionClosed
-from tests.support.topics import make_topic
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.peers.raw_client import ConnectionClosed
+from tests.support.peers.topics import make_topic
 
-from ottla.broker.handlers.describe_configs import ENTRIES_MAX
+from ottla.broker.handlers.admin.describe_configs import ENTRIES_MAX
 from ottla.wire.messages import incremental_alter_configs as changes
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource

@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
-from tests.support.hostile_client import HostileClient
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.topics import make_topic
+from tests.support.hostile.hostile_client import HostileClient
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.peers.topics import make_topic
 
-from ottla.broker.handlers.group_calls import REPEATED_MEMBERS_MAX
+from ottla.broker.handlers.groups.group_calls import REPEATED_MEMBERS_MAX
 from ottla.wire.messages import offset_fetch as fetches
 from ottla.wire.messages import write_txn_markers as markers
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest

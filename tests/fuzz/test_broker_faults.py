@@ -11,10 +11,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from tests.support.batches import make_batch, values_of
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.ottla_server import run_ottla
-from tests.support.topics import await_leaders, make_topic
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.logs.batches import make_batch, values_of
+from tests.support.peers.topics import await_leaders, make_topic
+from tests.support.servers.ottla_server import run_ottla
 
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState

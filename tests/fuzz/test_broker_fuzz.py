@@ -7,10 +7,10 @@ nothing in its log was unforeseen (`HostileNode`). Seeds are fixed; `test_for_lo
 from random import Random
 
 import pytest
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.hostile_requests import TOPICS, random_request, tampered
-from tests.support.raw_client import ConnectionClosed, RawClient
-from tests.support.topics import make_topic
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.hostile.hostile_requests import TOPICS, random_request, tampered
+from tests.support.peers.raw_client import ConnectionClosed, RawClient
+from tests.support.peers.topics import make_topic
 
 from ottla.broker.handlers import MODULES
 from ottla.wire.apis import APIS, ApiKey

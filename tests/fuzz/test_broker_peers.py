@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.hostile_client import HostileClient
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.topics import await_true, make_topic
+from tests.support.hostile.hostile_client import HostileClient
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.logs.batches import make_batch
+from tests.support.peers.topics import await_true, make_topic
 
 from ottla.wire.codec import join_parts
 from ottla.wire.headers import encode_request

@@ -4,7 +4,7 @@ from random import Random
 from typing import Any, cast
 
 import pytest
-from tests.support.hostile_requests import random_request
+from tests.support.hostile.hostile_requests import random_request
 
 from ottla.broker.dispatch import load_module
 from ottla.broker.handlers import MODULES

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tests.support.echo_process import EchoProcess
-from tests.support.net_server import EchoServer, FrameClient, hello, produce, reply_to_shake, shake
+from tests.fuzz.echo_process import EchoProcess
+from tests.support.nodes.net_server import EchoServer, FrameClient, hello, produce, reply_to_shake, shake
 
 from ottla.broker.net.settings import NetSettings
 from ottla.sim.loop import VirtualLoop

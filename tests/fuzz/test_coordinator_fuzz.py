@@ -9,11 +9,11 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.hostile_client import HostileClient
-from tests.support.hostile_members import GROUPS, PRODUCERS, TOPICS, Insider
-from tests.support.hostile_node import HostileNode, linux_only
-from tests.support.raw_client import ConnectionClosed
-from tests.support.topics import describe_topic, make_topic
+from tests.fuzz.hostile_members import GROUPS, PRODUCERS, TOPICS, Insider
+from tests.support.hostile.hostile_client import HostileClient
+from tests.support.hostile.hostile_node import HostileNode, linux_only
+from tests.support.peers.raw_client import ConnectionClosed
+from tests.support.peers.topics import describe_topic, make_topic
 
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.describe_transactions import DescribeTransactionsRequest

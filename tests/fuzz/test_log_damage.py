@@ -22,9 +22,9 @@ from random import Random
 from typing import NamedTuple
 
 import pytest
-from tests.support.batches import T0, make_batch
-from tests.support.log_directories import NodeStorage
-from tests.support.logs import run
+from tests.support.logs.batches import T0, make_batch
+from tests.support.logs.log_directories import NodeStorage
+from tests.support.logs.partition_logs import run
 
 from ottla.config.topic import LogConfig
 from ottla.env import OpenMode

@@ -10,9 +10,9 @@ from random import Random
 
 import pytest
 from tests.fuzz.test_wire_fuzz import damaged
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.wire_golden import Golden, golden_cases
+from tests.support.cases.wire_golden import Golden, golden_cases
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.wire.apis import APIS

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from tests.support.record_data import golden_answers, golden_batches, plain
+from tests.support.logs.record_data import golden_answers, golden_batches, plain
 
 from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError

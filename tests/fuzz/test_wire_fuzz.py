@@ -10,7 +10,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.wire_golden import Golden, golden_cases
+from tests.support.cases.wire_golden import Golden, golden_cases
 
 from ottla.errors import DecodeError
 from ottla.wire import UnsupportedVersion, decode, encode_bytes, interpreter

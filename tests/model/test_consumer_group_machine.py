@@ -12,8 +12,8 @@ from typing import Any
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.classic_bench import Asked
-from tests.support.consumer_bench import ConsumerBench, told_by_records
+from tests.support.shards.classic_shard import Asked
+from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors import KafkaError

@@ -1,7 +1,7 @@
 """The controller under Hypothesis: any requests in any order, brokers that come, go silent, crash and shut down.
 
 After every step the log gives the same image again, so does its snapshot, and what must hold of partitions holds
-(tests/support/controller_model.py). A request that is refused writes nothing.
+(tests/model/controller_model.py). A request that is refused writes nothing.
 """
 
 from collections.abc import Callable
@@ -10,9 +10,9 @@ from typing import Any
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.support.controller_cluster import ControllerCluster, directory_of
-from tests.support.controller_model import ControllerChecks
-from tests.support.controller_refusals import codes_of
+from tests.model.controller_model import ControllerChecks
+from tests.support.cases.controller_refusals import codes_of
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors import KafkaError
 from ottla.ids import ZERO_UUID

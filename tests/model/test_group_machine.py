@@ -1,13 +1,13 @@
 """Classic groups under Hypothesis: any requests in any order, clients that give up, crash and come back, time that passes.
 
-What must hold after every step is in tests/support/classic_model.py.
+What must hold after every step is in tests/model/classic_model.py.
 """
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.support.classic_bench import Asked, ClassicBench
-from tests.support.classic_model import ClassicChecks
+from tests.model.classic_model import ClassicChecks
+from tests.support.shards.classic_shard import Asked, ClassicBench
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings

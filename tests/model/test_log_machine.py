@@ -8,8 +8,8 @@ from random import Random
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-from tests.support.log_model_machine import WEIGHTS, new_world
-from tests.support.log_model_world import LogWorld
+from tests.model.partition_log.machine import WEIGHTS, new_world
+from tests.model.partition_log.world import LogWorld
 
 RANDOMS = st.randoms(use_true_random=False)
 

@@ -9,7 +9,7 @@ that lost or tore something, duplicates recognised, and the rest.
 from collections import Counter
 
 import pytest
-from tests.support.log_model_machine import run_steps
+from tests.model.partition_log.machine import run_steps
 
 STEPS_PER_LOG = 500
 LOGS = 30

@@ -10,9 +10,9 @@ from __future__ import annotations
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.classic_bench import Asked
-from tests.support.consumer_bench import told_by_records
-from tests.support.mixed_bench import MixedBench, assignment, held_by
+from tests.support.shards.classic_shard import Asked
+from tests.support.shards.consumer_shard import told_by_records
+from tests.support.shards.mixed_shard import MixedBench, assignment, held_by
 
 from ottla.coordinator.groups.consumer.embedded import read_subscription
 from ottla.coordinator.groups.consumer.group import ConsumerGroup

@@ -1,13 +1,13 @@
 """The transaction coordinator under Hypothesis, with partitions, late batches, zombies, lost answers and restarts.
 
-What must hold is in tests/support/transaction_model.py. Producers of both transaction versions share the ids.
+What must hold is in tests/model/transaction_model.py. Producers of both transaction versions share the ids.
 """
 
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
-from tests.support.transaction_model import PARTITIONS, Instance, World
-from tests.support.transaction_shard import NEW, OLD
+from tests.model.transaction_model import PARTITIONS, Instance, World
+from tests.support.shards.transaction_shard import NEW, OLD
 
 from ottla.ids import TopicPartition
 

@@ -9,7 +9,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("generator", ["generate_api_table.py"])
+@pytest.mark.parametrize("generator", ["generate_api_table.py", "generate_file_map.py"])
 def test_it_is_fresh(generator: str) -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / "tools" / generator, "--check"], capture_output=True, text=True, cwd=ROOT, check=False

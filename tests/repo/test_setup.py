@@ -19,7 +19,7 @@ def test_without_a_compiler_no_kernel_is_compiled_and_none_is_left_of_an_earlier
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))
-    stale = tmp_path / "built" / "ottla" / "log" / f"kernel{sysconfig.get_config_var('EXT_SUFFIX')}"
+    stale = tmp_path / "built" / "ottla" / "log" / "fast_path" / f"kernel_append{sysconfig.get_config_var('EXT_SUFFIX')}"
     stale.parent.mkdir(parents=True)
     stale.write_bytes(b"of an earlier build")
     os.utime(stale, (1, 1))

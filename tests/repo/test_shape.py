@@ -2,13 +2,18 @@
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 LINES_MAX = 500
+FILES_MAX = 25
+DESIGN_BYTES_MAX = 25_000
 GENERATED = ROOT / "src" / "ottla" / "wire" / "messages"
-"""Message classes written by tools/generate_messages.py: exempt from size rules, named as a whole in the file map."""
+"""Message classes written by tools/generate_messages.py: exempt from size rules."""
+WITHOUT_TESTS = Path(__file__).with_name("files_without_tests.txt")
+"""Source files that have no test file of their own. The list may only shrink."""
 
 PYTHON_ROOTS = ("src", "tests", "tools", "bench")
 TEXT_SUFFIXES = {".py", ".pyi", ".pxd", ".md", ".toml", ".txt", ".java", ".cfg", ".yml", ".yaml", ""}
@@ -27,22 +32,20 @@ def text_files() -> Iterator[Path]:
         yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
 
 
-def modules() -> set[str]:
-    """The files of src/ottla that the file map must name, relative to it."""
+def source_files() -> set[str]:
+    """The hand-written files of src/ottla, relative to it."""
     package = ROOT / "src" / "ottla"
     return {
-        str(path.relative_to(package))
+        path.relative_to(package).as_posix()
         for path in package.rglob("*.py")
-        if path.name != "__init__.py" and GENERATED not in path.parents
+        if not path.name.startswith("__") and GENERATED not in path.parents
     }
 
 
-def mapped_modules(design: str) -> set[str]:
-    """The files that the file map of DESIGN.md names: paths at the beginning of a line, followed by what they own."""
-    _, _, after = design.partition("## File map")
-    assert after, "DESIGN.md has no section `## File map`"
-    section = after.partition("\n## ")[0]
-    return set(re.findall(r"^([a-z0-9_/]+\.py) +\S", section, flags=re.MULTILINE))
+def mirror(source: str) -> Path:
+    """Where the tests of a source file belong."""
+    path = Path(source)
+    return ROOT / "tests" / "unit" / path.parent / f"test_{path.name}"
 
 
 def test_no_python_file_is_longer_than_500_lines() -> None:
@@ -61,10 +64,23 @@ def test_every_source_file_says_what_it_owns() -> None:
     assert silent == [], "begin these files with a docstring"
 
 
-def test_file_map_of_design_is_true() -> None:
-    mapped = mapped_modules((ROOT / "DESIGN.md").read_text(encoding="utf-8"))
-    assert sorted(modules() - mapped) == [], "DESIGN.md's file map does not name these files"
-    assert sorted(mapped - modules()) == [], "DESIGN.md's file map names files that are gone"
+def test_no_folder_holds_more_than_25_python_files() -> None:
+    files = (path for path in python_files(*PYTHON_ROOTS) if GENERATED not in path.parents and not path.name.startswith("__"))
+    counts = Counter(path.parent for path in files)
+    crowded = {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > FILES_MAX}
+    assert crowded == {}, "cut these into rooms"
+
+
+def test_design_is_short() -> None:
+    assert (ROOT / "DESIGN.md").stat().st_size <= DESIGN_BYTES_MAX
+
+
+def test_list_of_source_files_without_tests_only_shrinks() -> None:
+    listed = WITHOUT_TESTS.read_text(encoding="utf-8").splitlines()
+    assert listed == sorted(set(listed)), "sort the list"
+    untested = {source for source in source_files() if not mirror(source).exists()}
+    assert sorted(untested - set(listed)) == [], "write tests/unit/ROOM/test_FILE.py for these"
+    assert sorted(set(listed) - untested) == [], f"take these out of {WITHOUT_TESTS.name}: they have a test now, or are gone"
 
 
 def test_readme_tells_how_to_see_it_work() -> None:
@@ -113,9 +129,6 @@ def test_no_paths_of_the_machine_it_was_written_on() -> None:
     assert found == []
 
 
-def test_the_checks_can_fail() -> None:
-    assert mapped_modules("## File map\n```\nlog/segment.py   one segment\n```\n## Next\nlog/other.py   no\n") == {
-        "log/segment.py"
-    }
+def test_machine_paths_are_recognised() -> None:
     assert MACHINE_PATH.search("see /home/someone/notes")
     assert not MACHINE_PATH.search("~/.cache/home/x and $HOME/work/x")

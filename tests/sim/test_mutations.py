@@ -8,9 +8,10 @@ import pytest
 from ottla.broker.hosts.metadata_log import MetadataLog
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.partitions.partition import Partition
-from ottla.log import flush, loading, recovery
-from ottla.log.producer_state import ProducerState
-from ottla.log.upkeep import Upkeep
+from ottla.log import flush
+from ottla.log.directories.upkeep import Upkeep
+from ottla.log.producers.producer_state import ProducerState
+from ottla.log.recovery import loading, segment_recovery
 from ottla.sim.machine import Machine
 from ottla.sim.plan import SCENES, scene_of
 from ottla.sim.run import RunFailed, run_seed
@@ -51,16 +52,16 @@ def starts_forget_producers(patch: pytest.MonkeyPatch) -> None:
         return state
 
     patch.setattr(loading, "rebuild_producers", rebuild)
-    patch.setattr(recovery, "replay_batch", lambda state, view: [])
+    patch.setattr(segment_recovery, "replay_batch", lambda state, view: [])
 
 
 def recovery_cuts_too_much(patch: pytest.MonkeyPatch) -> None:
-    checked_batches: Callable[..., Iterator[Any]] = recovery.checked_batches
+    checked_batches: Callable[..., Iterator[Any]] = segment_recovery.checked_batches
 
     def all_but_the_last(*where: Any) -> Iterator[Any]:
         yield from list(checked_batches(*where))[:-1]
 
-    patch.setattr(recovery, "checked_batches", all_but_the_last)
+    patch.setattr(segment_recovery, "checked_batches", all_but_the_last)
 
 
 def appends_stay_in_the_process(patch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import gzip
 import json
 from pathlib import Path
 
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 from tools.golden_records.cases import produce_cases
 
 HERE = Path(__file__).parent

@@ -21,7 +21,7 @@ from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
 from ottla.env import OpenMode
 from ottla.errors import LogDirectoryFailed, OttlaError
 from ottla.ids import Uuid, uuid_text
-from ottla.log.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
+from ottla.log.directories.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from ottla.log.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from ottla.metadata import features
 from ottla.raft.snapshots import FIRST_SNAPSHOT, build_snapshot, snapshot_name

@@ -40,9 +40,9 @@ from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories import DirectoryLoss, LogDirectories
-from ottla.log.directory import LogWorld
-from ottla.log.opening import LockedDirectories, MustStop, lock_directories
+from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
+from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.opening import LockedDirectories, MustStop, lock_directories
 
 if TYPE_CHECKING:
     from ottla.env import World

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.partitions import Partitions
     from ottla.broker.settings import BrokerSettings
     from ottla.env import World
-    from ottla.log.directories import LogDirectories
+    from ottla.log.directories.log_directories import LogDirectories
 
 
 @dataclass(slots=True, eq=False, repr=False)  # not compared, and every method made costs a start

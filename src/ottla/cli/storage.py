@@ -156,7 +156,7 @@ def _look(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | No
     from ottla.env.real.disk import RealDisk
     from ottla.errors import OttlaError
     from ottla.ids import uuid_text
-    from ottla.log.meta_properties import VERSION, MetaProperties, read_meta_properties
+    from ottla.log.directories.meta_properties import VERSION, MetaProperties, read_meta_properties
 
     disk = RealDisk(InlineWorkers())
     found: list[str] = []

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.env import Buffer
 from ottla.errors import CorruptRecords, KafkaError, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
-from ottla.log.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.origin import AppendOrigin
-from ottla.log.producer_append import ProducerAppend
-from ottla.log.roll import roll
-from ottla.log.segment import Segment
-from ottla.log.txn_index import AbortedTxn
-from ottla.log.verification import VerificationState
+from ottla.log.producers.append_checks import ProducerAppend
+from ottla.log.producers.verification import VerificationState
+from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
+from ottla.log.segments.roll import roll
+from ottla.log.segments.segment import Segment
+from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, BatchView
 from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, validate_produced
 

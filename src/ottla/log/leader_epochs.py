@@ -16,8 +16,8 @@ from bisect import bisect_left, bisect_right
 
 from ottla.env import Disk
 from ottla.errors import BrokenInvariant
-from ottla.log.checkpoint import format_epochs, parse_epochs
-from ottla.log.kernels import EpochsTail
+from ottla.log.directories.checkpoint import format_epochs, parse_epochs
+from ottla.log.fast_path.kernels import EpochsTail
 from ottla.log.names import LEADER_EPOCH_CHECKPOINT
 
 NO_EPOCH = -1

@@ -33,17 +33,18 @@ from ottla.errors import (
 )
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log import append, deletion, flush, read, roll, truncate
-from ottla.log.deletion import PendingDeletion
-from ottla.log.kernels import LogTail
+from ottla.log import append, flush, read, truncate
+from ottla.log.fast_path.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
-from ottla.log.producer_snapshot import ProducerSnapshots
-from ottla.log.producer_state import ProducerState
+from ottla.log.producers.producer_snapshot import ProducerSnapshots
+from ottla.log.producers.producer_state import ProducerState
 from ottla.log.read import Isolation, ReadInfo
-from ottla.log.segment import Segment
-from ottla.log.segments import Segments
-from ottla.log.time_lookup import TimedOffset
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.segments import deletion, roll
+from ottla.log.segments.deletion import PendingDeletion
+from ottla.log.segments.segment import Segment
+from ottla.log.segments.segment_list import Segments
+from ottla.log.segments.time_lookup import TimedOffset
+from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.kernels import BatchLimits, RecordWalk
 
 DAY_MS = 86_400_000
@@ -77,7 +78,7 @@ class LogParts(NamedTuple):
 
 
 class PartitionLog(LogTail):
-    """The log of one partition. Get one from `ottla.log.loading.load_log`."""
+    """The log of one partition. Get one from `ottla.log.recovery.loading.load_log`."""
 
     __slots__ = (
         "_config",

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.env import FileRange
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.log.segment import Segment
-from ottla.log.time_lookup import TimedOffset, find_by_time, find_max_timestamp
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.segments.segment import Segment
+from ottla.log.segments.time_lookup import TimedOffset, find_by_time, find_max_timestamp
+from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 if TYPE_CHECKING:

@@ -16,9 +16,9 @@ from __future__ import annotations
 import logging
 from typing import NamedTuple
 
-from ottla.log.deletion import delete_chosen
 from ottla.log.partition_log import PartitionLog
-from ottla.log.segment import Segment
+from ottla.log.segments.deletion import delete_chosen
+from ottla.log.segments.segment import Segment
 
 logger = logging.getLogger("ottla.log")
 

@@ -11,9 +11,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant
-from ottla.log.deletion import retire
-from ottla.log.producer_loading import rebuild_producers
-from ottla.log.roll import new_segment
+from ottla.log.producers.producer_loading import rebuild_producers
+from ottla.log.segments.deletion import retire
+from ottla.log.segments.roll import new_segment
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog

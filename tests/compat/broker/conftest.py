@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 SETTINGS: dict[str, Any] = {
     "num.partitions": 3,

@@ -10,9 +10,9 @@ from aiokafka import TopicPartition
 from aiokafka.admin import AIOKafkaAdminClient, NewPartitions, NewTopic, RecordsToDelete
 from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidPartitionsError
-from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_gone, await_leaders, describe_topic, make_topic
+from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
+from tests.support.peers.topics import await_gone, await_leaders, describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 
 def with_admin(cluster: KafkaServer, use: Callable[[Any], Awaitable[Any]]) -> Any:

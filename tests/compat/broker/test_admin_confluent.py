@@ -16,9 +16,9 @@ from confluent_kafka.admin import (
     OffsetSpec,
     ResourceType,
 )
-from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_gone, await_leaders, await_true, describe_topic, make_topic
+from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
+from tests.support.peers.topics import await_gone, await_leaders, await_true, describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 

@@ -16,9 +16,9 @@ from kafka.errors import (
     OffsetOutOfRangeError,
     TopicAlreadyExistsError,
 )
-from tests.support.clients import CLIENTS, ConsumerOptions, Outgoing, ProducerOptions, Receipt
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_gone, await_leaders, await_true, describe_topic, make_topic
+from tests.support.peers.clients import CLIENTS, ConsumerOptions, Outgoing, ProducerOptions, Receipt
+from tests.support.peers.topics import await_gone, await_leaders, await_true, describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 

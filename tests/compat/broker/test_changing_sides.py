@@ -3,9 +3,9 @@
 from collections.abc import Iterator
 
 import pytest
-from tests.support.group_requests import GroupRequests
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
+from tests.support.peers.group_requests import GroupRequests
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.heartbeat import HeartbeatRequest

@@ -1,11 +1,11 @@
 """offsets.topic.compression.codec: all batches of __consumer_offsets but markers are written with it, of transactions too."""
 
-from tests.support.fetching import fetch_of, part
-from tests.support.group_requests import GroupRequests, until
-from tests.support.ottla_server import StartServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
-from tests.support.transaction_requests import NOT_NOW, TransactionRequests
+from tests.support.peers.fetching import fetch_of, part
+from tests.support.peers.group_requests import GroupRequests, until
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.peers.transaction_requests import NOT_NOW, TransactionRequests
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.ids import OFFSETS_TOPIC
 from ottla.records.batch import iterate_batches

@@ -5,9 +5,9 @@ import time
 from collections.abc import Callable
 
 import pytest
-from tests.support.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
+from tests.support.peers.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 BEGINNING, END = -2, -1

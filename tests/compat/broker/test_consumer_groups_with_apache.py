@@ -4,13 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.consumer_bench import BenchTopics
-from tests.support.group_log import group_records, plain
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.sweep_consumer_groups import FOUR, JOIN, SETTINGS, TOPICS, ConsumerGroupSweep
-from tests.support.sweep_consumer_stories import STORIES
+from tests.compat.broker.group_log import group_records, plain
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
+from tests.support.shards.consumer_shard import BenchTopics
+from tests.support.sweep.consumer_groups import FOUR, JOIN, SETTINGS, TOPICS, ConsumerGroupSweep
+from tests.support.sweep.consumer_stories import STORIES
 
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
 from ottla.wire.messages.classic_group_records import GroupMetadataValue

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, ResourceType
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.clients import CLIENTS, CODECS, Outgoing, ProducerOptions, Receipt
-from tests.support.cluster_story import story_of
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer, start_ottla
-from tests.support.topics import await_gone, await_leaders, await_true, make_topic
+from tests.compat.broker.cluster_story import story_of
+from tests.support.peers.clients import CLIENTS, CODECS, Outgoing, ProducerOptions, Receipt
+from tests.support.peers.topics import await_gone, await_leaders, await_true, make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer, start_ottla
 
 NOW_MS = time.time_ns() // 1_000_000
 """Producers of records from long ago would be forgotten at a start."""

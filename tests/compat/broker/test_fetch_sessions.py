@@ -10,11 +10,11 @@ from typing import Any
 
 import pytest
 from kafka import KafkaConsumer, TopicPartition
-from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
-from tests.support.ottla_server import StartServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
-from tests.support.wire_tap import Exchange, WireTap
+from tests.compat.broker.wire_tap import Exchange, WireTap
+from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.ids import Uuid
 from ottla.wire.apis import ApiKey

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.support.batches import make_batch, records_of
-from tests.support.kafka_server import KafkaServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import await_true, make_topic
+from tests.support.logs.batches import make_batch, records_of
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.alter_replica_log_dirs import (
     AlterReplicaLogDir,

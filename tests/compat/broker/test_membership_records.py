@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from tests.support.fetching import fetch_of, part
-from tests.support.group_requests import GroupRequests, until
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.raw_client import RawClient
+from tests.support.peers.fetching import fetch_of, part
+from tests.support.peers.group_requests import GroupRequests, until
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.coordinator.placement import partition_for
 from ottla.errors.codes import ErrorCode

@@ -5,11 +5,11 @@ from urllib.request import urlopen
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.batches import make_batch
-from tests.support.kafka_server import ServerFailed, free_ports
-from tests.support.ottla_server import start_ottla
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.logs.batches import make_batch
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import ServerFailed, free_ports
+from tests.support.servers.ottla_server import start_ottla
 
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

@@ -4,10 +4,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.kafka_server import KafkaServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import describe_topic, make_topic
+from tests.support.logs.batches import make_batch
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.group_requests import GroupRequests, until
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import start_ottla
-from tests.support.sweep_story import Story
-from tests.support.topics import make_topic
+from tests.support.peers.group_requests import GroupRequests, until
+from tests.support.peers.topics import make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import start_ottla
+from tests.support.sweep.story import Story
 
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
 from ottla.wire.messages.txn_offset_commit import (

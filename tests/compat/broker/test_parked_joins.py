@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
-from tests.support.group_requests import GroupRequests, until
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.raw_client import RawClient
+from tests.support.peers.group_requests import GroupRequests, until
+from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC

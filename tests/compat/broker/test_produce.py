@@ -1,7 +1,7 @@
 """Records sent by real clients arrive as they were sent: keys, values, headers, timestamps, in order, whatever the settings."""
 
 import pytest
-from tests.support.clients import (
+from tests.support.peers.clients import (
     CLIENTS,
     CODECS,
     CREATE_TIME,
@@ -14,8 +14,8 @@ from tests.support.clients import (
     ProducerOptions,
     Receipt,
 )
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_true, describe_topic, make_topic
+from tests.support.peers.topics import await_true, describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 

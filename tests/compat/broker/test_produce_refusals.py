@@ -1,11 +1,11 @@
 """What a broker does not take, and what it says: seen through real clients, and in plain requests where these would hide it."""
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt, Refused
-from tests.support.kafka_server import KafkaServer
-from tests.support.raw_client import ConnectionClosed, RawClient
-from tests.support.topics import describe_topic, make_topic
+from tests.support.logs.batches import make_batch
+from tests.support.peers.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt, Refused
+from tests.support.peers.raw_client import ConnectionClosed, RawClient
+from tests.support.peers.topics import describe_topic, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import await_true, make_topic
+from tests.support.logs.batches import make_batch
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.wire.messages.describe_producers import DescribeProducersRequest, PartitionResponse, TopicRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse

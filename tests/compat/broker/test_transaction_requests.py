@@ -4,10 +4,10 @@ partitions, ends asked once and again, verification of batches, markers written 
 from collections.abc import Iterator
 
 import pytest
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.topics import await_true, make_topic
-from tests.support.transaction_requests import TransactionRequests
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.peers.transaction_requests import TransactionRequests
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 from ottla.coordinator.contract import Producer
 

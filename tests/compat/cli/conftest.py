@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from tests.support.group_members import FAST_GROUPS
-from tests.support.kafka_server import KafkaServer
-from tests.support.kafka_tools import KafkaTools
-from tests.support.ottla_cli import Said, run_cli
-from tests.support.ottla_server import StartServer
+from tests.support.peers.group_members import FAST_GROUPS
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_tools import KafkaTools
+from tests.support.servers.ottla_cli import Said, run_cli
+from tests.support.servers.ottla_server import StartServer
 
 _numbers = count(1)
 

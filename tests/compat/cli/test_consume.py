@@ -9,8 +9,8 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import OTTLA
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import OTTLA
 
 LINES = b"h1:a,h2:b\tk1\tv1\nNULL\tNULL\tv2\nh:NULL\tk3\tNULL\nNULL\tk4\tschoen\nNULL\tk5\t\n"
 READER = [flag for each in ("parse.key=true", "parse.headers=true", "null.marker=NULL") for flag in ("--reader-property", each)]

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.group_members import MemberOptions, Members
-from tests.support.topics import await_true
+from tests.support.peers.group_members import MemberOptions, Members
+from tests.support.peers.topics import await_true
 
 VIEWS = (
     (),

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.kafka_server import free_ports
-from tests.support.ottla_server import OTTLA
-from tests.support.topics import await_true
+from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import free_ports
+from tests.support.servers.ottla_server import OTTLA
 
 KILLS = 3
 LINES_PER_WRITE = 200

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.topics import await_true
+from tests.support.peers.topics import await_true
 
 
 def normal(text: str) -> list[str]:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from confluent_kafka import KafkaException, Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.batches import make_batch
-from tests.support.raw_client import RawClient
-from tests.support.topics import await_true
+from tests.support.logs.batches import make_batch
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import await_true
 
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
-from tests.support.java_programs import JavaPrograms
+from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
+from tests.support.servers.java_programs import JavaPrograms
 
 
 @pytest.fixture(scope="session")

@@ -4,12 +4,12 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from tests.support.connect_worker import ConnectWorker
-from tests.support.java_programs import JavaPrograms
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.topics import await_true, make_topic
-from tests.support.transactions import read
+from tests.compat.ecosystem.connect_worker import ConnectWorker
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.peers.transactions import read
+from tests.support.servers.java_programs import JavaPrograms
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 TOPIC = "file-lines"
 

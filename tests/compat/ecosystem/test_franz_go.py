@@ -5,9 +5,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.go_programs import GoUnavailable, build_go_program
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
+from tests.support.servers.go_programs import GoUnavailable, build_go_program
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 300

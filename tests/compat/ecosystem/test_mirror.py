@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.group_members import MemberOptions, Members, await_values
-from tests.support.group_records import send_numbers
-from tests.support.java_programs import JavaPrograms
-from tests.support.kafka_server import KafkaServer, free_ports, properties_text
-from tests.support.ottla_server import StartServer, start_ottla
-from tests.support.topics import await_true, describe_topic, make_topic
-from tests.support.transactions import committed_offset, read
+from tests.support.peers.group_members import MemberOptions, Members, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import await_true, describe_topic, make_topic
+from tests.support.peers.transactions import committed_offset, read
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.java_programs import JavaPrograms
+from tests.support.servers.kafka_server import KafkaServer, free_ports, properties_text
+from tests.support.servers.ottla_server import StartServer, start_ottla
 
 TOPIC, GROUP = "orders", "billing"
 PARTITIONS = 2

@@ -1,9 +1,9 @@
 """Kafka Streams with exactly_once_v2: a word count through kill -9 of the application and of the broker has exact counts."""
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.ottla_server import StartServer
-from tests.support.word_count import Report, run
+from tests.compat.ecosystem.word_count import Report, run
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.ottla_server import StartServer
 
 
 def check(report: Report, kills: int, server_kind: str) -> None:

@@ -4,11 +4,11 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.group_members import FAST_GROUPS, Members, Open
-from tests.support.group_members_java import JavaMembers
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
+from tests.support.peers.group_members import FAST_GROUPS, Members, Open
+from tests.support.peers.group_members_java import JavaMembers
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 _numbers = count(1)
 

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.group_records import send_numbers
-from tests.support.group_state import await_members_in
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import await_true, make_topic
+from tests.compat.groups.group_state import await_members_in
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
 
 PARTITIONS = 4
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"

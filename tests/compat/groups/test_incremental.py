@@ -1,10 +1,10 @@
 """Cooperative rebalances, by the clients (cooperative-sticky) and by the broker (KIP-848): what stays is never taken."""
 
 import pytest
-from tests.support.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
+from tests.support.peers.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 PARTITIONS = 6
 KINDS = [

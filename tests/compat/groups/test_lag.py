@@ -4,12 +4,12 @@ import json
 import re
 
 import pytest
-from tests.support.group_members import MemberOptions, Members, all_of, await_shared, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.kafka_tools import KafkaTools
-from tests.support.ottla_cli import run_cli
-from tests.support.topics import await_true, make_topic
+from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_tools import KafkaTools
+from tests.support.servers.ottla_cli import run_cli
 
 PARTITIONS = 3
 ROW = re.compile(r"^\S+ +\S+ +(?P<partition>\d+) +(?P<offset>\d+|-) +(?P<end>\d+) +(?P<lag>\d+|-) +\S+")

@@ -5,13 +5,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.group_members import FAST_GROUPS, MemberOptions, Members, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.restarting_server import RestartingServer
-from tests.support.topics import await_true, make_topic
-from tests.support.transactions import committed_offset
+from tests.support.peers.group_members import FAST_GROUPS, MemberOptions, Members, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import await_true, make_topic
+from tests.support.peers.transactions import committed_offset
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
+from tests.support.servers.restarting_server import RestartingServer
 
 Committed = tuple[int, str | None]
 """Offset and metadata; None where the library cannot tell."""

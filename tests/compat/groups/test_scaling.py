@@ -1,10 +1,10 @@
 """Members come and go, 1 → 5 → 2, with every library and every protocol: one owner per partition, nothing missed."""
 
 import pytest
-from tests.support.group_members import MemberOptions, Members, all_of, await_shared, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
+from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 PARTITIONS = 6
 KINDS = [

@@ -1,10 +1,10 @@
 """Static members: a restart within the session moves nothing, a second of the same name is told, a long absence is noticed."""
 
 import pytest
-from tests.support.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
+from tests.support.peers.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 PARTITIONS = 4
 

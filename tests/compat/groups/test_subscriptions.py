@@ -1,11 +1,11 @@
 """What members subscribe to: several topics, regular expressions (also for topics that come later), topics that grow."""
 
 import pytest
-from tests.support.group_members import MemberOptions, Members, all_of, await_shared, await_values
-from tests.support.group_records import send_numbers
-from tests.support.kafka_server import KafkaServer
-from tests.support.raw_client import RawClient
-from tests.support.topics import await_leaders, make_topic
+from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
+from tests.support.peers.group_records import send_numbers
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import await_leaders, make_topic
+from tests.support.servers.kafka_server import KafkaServer
 
 from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 

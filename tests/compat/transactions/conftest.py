@@ -5,11 +5,11 @@ from itertools import count
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.kafka_server import KafkaServer
-from tests.support.ottla_server import StartServer
-from tests.support.transactions import Open, Producers, set_transaction_version
-from tests.support.transactions_java import JavaProducers
+from tests.support.peers.transactions import Open, Producers, set_transaction_version
+from tests.support.peers.transactions_java import JavaProducers
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.ottla_server import StartServer
 
 SETTINGS: dict[str, Any] = {"transaction.abort.timed.out.transaction.cleanup.interval.ms": 100}
 

@@ -1,9 +1,9 @@
 """Consume, transform, produce while broker and workers are killed at random: nothing lost, nothing doubled."""
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.exactly_once_load import Report, run
-from tests.support.ottla_server import StartServer, start_ottla
+from tests.compat.transactions.exactly_once_load import Report, run
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.ottla_server import StartServer, start_ottla
 
 
 def check(report: Report, harms_min: int) -> None:

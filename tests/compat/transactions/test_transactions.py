@@ -1,10 +1,9 @@
 """Transactions with every library, with transaction.version 1 and 2: all or nothing, offsets too, one producer per id."""
 
 import pytest
-from tests.support.clients import CLIENTS, Outgoing, ProducerOptions
-from tests.support.kafka_server import KafkaServer
-from tests.support.topics import make_topic
-from tests.support.transactions import (
+from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
+from tests.support.peers.topics import make_topic
+from tests.support.peers.transactions import (
     LIBRARIES,
     Producers,
     TransactionFailed,
@@ -13,6 +12,7 @@ from tests.support.transactions import (
     ends,
     read,
 )
+from tests.support.servers.kafka_server import KafkaServer
 
 every_library = pytest.mark.parametrize("library", LIBRARIES)
 

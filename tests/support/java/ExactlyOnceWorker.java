@@ -1,4 +1,4 @@
-// One worker of tests/support/exactly_once_load.py: reads records in a group, writes them on and commits, each time in one
+// One worker of tests/compat/transactions/exactly_once_load.py: reads records in a group, writes them on and commits, each time in one
 // transaction. Whatever goes wrong ends it; whoever started it starts it again. It ends with STARVED if it was handed nothing for
 // STARVING_S seconds.
 //

@@ -1,4 +1,4 @@
-// Runs leader epoch scripts (tests/support/epoch_script.py) on Apache Kafka's own leader epoch cache and prints its answers.
+// Runs leader epoch scripts (tests/support/logs/epoch_script.py) on Apache Kafka's own leader epoch cache and prints its answers.
 
 import java.io.*;
 import java.nio.file.Files;

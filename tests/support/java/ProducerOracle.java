@@ -1,4 +1,4 @@
-// Runs producer scripts (tests/support/producer_script.py) on Apache Kafka's own producer state and prints what it makes of
+// Runs producer scripts (tests/support/logs/producer_script.py) on Apache Kafka's own producer state and prints what it makes of
 // each step: the answer, the first unstable and undecided offsets, and all producers.
 
 import java.io.*;

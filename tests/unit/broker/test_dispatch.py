@@ -7,7 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, NoReturn
 
 import pytest
-from tests.support.net_server import EchoServer, hello, produce, reply_to_shake, shake
+from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_shake, shake
 
 from ottla.broker import dispatch
 from ottla.broker.dispatch import Parked, Route, load_module

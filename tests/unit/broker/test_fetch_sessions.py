@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.batches import make_batch
-from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.broker import fetch_sessions
 from ottla.broker.fetch_sessions import (

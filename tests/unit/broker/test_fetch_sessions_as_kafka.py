@@ -4,11 +4,11 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.batches import make_batch
-from tests.support.held_partitions import HeldPartitions, virtual
-from tests.support.raw_client import RawClient
-from tests.support.topics import make_topic
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
+from tests.support.peers.raw_client import RawClient
+from tests.support.peers.topics import make_topic
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.ids import ZERO_UUID, Uuid
 from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic

@@ -3,12 +3,12 @@
 import asyncio
 
 import pytest
-from tests.support.quorum_node import CLUSTER_ID, DIRECTORY, FOLDER, QuorumNode, settings_of
+from tests.support.nodes.quorum_node import CLUSTER_ID, DIRECTORY, FOLDER, QuorumNode, settings_of
 
 from ottla.broker.formatting import FormatRefused, format_if_new
 from ottla.errors import LogDirectoryFailed
 from ottla.ids import Uuid, uuid_parse, uuid_text
-from ottla.log.meta_properties import WrongDirectory, read_meta_properties
+from ottla.log.directories.meta_properties import WrongDirectory, read_meta_properties
 from ottla.raft.control import read_kraft_version, read_kraft_voters
 from ottla.raft.snapshots import read_snapshot
 from ottla.raft.voters import InvalidVoters, ReplicaKey

@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
-from tests.support.data_node import DataNode, append
-from tests.support.images import context_of
+from tests.support.nodes.data_node import DataNode, append
+from tests.support.nodes.images import context_of
 
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.net.counters import Counters
 from ottla.broker.partitions.partition import Partition
 from ottla.env import ProcessUsage
-from ottla.log.directories import LogDirectories
+from ottla.log.directories.log_directories import LogDirectories
 from ottla.wire.api_table import ApiKey
 
 Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]

@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
-from tests.support.streams import Recorder
+from tests.support.nodes.streams import Recorder
 
 from ottla.broker.metrics_server import CONNECTIONS_MAX, HEAD_BYTES_MAX, IDLE_S, MetricsServer
 from ottla.env import AddressRefused

@@ -3,8 +3,8 @@
 from collections.abc import Callable
 
 import pytest
-from tests.support.fake_node import FakeNetwork, FakeNode
-from tests.support.ottla_cli import Said, run_cli
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+from tests.support.servers.ottla_cli import Said, run_cli
 
 from ottla.ids import Uuid
 from ottla.wire.messages.metadata import (

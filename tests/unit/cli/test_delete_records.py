@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.fake_node import FakeNode
+from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.wire.messages.delete_records import (

@@ -13,9 +13,9 @@ from ottla.cli.dump_log.options import Options
 from ottla.cli.dump_log.table import TableRenderer
 from ottla.cli.main import main
 from ottla.env.real import RealDisk
-from ottla.log.checkpoint import format_epochs
-from ottla.log.producer_entry import BatchMetadata, ProducerEntry
-from ottla.log.producer_snapshot import encode_snapshot
+from ottla.log.directories.checkpoint import format_epochs
+from ottla.log.producers.producer_entry import BatchMetadata, ProducerEntry
+from ottla.log.producers.producer_snapshot import encode_snapshot
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker

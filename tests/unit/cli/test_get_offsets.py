@@ -1,7 +1,7 @@
 """`ottla get-offsets`: which partitions, which moments, and answers that are errors."""
 
 import pytest
-from tests.support.fake_node import FakeNode, all_versions
+from tests.support.nodes.fake_node import FakeNode, all_versions
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.errors.codes import ErrorCode

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from tests.support.fake_node import FakeNode
+from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.errors.codes import ErrorCode

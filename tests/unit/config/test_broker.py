@@ -1,8 +1,8 @@
 """A node's settings: what Kafka's stock files come to, defaults, and what is refused with which sentence."""
 
 import pytest
-from tests.support.config_files import COMBINED as SMALLEST
-from tests.support.config_files import REFUSED, STRICTER, TAKEN, Changes, file_of
+from tests.support.cases.config_files import COMBINED as SMALLEST
+from tests.support.cases.config_files import REFUSED, STRICTER, TAKEN, Changes, file_of
 
 from ottla.config.broker import BrokerConfig
 from ottla.config.broker_keys import BROKER_KEYS

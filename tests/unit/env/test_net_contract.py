@@ -8,7 +8,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.streams import Acceptor, Recorder
+from tests.support.nodes.streams import Acceptor, Recorder
 
 from ottla.env import AddressRefused, Disk, Network, OpenMode, SocketOptions, Stream
 from ottla.env.real import RealDisk, RealNetwork

@@ -9,7 +9,7 @@ import socket
 import time
 
 import pytest
-from tests.support.streams import Acceptor, Recorder
+from tests.support.nodes.streams import Acceptor, Recorder
 
 from ottla.env import AddressRefused, SocketOptions, Stream
 from ottla.env.real import RealNetwork, RealRandomness

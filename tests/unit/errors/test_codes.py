@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.errors.codes import ErrorCode, error_meaning, error_name, error_of
 

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
 import pytest
-from tests.support.fake_node import HANG_UP, FakeNetwork, FakeNode, all_versions
+from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode, all_versions
 
 from ottla.link import ConnectFailed, Link, LinkEnded, LinkOptions, NoCommonVersion, PeerFault, RequestTimedOut
 from ottla.wire.base import UnsupportedVersion

@@ -5,7 +5,7 @@ from collections import Counter
 from random import Random
 
 import pytest
-from tests.support.fake_node import FakeNode
+from tests.support.nodes.fake_node import FakeNode
 
 from ottla.env.net import Stream
 from ottla.link import Link, LinkError, LinkOptions

@@ -1,8 +1,8 @@
 """Appending as leader and as follower: offsets, epochs, refusals, producers, failed disks."""
 
 import pytest
-from tests.support.batches import T0, make_batch
-from tests.support.logs import FOLDER, LogOnDisk, run
+from tests.support.logs.batches import T0, make_batch
+from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed

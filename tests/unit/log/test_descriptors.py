@@ -3,16 +3,16 @@
 import errno
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.log_directories import SMALL, TOPIC_ID, NodeStorage
-from tests.support.logs import run
+from tests.support.logs.batches import make_batch
+from tests.support.logs.log_directories import SMALL, TOPIC_ID, NodeStorage
+from tests.support.logs.partition_logs import run
 
 from ottla.errors import KafkaError, LogDirectoryFailed, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log.making import NewPartition
+from ottla.log.directories.creation import NewPartition
+from ottla.log.directories.relocation import begin
 from ottla.log.partition_log import PartitionLog
-from ottla.log.relocation import begin
 from ottla.sim.faults import Fault
 
 T0 = TopicPartition("t", 0)

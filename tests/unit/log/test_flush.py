@@ -4,8 +4,8 @@ import asyncio
 import itertools
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.logs import LogOnDisk, run
+from tests.support.logs.batches import make_batch
+from tests.support.logs.partition_logs import LogOnDisk, run
 
 from ottla.config.topic import LogConfig
 from ottla.errors import LogDirectoryFailed, OttlaError

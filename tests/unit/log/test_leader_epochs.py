@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.epoch_script import run_epoch_script
+from tests.support.logs.epoch_script import run_epoch_script
 
 from ottla.errors import BrokenInvariant, CorruptFile
 from ottla.log.leader_epochs import LeaderEpochs

@@ -3,15 +3,15 @@
 import asyncio
 from pathlib import Path
 
-from tests.support.batches import T0, make_batch, records_of
+from tests.support.logs.batches import T0, make_batch, records_of
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
-from ottla.log.loading import bytes_to_recover, load_log, recover_folder
 from ottla.log.names import CLEANED_SUFFIX
 from ottla.log.partition_log import PartitionLog
-from ottla.log.scan import checked_batches
-from ottla.log.segment import Segment
+from ottla.log.recovery.loading import bytes_to_recover, load_log, recover_folder
+from ottla.log.segments.scan import checked_batches
+from ottla.log.segments.segment import Segment
 
 CONFIG = LogConfig(segment_bytes=4000, index_interval_bytes=200, file_delete_delay_ms=0)
 

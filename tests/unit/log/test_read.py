@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.batches import T0, records_of
-from tests.support.logs import SMALL, LogOnDisk
+from tests.support.logs.batches import T0, records_of
+from tests.support.logs.partition_logs import SMALL, LogOnDisk
 
 from ottla.env import OpenMode
 from ottla.errors import KafkaError, LogDirectoryFailed

@@ -6,8 +6,8 @@ import dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.batches import T0
-from tests.support.logs import FOLDER, SMALL, LogOnDisk, run
+from tests.support.logs.batches import T0
+from tests.support.logs.partition_logs import FOLDER, SMALL, LogOnDisk, run
 
 from ottla.config.topic import LogConfig
 from ottla.errors import LogDirectoryFailed

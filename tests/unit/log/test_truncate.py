@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.logs import FOLDER, LogOnDisk, run
+from tests.support.logs.batches import make_batch
+from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.log.read import Isolation

@@ -5,7 +5,7 @@ from struct import pack_into
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import golden_batches
+from tests.support.logs.record_data import golden_batches
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import HEADER_SIZE, NO_SEQUENCE, BatchView, iterate_batches, sequence_after

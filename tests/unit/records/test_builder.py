@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given
-from tests.support.record_data import golden_batches, golden_records, records, rows
+from tests.support.logs.record_data import golden_batches, golden_records, records, rows
 
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch, build_produce_batch

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import Row, golden_batches, golden_records, plain, records, rows
+from tests.support.logs.record_data import Row, golden_batches, golden_records, plain, records, rows
 
 from ottla.errors import CorruptRecords
 from ottla.records import columns as columns_module

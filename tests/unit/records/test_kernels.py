@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import Row, plain, rows, timestamps
+from tests.support.logs.record_data import Row, plain, rows, timestamps
 
 from ottla.errors import OttlaError
 from ottla.records import kernel

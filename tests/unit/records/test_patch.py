@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import golden_batches, records
+from tests.support.logs.record_data import golden_batches, records
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView

@@ -2,7 +2,7 @@
 
 import pytest
 from hypothesis import given
-from tests.support.record_data import Headers, fields, headers, timestamps
+from tests.support.logs.record_data import Headers, fields, headers, timestamps
 
 
 @given(timestamps, timestamps, fields, fields, headers)

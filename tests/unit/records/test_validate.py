@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import golden_answers, records
+from tests.support.logs.record_data import golden_answers, records
 
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError

@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.streams import Acceptor, Recorder
+from tests.support.nodes.streams import Acceptor, Recorder
 
 from ottla.env import AddressRefused, Stream
 from ottla.sim.loop import VirtualLoop

@@ -9,15 +9,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.keeping import FOLDER_PREFIX, FRESH_S, lock, remove_stale
+from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.keeping import FOLDER_PREFIX, FRESH_S, lock, remove_stale
 
 ROOT = Path(__file__).parents[3]
 GIVE_UP_S = 60
 
 OTTLA = """
 import tempfile, time
-from tests.support.ottla_server import start_ottla
+from tests.support.servers.ottla_server import start_ottla
 server = start_ottla()
 print(server.pid, tempfile.gettempdir(), flush=True)
 time.sleep(600)
@@ -25,7 +25,7 @@ time.sleep(600)
 
 APACHE = """
 import tempfile, time
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 server = ApacheKafka.obtain().start_server()
 print(server.pid, tempfile.gettempdir(), flush=True)
 time.sleep(600)
@@ -33,7 +33,7 @@ time.sleep(600)
 
 FROM_A_THREAD = """
 import subprocess, sys, tempfile, threading, time
-from tests.support.keeping import keep
+from tests.support.servers.keeping import keep
 keep()
 sleeper = "import os, time; print(os.getpid(), flush=True); time.sleep(600)"
 grandchild = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {sleeper!r}])"

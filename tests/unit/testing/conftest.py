@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import pytest
-from tests.support.broker_links import connected
+from tests.support.peers.broker_links import connected
 
 from ottla.link import Link
 from ottla.testing import Broker

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.broker_links import connected
+from tests.support.peers.broker_links import connected
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.wire.apis import APIS, Api, ApiKey
 from ottla.wire.binding import binding_of

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tests.support.wire_messages import all_messages, messages, versions_of
+from tests.support.cases.wire_messages import all_messages, messages, versions_of
 
 from ottla.wire import interpreter
 from ottla.wire.base import Message, Part

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from tests.support.wire_messages import all_messages
+from tests.support.cases.wire_messages import all_messages
 
 from ottla.ids import ZERO_UUID
 from ottla.wire.base import Message

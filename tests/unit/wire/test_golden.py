@@ -5,9 +5,9 @@ from collections import defaultdict
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.wire_golden import PATH, Golden, golden_cases
-from tests.support.wire_messages import all_messages, versions_of
+from tests.support.cases.wire_golden import PATH, Golden, golden_cases
+from tests.support.cases.wire_messages import all_messages, versions_of
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.wire import decode_all, encode_bytes, interpreter
 from ottla.wire.base import Message

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.errors import DecodeError
 from ottla.ids import METADATA_TOPIC_ID

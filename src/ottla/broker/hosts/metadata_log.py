@@ -20,12 +20,12 @@ from ottla.config.topic import LogConfig
 from ottla.errors import BrokenInvariant, CorruptFile, CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, TopicPartition
-from ottla.log.clean_shutdown import remove_clean_shutdown
-from ottla.log.loading import load_log
+from ottla.log.directories.clean_shutdown import remove_clean_shutdown
+from ottla.log.directories.partition_metadata import read_partition_metadata, write_partition_metadata
 from ottla.log.names import CLUSTER_METADATA_TOPIC, folder_name
 from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.partition_metadata import read_partition_metadata, write_partition_metadata
+from ottla.log.recovery.loading import load_log
 from ottla.log.retention import apply_retention
 from ottla.metadata.features import TRANSACTIONS_FROM, record_version
 from ottla.raft.snapshots import BATCH_BYTES_MAX, SnapshotId

@@ -11,9 +11,9 @@ from collections.abc import Iterator
 
 from ottla.env import Disk, OpenMode
 from ottla.errors import CorruptFile, CorruptRecords
-from ottla.log.clean_shutdown import read_clean_shutdown
+from ottla.log.directories.clean_shutdown import read_clean_shutdown
 from ottla.log.names import CLEAN_SHUTDOWN, LOG_SUFFIX, parse_segment_file_name, segment_file_name
-from ottla.log.scan import checked_batches
+from ottla.log.segments.scan import checked_batches
 
 
 def check_after_clean_stop(disk: Disk, directory: str, folder: str, snapshot_offset: int) -> None:

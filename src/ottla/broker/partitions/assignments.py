@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
-    from ottla.log.directory import LogDirectory
+    from ottla.log.directories.log_directory import LogDirectory
     from ottla.wire.base import Message
 
 logger = logging.getLogger("ottla.partitions")

@@ -14,8 +14,8 @@ from ottla.broker.partitions.partition import Partition
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.making import NewPartition
-from ottla.log.meta_properties import is_reserved
+from ottla.log.directories.creation import NewPartition
+from ottla.log.directories.meta_properties import is_reserved
 from ottla.log.partition_log import PartitionLog
 from ottla.metadata.image.image import ResourceType
 from ottla.metadata.image.topics import PartitionState, Topic

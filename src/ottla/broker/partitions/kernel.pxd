@@ -1,7 +1,7 @@
 # The types that make `kernel.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
-from ottla.log.kernel cimport LogTail, Prepared
+from ottla.log.fast_path.kernel_append cimport LogTail, Prepared
 
 cdef class PartitionTail:
     cdef public tuple _others_in_sync

@@ -2,7 +2,8 @@
 # cython: overflowcheck=False, cdivision=True
 """What every produced batch looks at and moves of a partition, in one source for two twins: the base class of `Partition`.
 
-The rules for both twins are those of `records/kernel.py`; `log/kernel.py` is what this builds on. One event loop, plain calls.
+The rules for both twins are those of `records/kernel.py`; this builds on `log/fast_path/kernel_append.py`.
+One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ottla.env import Buffer
     from ottla.errors import KafkaError, OttlaError
-    from ottla.log.kernel import LogTail, Prepared
+    from ottla.log.fast_path.kernel_append import LogTail, Prepared
 
 
 class PartitionTail:

@@ -1,8 +1,8 @@
 """Partitions on their way from one log directory of this node to another: one task each, a few at a time.
 
-Decides whether a partition may be moved where somebody wants it, and drives the move (`ottla.log.relocation`): copies in pieces
-between which others run, tells the controller where the partition will be, has the copy take the log's place, and hands it to
-the partition. Moves that a stop has cut short are gone on with at the next start.
+Decides whether a partition may be moved to the directory asked for, and drives the move (`log/directories/relocation.py`):
+copies in pieces, between which other tasks run, tells the controller where the partition will be, has the copy take the log's
+place, and hands it to the partition. Moves that a stop has cut short are gone on with at the next start.
 
 One event loop. Whoever reads or writes the partition notices nothing: its log is another one from one request to the next.
 """
@@ -18,15 +18,15 @@ from ottla.config.values import LONG_MAX
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log.folder_deletion import PartitionGone
+from ottla.log.directories.folder_deletion import PartitionGone
+from ottla.log.directories.relocation import Relocation, begin, found_at_start
 from ottla.log.names import FOLDER_NAME_LENGTH_MAX, future_folder_name
-from ottla.log.relocation import Relocation, begin, found_at_start
 
 if TYPE_CHECKING:
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
-    from ottla.log.directory import LogDirectory
+    from ottla.log.directories.log_directory import LogDirectory
 
 logger = logging.getLogger("ottla.partitions")
 

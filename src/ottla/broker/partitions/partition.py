@@ -25,7 +25,7 @@ from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
-    from ottla.log.verification import VerificationState
+    from ottla.log.producers.verification import VerificationState
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""

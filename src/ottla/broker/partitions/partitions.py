@@ -23,8 +23,8 @@ from ottla.env import World
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.directories import DirectoryLoss, LogDirectories
-from ottla.log.making import NewPartition
+from ottla.log.directories.creation import NewPartition
+from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
 from ottla.log.partition_log import PartitionLog
 
 if TYPE_CHECKING:

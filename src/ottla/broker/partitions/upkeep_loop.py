@@ -1,8 +1,8 @@
 """What comes round with time, as tasks on the node's loop: retention, flushes, removals, checkpoints, compaction.
 
-`ottla.log.upkeep` and the compactor know what is due; here they are asked, at the intervals of the settings, which may change
-at any time. Nobody who appends or reads waits for any of it: what waits for the device does so in worker threads, what burns
-CPU in helper processes.
+`log/directories/upkeep.py` and the compactor know what is due; here they are asked, at the intervals of the settings, which
+may change at any time. Appends and reads never wait for it: work that waits for the device runs in worker threads, work that
+burns CPU in helper processes.
 
 A failure of a disk is what the log room makes of it (`LogDirectories.take_losses`), a broken invariant stops the node; any
 other error ends the round it came up in, is logged, and the next round comes all the same.
@@ -25,10 +25,10 @@ from ottla.env import Clock
 from ottla.errors import BrokenInvariant, LogDirectoryFailed
 from ottla.ids import TopicPartition
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories import LogDirectories
-from ottla.log.making import NewPartition
+from ottla.log.directories.creation import NewPartition
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.upkeep import Upkeep
 from ottla.log.partition_log import PartitionLog
-from ottla.log.upkeep import Upkeep
 
 if TYPE_CHECKING:
     from ottla.broker.settings import BrokerSettings

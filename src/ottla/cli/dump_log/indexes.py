@@ -12,8 +12,8 @@ from ottla.cli.dump_log.rows import Kind, Row, Rows, note, problem
 from ottla.env import Disk, File, OpenMode
 from ottla.errors import CorruptFile
 from ottla.log.names import LOG_SUFFIX, OFFSET_INDEX_SUFFIX, SegmentFileName
-from ottla.log.scan import find_offset, headers
-from ottla.log.txn_index import ENTRY as TXN_ENTRY
+from ottla.log.segments.scan import find_offset, headers
+from ottla.log.segments.txn_index import ENTRY as TXN_ENTRY
 from ottla.records.batch import BatchView
 
 _OFFSET_ENTRY = Struct(">ii")

@@ -7,8 +7,8 @@ import json
 
 from ottla.cli.dump_log.rows import Kind, Row, Rows, problem
 from ottla.env import Disk
-from ottla.log.checkpoint import parse_epochs, parse_offsets
-from ottla.log.producer_snapshot import decode_snapshot
+from ottla.log.directories.checkpoint import parse_epochs, parse_offsets
+from ottla.log.producers.producer_snapshot import decode_snapshot
 
 
 def dump_producer_snapshot(disk: Disk, path: str) -> Rows:

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.plan import CompactionStats, LastRecord
 from ottla.log.compaction.transactions import PassedTransactions
-from ottla.log.txn_index import TxnIndex
+from ottla.log.segments.txn_index import TxnIndex
 from ottla.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchView
 from ottla.records.builder import build_batch
 from ottla.records.patch import set_crc

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.log.compaction.plan import CleanerSettings, CompactionPlan, LastRecord, SegmentPlan
-from ottla.log.offset_index import ENTRY_SIZE as OFFSET_ENTRY_BYTES
-from ottla.log.segment import Segment
-from ottla.log.sparse_index import CorruptIndex
-from ottla.log.time_index import ENTRY_SIZE as TIME_ENTRY_BYTES
+from ottla.log.segments.offset_index import ENTRY_SIZE as OFFSET_ENTRY_BYTES
+from ottla.log.segments.segment import Segment
+from ottla.log.segments.sparse_index import CorruptIndex
+from ottla.log.segments.time_index import ENTRY_SIZE as TIME_ENTRY_BYTES
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog

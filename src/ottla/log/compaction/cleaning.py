@@ -21,8 +21,8 @@ from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, CompactionSt
 from ottla.log.compaction.throttle import Throttle
 from ottla.log.compaction.transactions import PassedTransactions
 from ottla.log.names import CLEANED_SUFFIX, LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name
-from ottla.log.scan import REMEDY, checked_batches, find_offset
-from ottla.log.segment import Segment
+from ottla.log.segments.scan import REMEDY, checked_batches, find_offset
+from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView
 from ottla.records.reader import read_records
 

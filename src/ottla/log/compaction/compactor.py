@@ -21,13 +21,13 @@ from typing import Any
 from ottla.env import Clock, Disk, HelperDied, Helpers
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition
-from ottla.log.checkpoint import OffsetCheckpoint
 from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
 from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats
-from ottla.log.deletion import SegmentsChanged
+from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
 from ottla.log.partition_log import PartitionLog
-from ottla.log.segment import Segment
+from ottla.log.segments.deletion import SegmentsChanged
+from ottla.log.segments.segment import Segment
 
 logger = logging.getLogger("ottla.log")
 

@@ -7,7 +7,7 @@ offset is at most 2^31 - 1 from the base offset, which is as far as an index can
 from collections.abc import Sequence
 
 from ottla.log.compaction.plan import SegmentPlan
-from ottla.log.offset_index import RELATIVE_OFFSET_MAX
+from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 
 
 def group_segments(

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.config.topic import LogConfig
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.segments.txn_index import AbortedTxn
 
 DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
 DEDUPE_LOAD_FACTOR = 0.9

@@ -8,7 +8,7 @@ Stepped batch by batch, in the order of the log, over all segments of a pass.
 
 from collections.abc import Iterable
 
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import BatchView
 from ottla.records.control import ControlType, parse_control_type
 from ottla.records.reader import read_records

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.quorum_node import DIRECTORY, QuorumNode
+from tests.support.nodes.quorum_node import DIRECTORY, QuorumNode
 
 from ottla.broker.hosts.activation import first_records, is_new_cluster, later_records, read_bootstrap
 from ottla.errors import CorruptFile

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.quorum_node import QuorumNode, setting
+from tests.support.nodes.quorum_node import QuorumNode, setting
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode

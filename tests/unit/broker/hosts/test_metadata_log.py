@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from tests.support.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
+from tests.support.nodes.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataLog, log_config
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed
 from ottla.ids import Uuid
+from ottla.log.directories.partition_metadata import write_partition_metadata
 from ottla.log.origin import AppendOrigin
-from ottla.log.partition_metadata import write_partition_metadata
 from ottla.raft.snapshots import SnapshotId
 from ottla.records.builder import build_batch
 from ottla.records.kernels import Record

@@ -4,12 +4,12 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from tests.support.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
+from tests.support.nodes.quorum_node import DIRECTORY, FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataLog, log_config
 from ottla.env import File, OpenMode
 from ottla.errors import CorruptFile
-from ottla.log.clean_shutdown import write_clean_shutdown
+from ottla.log.directories.clean_shutdown import write_clean_shutdown
 
 LOG = f"{FOLDER}/{0:020d}.log"
 

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster
-from tests.support.data_node import run
+from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.nodes.data_node import run
 
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.errors import KafkaError

@@ -4,14 +4,14 @@ import asyncio
 from collections.abc import Callable, Coroutine, Sequence
 
 import pytest
-from tests.support.quorum_node import FOLDER, QuorumNode, setting
+from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
 from ottla.broker.hosts.quorum import NotAQuorumOfOne
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
-from ottla.log.partition_metadata import read_partition_metadata
+from ottla.log.directories.partition_metadata import read_partition_metadata
 from ottla.raft.election import ElectionState
 from ottla.raft.quorum_state import read_quorum_state, write_quorum_state
 from ottla.raft.voters import ReplicaKey, VoterSet

@@ -8,7 +8,7 @@ import asyncio
 from random import Random
 
 import pytest
-from tests.support.quorum_node import QuorumNode
+from tests.support.nodes.quorum_node import QuorumNode
 
 from ottla.broker.hosts import snapshot_writer
 from ottla.errors import LogDirectoryFailed, OttlaError

@@ -3,7 +3,7 @@
 import asyncio
 
 import pytest
-from tests.support.quorum_node import FOLDER, QuorumNode
+from tests.support.nodes.quorum_node import FOLDER, QuorumNode
 
 from ottla.broker.hosts import snapshot_writer
 from ottla.errors import CorruptFile, LogDirectoryFailed

@@ -5,7 +5,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.net_server import EchoServer, FrameClient
+from tests.support.nodes.net_server import EchoServer, FrameClient
 
 from ottla.broker.net.settings import NetSettings
 from ottla.sim.loop import VirtualLoop

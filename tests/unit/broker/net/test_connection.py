@@ -6,7 +6,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from tests.support.net_server import hello, produce, shake
+from tests.support.nodes.net_server import hello, produce, shake
 
 from ottla.broker.net.connection import PARKED_MAX, REQUESTS_PER_TURN
 from ottla.broker.net.settings import NetSettings

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.net_server import FrameClient, hello, produce, shake
+from tests.support.nodes.net_server import FrameClient, hello, produce, shake
 
 from ottla.broker.net.listeners import socket_options
 from ottla.broker.net.memory import GRACE_S

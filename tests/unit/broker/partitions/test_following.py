@@ -3,13 +3,13 @@
 import asyncio
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import DIRECTORY_UNASSIGNED, TopicPartition, Uuid
-from ottla.log.partition_metadata import read_partition_metadata
+from ottla.log.directories.partition_metadata import read_partition_metadata
 from ottla.metadata.image.image import ResourceType
 from ottla.sim.faults import Fault
 from ottla.wire.messages.metadata_records import (

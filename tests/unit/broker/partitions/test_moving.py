@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
-from tests.support.batches import make_batch, records_of
-from tests.support.held_partitions import virtual, waiting
-from tests.support.moving_node import T_0, MovingNode
+from tests.support.logs.batches import make_batch, records_of
+from tests.support.nodes.held_partitions import virtual, waiting
+from tests.unit.broker.partitions.moving_node import T_0, MovingNode
 
 from ottla.broker.partitions import moving
 from ottla.errors import KafkaError

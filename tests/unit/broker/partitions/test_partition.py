@@ -1,8 +1,8 @@
 """One partition: what its refusals are made of, and what it forgets when somebody else's word counts no more."""
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError
 from ottla.errors.codes import ErrorCode

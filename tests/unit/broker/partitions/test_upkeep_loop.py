@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.batches import make_batch, sized_batch
-from tests.support.held_partitions import HeldPartitions, virtual
+from tests.support.logs.batches import make_batch, sized_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.errors import BrokenInvariant
 from ottla.errors.codes import ErrorCode

@@ -3,8 +3,8 @@
 import asyncio
 
 import pytest
-from tests.support.batches import make_batch
-from tests.support.held_partitions import HeldPartitions, virtual, waiting
+from tests.support.logs.batches import make_batch
+from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
 
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch

@@ -6,7 +6,7 @@ from socket import gaierror
 from typing import TypeVar
 
 import pytest
-from tests.support.fake_node import HANG_UP, FakeNetwork, FakeNode
+from tests.support.nodes.fake_node import HANG_UP, FakeNetwork, FakeNode
 from tests.unit.cli.conftest import WHERE, describe, metadata_of
 
 from ottla.cli.common.cluster import Cluster, NoBroker

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 import pytest
-from tests.support.fake_node import FakeNetwork, FakeNode
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.cli.common.settings import build_settings, parse_bootstrap, parse_pairs

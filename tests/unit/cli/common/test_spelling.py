@@ -2,7 +2,7 @@
 
 import click
 import pytest
-from tests.support.fake_node import FakeNode
+from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
 from ottla.cli.topics.command import topics

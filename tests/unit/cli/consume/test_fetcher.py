@@ -1,7 +1,7 @@
 """`ottla consume` against brokers that move, fail and forget."""
 
 import pytest
-from tests.support.fake_node import HANG_UP, FakeNode, all_versions
+from tests.support.nodes.fake_node import HANG_UP, FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
 
 from ottla.cli.consume.command import parse_partitions

@@ -1,7 +1,7 @@
 """A coordinator in memory: one classic group, one of the new protocol, and an empty one."""
 
 import pytest
-from tests.support.fake_node import FakeNode
+from tests.support.nodes.fake_node import FakeNode
 
 from ottla.errors.codes import ErrorCode
 from ottla.wire.codec import encode_bytes

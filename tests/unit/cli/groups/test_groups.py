@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterator
 
 import pytest
-from tests.support.fake_node import FakeNode, all_versions
+from tests.support.nodes.fake_node import FakeNode, all_versions
 from tests.unit.cli.conftest import RunOttla, describe, metadata_of
 from tests.unit.cli.groups.conftest import END, describe_classic, find_coordinator
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from tests.support.ottla_server import OTTLA, run_ottla
+from tests.support.servers.ottla_server import OTTLA, run_ottla
 
 from ottla.broker.solo_settings import solo_settings
 from ottla.cli.node.up import _tell

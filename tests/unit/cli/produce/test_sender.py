@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable
 
 import pytest
-from tests.support.fake_node import HANG_UP, FakeNode, all_versions
+from tests.support.nodes.fake_node import HANG_UP, FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
 
 from ottla.cli.produce.sender import _broker_text

@@ -7,7 +7,7 @@ import subprocess
 import sys
 
 import pytest
-from tests.support.fake_node import FakeNode, all_versions
+from tests.support.nodes.fake_node import FakeNode, all_versions
 from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
 
 from ottla.errors.codes import ErrorCode
@@ -146,7 +146,7 @@ def test_a_pipe_is_never_asked(ottla: RunOttla, node: FakeNode) -> None:
 
 SCRIPT = """
 import sys
-from tests.support.fake_node import FakeNetwork, FakeNode
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.unit.cli.conftest import WHERE, describe, metadata_of
 from ottla.cli.main import main
 from ottla.wire.messages.delete_topics import *

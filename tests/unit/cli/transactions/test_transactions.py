@@ -5,7 +5,7 @@ import time
 
 import click
 import pytest
-from tests.support.fake_node import FakeNode, all_versions
+from tests.support.nodes.fake_node import FakeNode, all_versions
 from tests.unit.cli.conftest import RunOttla
 from tests.unit.cli.groups.conftest import find_coordinator
 

@@ -3,8 +3,8 @@
 from typing import Any
 
 import pytest
-from tests.support.classic_bench import ClassicBench
-from tests.support.mixed_bench import MixedBench
+from tests.support.shards.classic_shard import ClassicBench
+from tests.support.shards.mixed_shard import MixedBench
 
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.memory import MEMBER_BYTES, RECOUNT_MS, MemberMemory

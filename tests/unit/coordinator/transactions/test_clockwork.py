@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from tests.support.transaction_shard import NEW, OLD, ShardInHand, code_of
+from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
 
 from ottla.coordinator.transactions.states import TransactionState
 from ottla.coordinator.transactions.transaction import EPOCH_MAX

@@ -1,7 +1,7 @@
 """EndTxn: commit and abort, asked once and again, by the right producer and by others; both transaction versions."""
 
 import pytest
-from tests.support.transaction_shard import NEW, OLD, ShardInHand, code_of
+from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import TransactionState

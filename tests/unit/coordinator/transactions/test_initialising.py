@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from tests.support.transaction_shard import OLD, ShardInHand, code_of
+from tests.support.shards.transaction_shard import OLD, ShardInHand, code_of
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import TransactionState

@@ -1,7 +1,7 @@
 """Adding partitions to a transaction, and asking whether they are in it."""
 
 import pytest
-from tests.support.transaction_shard import NEW, OLD, ShardInHand, code_of
+from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import TransactionState

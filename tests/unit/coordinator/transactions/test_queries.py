@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.transaction_shard import ShardInHand, code_of
+from tests.support.shards.transaction_shard import ShardInHand, code_of
 
 from ottla.coordinator.transactions.queries import Filters, describe, list_transactions, states_named
 from ottla.coordinator.transactions.states import TransactionState

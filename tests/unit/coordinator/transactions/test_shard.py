@@ -1,6 +1,6 @@
 """The shard as its host sees it: loading, and what it wants done then."""
 
-from tests.support.transaction_shard import ShardInHand
+from tests.support.shards.transaction_shard import ShardInHand
 
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.states import TransactionState

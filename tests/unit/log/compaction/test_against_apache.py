@@ -7,17 +7,17 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.compaction_logs import T0, random_log, write_log
+from tests.support.logs.compaction_logs import T0, random_log, write_log
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
 from ottla.log.compaction.candidates import candidate_of
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.compaction.plan import CleanerSettings
-from ottla.log.loading import load_log
 from ottla.log.partition_log import LogOptions, PartitionLog
-from ottla.log.segment import Segment
+from ottla.log.recovery.loading import load_log
+from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec
 from ottla.records.reader import read_records

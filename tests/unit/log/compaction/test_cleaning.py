@@ -10,7 +10,7 @@ from ottla.env import OpenMode
 from ottla.log.compaction.cleaning import CleaningPass
 from ottla.log.compaction.offset_map import SLOT_BYTES
 from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, LastRecord, SegmentPlan
-from ottla.log.txn_index import AbortedTxn
+from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
 from ottla.sim.clock import ManualClock

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from tests.support.compaction_logs import batches_of, committed_records, visible_state
+from tests.support.logs.compaction_logs import batches_of, committed_records, visible_state
 
 from ottla.config.topic import LogConfig
 from ottla.env import HelperDied, OpenMode

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 from random import Random
 
 import pytest
-from tests.support.compaction_logs import T0, batches_of, random_log, visible_state, write_log
+from tests.support.logs.compaction_logs import T0, batches_of, random_log, visible_state, write_log
 
 from ottla.config.topic import LogConfig
 from ottla.errors import OttlaError
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.compaction.plan import CleanerSettings
-from ottla.log.loading import load_log
 from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.recovery.loading import load_log
 from ottla.sim.clock import ManualClock
 from ottla.sim.disk import MemoryDisk
 from ottla.sim.work import InPlaceHelpers

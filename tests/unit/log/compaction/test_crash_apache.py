@@ -4,15 +4,15 @@ import asyncio
 from pathlib import Path
 from random import Random
 
-from tests.support.apache_kafka import ApacheKafka
-from tests.support.compaction_logs import T0, random_log, visible_state, write_log
+from tests.support.logs.compaction_logs import T0, random_log, visible_state, write_log
+from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealDisk
 from ottla.errors import OttlaError
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.loading import load_log
 from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.recovery.loading import load_log
 from ottla.sim.clock import ManualClock
 from ottla.sim.copy import copy_tree
 from ottla.sim.disk import MemoryDisk

@@ -4,15 +4,15 @@ import asyncio
 from pathlib import Path
 from random import Random
 
-from tests.support.batches import make_batch
-from tests.support.compaction_logs import T0, random_log, visible_state, write_log
+from tests.support.logs.batches import make_batch
+from tests.support.logs.compaction_logs import T0, random_log, visible_state, write_log
 
 from ottla.config.topic import LogConfig
 from ottla.env import Helpers
 from ottla.env.real import ProcessHelpers, RealDisk, ThreadWorkers
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.loading import load_log
 from ottla.log.partition_log import PartitionLog
+from ottla.log.recovery.loading import load_log
 from ottla.sim.clock import ManualClock
 
 CONFIG = LogConfig(cleanup_policy=("compact",), segment_bytes=20_000)

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster, directory_of
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -1,9 +1,9 @@
-"""Decisions on settings: which records they write. Their codes: tests/unit/broker/handlers/test_alter_configs.py."""
+"""Decisions on settings: which records they write. Their codes: tests/unit/broker/handlers/admin/test_alter_configs.py."""
 
 from collections.abc import Mapping
 
 import pytest
-from tests.support.config_cases import (
+from tests.support.cases.config_cases import (
     APPEND,
     BROKER,
     DELETE,
@@ -17,7 +17,7 @@ from tests.support.config_cases import (
     incremental_request,
     legacy_request,
 )
-from tests.support.config_node import ConfigNode
+from tests.support.nodes.config_node import ConfigNode
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -1,7 +1,7 @@
 """Feature levels, producer ids and controllers: what is written. The refusals are in test_refusals.py."""
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster
+from tests.support.nodes.controller_cluster import ControllerCluster
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -1,7 +1,7 @@
 """Leaders elected on demand; directories of replicas."""
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster, directory_of
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -5,7 +5,7 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.controller_cluster import SeededRandomness
+from tests.support.nodes.controller_cluster import SeededRandomness
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

@@ -1,7 +1,7 @@
 """Reassignments begun, changed, completed and taken back."""
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster
+from tests.support.nodes.controller_cluster import ControllerCluster
 
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.reassignments import alter_reassignments

@@ -4,9 +4,9 @@ from importlib import import_module
 from typing import Any
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster
-from tests.support.controller_refusals import CASES, CODES, PREPARED, Case, codes_of
-from tests.support.images import context_of
+from tests.support.cases.controller_refusals import CASES, CODES, PREPARED, Case, codes_of
+from tests.support.nodes.controller_cluster import ControllerCluster
+from tests.support.nodes.images import context_of
 
 from ottla.broker.handlers import MODULES
 from ottla.errors import KafkaError

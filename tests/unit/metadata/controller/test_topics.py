@@ -1,8 +1,8 @@
 """Topics made, grown and deleted: what is written. The refusals are in test_refusals.py."""
 
 import pytest
-from tests.support.controller_cluster import ControllerCluster, directory_of
-from tests.support.controller_refusals import topic
+from tests.support.cases.controller_refusals import topic
+from tests.support.nodes.controller_cluster import ControllerCluster, directory_of
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode

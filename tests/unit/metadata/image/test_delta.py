@@ -6,7 +6,7 @@ import time
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.metadata_logs import random_log
+from tests.support.logs.metadata_logs import random_log
 
 from ottla.errors import BrokenInvariant
 from ottla.ids import Uuid

@@ -8,7 +8,7 @@ import cramjam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.support.record_data import golden_batches
+from tests.support.logs.record_data import golden_batches
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView

@@ -20,7 +20,7 @@ from ottla.records.compression import Codec
 from ottla.wire.log_records import InternalLog
 
 if TYPE_CHECKING:
-    from ottla.broker.handlers.kernel_commit_records import KnownGroup
+    from ottla.broker.handlers.fast_path.kernel_commit_records import KnownGroup
     from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partition import Partition

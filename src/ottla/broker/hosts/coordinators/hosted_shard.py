@@ -30,7 +30,7 @@ from ottla.wire.log_records import encode_coordinator_key, encode_coordinator_va
 
 if TYPE_CHECKING:
     from ottla.env import Clock
-    from ottla.log.verification import VerificationState
+    from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import Row
 
 logger = logging.getLogger("ottla.coordinator")

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
     from ottla.broker.partitions.partitions import Partitions
     from ottla.env import Clock
-    from ottla.log.verification import VerificationState
+    from ottla.log.producers.verification import VerificationState
 
 logger = logging.getLogger("ottla.coordinator")
 

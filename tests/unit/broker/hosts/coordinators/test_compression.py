@@ -1,8 +1,8 @@
 """offsets.topic.compression.codec: what is committed is written with it, and read again."""
 
 import pytest
-from tests.support.held_partitions import HeldPartitions, virtual
-from tests.support.tally_shard import tally_runtime
+from tests.support.nodes.held_partitions import HeldPartitions, virtual
+from tests.support.shards.tally_shard import tally_runtime
 
 from ottla.config.values import InvalidConfig
 from ottla.coordinator.contract import Producer

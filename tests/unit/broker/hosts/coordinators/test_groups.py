@@ -4,8 +4,8 @@ import asyncio
 from typing import Any
 
 import pytest
-from tests.support.held_partitions import virtual
-from tests.support.transaction_node import TransactionNode
+from tests.support.nodes.held_partitions import virtual
+from tests.support.nodes.transaction_node import TransactionNode
 
 from ottla.broker.hosts.coordinators import runtime
 from ottla.broker.hosts.coordinators.loading import load_shard

@@ -9,7 +9,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 import pytest
-from tests.support.held_partitions import virtual
+from tests.support.nodes.held_partitions import virtual
 
 from ottla.broker.hosts.coordinators import loading
 from ottla.broker.hosts.coordinators.loading import Loading

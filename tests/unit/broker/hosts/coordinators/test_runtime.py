@@ -5,8 +5,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from tests.support.held_partitions import HeldPartitions, virtual, waiting
-from tests.support.tally_shard import TallyShard, record_of, tally_runtime
+from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
+from tests.support.shards.tally_shard import TallyShard, record_of, tally_runtime
 
 from ottla.broker.hosts.coordinators import loading
 from ottla.broker.hosts.coordinators.runtime import RELOAD_DELAY_S, CoordinatorRuntime

@@ -3,10 +3,10 @@
 import asyncio
 
 import pytest
-from tests.support.held_partitions import virtual
-from tests.support.transaction_node import TOPIC, TransactionNode
+from tests.support.nodes.held_partitions import virtual
+from tests.support.nodes.transaction_node import TOPIC, TransactionNode
 
-from ottla.broker.handlers import init_producer_id, write_txn_markers
+from ottla.broker.handlers.transactions import init_producer_id, write_txn_markers
 from ottla.broker.hosts.coordinators.transaction_endings import FENCED_BACKOFF_S, RETRY_BACKOFF_S
 from ottla.coordinator.contract import Producer
 from ottla.errors.codes import ErrorCode

@@ -3,7 +3,7 @@
 from struct import pack
 
 import pytest
-from tests.support.classic_bench import WALL_AHEAD_MS, ClassicBench
+from tests.support.shards.classic_shard import WALL_AHEAD_MS, ClassicBench
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings

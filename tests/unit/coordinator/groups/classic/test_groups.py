@@ -1,6 +1,6 @@
 """The door of the room: descriptions, loading, giving up, and the ways to and from the new protocol."""
 
-from tests.support.classic_bench import ClassicBench
+from tests.support.shards.classic_shard import ClassicBench
 
 from ottla.coordinator.contract import Effects
 from ottla.coordinator.groups.classic.records import record_of

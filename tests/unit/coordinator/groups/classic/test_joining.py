@@ -1,7 +1,7 @@
 """JoinGroup of classic groups: who comes in, under which id, with which protocols."""
 
 import pytest
-from tests.support.classic_bench import ClassicBench
+from tests.support.shards.classic_shard import ClassicBench
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

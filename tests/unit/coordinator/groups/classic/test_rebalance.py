@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from tests.support.classic_bench import Asked, ClassicBench
+from tests.support.shards.classic_shard import Asked, ClassicBench
 
 from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.classic.rebalance import NEW_MEMBER_JOIN_TIMEOUT_MS, PENDING_PATIENCE_MS

@@ -1,6 +1,6 @@
 """The record of a classic group: what it tells, and what of a live group outlives its replay."""
 
-from tests.support.classic_bench import ClassicBench, decoded
+from tests.support.shards.classic_shard import ClassicBench, decoded
 
 from ottla.coordinator.contract import Effects, put
 from ottla.coordinator.groups.classic.group import ClassicGroup

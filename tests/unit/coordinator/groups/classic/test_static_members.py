@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tests.support.classic_bench import Asked, ClassicBench
+from tests.support.shards.classic_shard import Asked, ClassicBench
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.consumer_bench import ConsumerBench
+from tests.support.shards.consumer_shard import ConsumerBench
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

@@ -1,9 +1,9 @@
 """Tests of `ottla.coordinator.groups.consumer.classic_members`, and of what makes a consumer group a classic one again."""
 
 import pytest
-from tests.support.classic_bench import Asked
-from tests.support.consumer_bench import told_by_records
-from tests.support.mixed_bench import MixedBench, held_by, subscription
+from tests.support.shards.classic_shard import Asked
+from tests.support.shards.consumer_shard import told_by_records
+from tests.support.shards.mixed_shard import MixedBench, held_by, subscription
 
 from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.settings import GroupSettings

@@ -1,6 +1,6 @@
 """Tests of `ottla.coordinator.groups.consumer.describing`."""
 
-from tests.support.consumer_bench import ConsumerBench
+from tests.support.shards.consumer_shard import ConsumerBench
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

@@ -1,8 +1,8 @@
 """Tests of `ottla.coordinator.groups.consumer.group`: what the rest of the coordinator asks of any group."""
 
 import pytest
-from tests.support.consumer_bench import ConsumerBench, topic_id
-from tests.support.mixed_bench import MixedBench
+from tests.support.shards.consumer_shard import ConsumerBench, topic_id
+from tests.support.shards.mixed_shard import MixedBench
 
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.errors import KafkaError

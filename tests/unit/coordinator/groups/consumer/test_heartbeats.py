@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.consumer_bench import ConsumerBench, told_by_records
+from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

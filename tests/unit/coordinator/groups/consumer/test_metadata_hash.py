@@ -1,6 +1,6 @@
 """Tests of `ottla.coordinator.groups.consumer.metadata_hash`. That it is Kafka's is tested beside Apache Kafka."""
 
-from tests.support.consumer_bench import BenchTopics, topic_id
+from tests.support.shards.consumer_shard import BenchTopics, topic_id
 
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes, topic_hash
 

@@ -1,7 +1,7 @@
 """Tests of `ottla.coordinator.groups.consumer.replaying`: records that our own decisions do not write, or not in that order."""
 
 import pytest
-from tests.support.consumer_bench import ConsumerBench, topic_id
+from tests.support.shards.consumer_shard import ConsumerBench, topic_id
 
 from ottla.coordinator.contract import CoordinatorRecord, put, tombstone
 from ottla.coordinator.groups.consumer.group import ConsumerGroup

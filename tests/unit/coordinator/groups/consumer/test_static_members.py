@@ -1,6 +1,6 @@
 """Tests of `ottla.coordinator.groups.consumer.joining`: members with an instance id, who leave for now and come back."""
 
-from tests.support.consumer_bench import ConsumerBench, told_by_records
+from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
 
 from ottla.errors.codes import ErrorCode
 

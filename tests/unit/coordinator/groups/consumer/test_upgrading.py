@@ -1,8 +1,8 @@
 """Tests of `ottla.coordinator.groups.consumer.upgrading`: a classic group becomes a consumer group, with its members in it."""
 
 import pytest
-from tests.support.consumer_bench import told_by_records
-from tests.support.mixed_bench import MixedBench, assignment, held_by
+from tests.support.shards.consumer_shard import told_by_records
+from tests.support.shards.mixed_shard import MixedBench, assignment, held_by
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode

@@ -1,7 +1,7 @@
 """Tests of `ottla.coordinator.groups.consumer.watch`: topics that come, go and change, and regular expressions."""
 
 import pytest
-from tests.support.consumer_bench import ConsumerBench, told_by_records
+from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
 
 from ottla.coordinator.groups.consumer import watch
 from ottla.errors.codes import ErrorCode

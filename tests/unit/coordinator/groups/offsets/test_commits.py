@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.offsets_bench import WALL_AHEAD_MS, OffsetsBench
+from tests.support.shards.offsets_shard import WALL_AHEAD_MS, OffsetsBench
 
 from ottla.coordinator.contract import Instant, Producer
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup

@@ -1,7 +1,7 @@
 """Offsets that go: on request, with their group, with their topic."""
 
 import pytest
-from tests.support.offsets_bench import FixedTopics, OffsetsBench
+from tests.support.shards.offsets_shard import FixedTopics, OffsetsBench
 
 from ottla.coordinator.contract import Instant, Producer
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup

@@ -3,7 +3,7 @@
 import logging
 
 import pytest
-from tests.support.offsets_bench import WALL_AHEAD_MS, OffsetsBench
+from tests.support.shards.offsets_shard import WALL_AHEAD_MS, OffsetsBench
 
 from ottla.coordinator.contract import Instant, Producer
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup

@@ -1,7 +1,7 @@
 """OffsetFetch, as far as it is decided without a log."""
 
 import pytest
-from tests.support.offsets_bench import FixedTopics, OffsetsBench
+from tests.support.shards.offsets_shard import FixedTopics, OffsetsBench
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.groups.classic.group import ClassicGroup

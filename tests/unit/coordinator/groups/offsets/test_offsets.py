@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.offsets_bench import LoggedRecord, OffsetsBench
+from tests.support.shards.offsets_shard import LoggedRecord, OffsetsBench
 
 from ottla.coordinator.contract import CoordinatorRecord, Producer
 from ottla.coordinator.groups.settings import GroupSettings

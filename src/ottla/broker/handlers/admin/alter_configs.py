@@ -1,0 +1,50 @@
+"""AlterConfigs: all run-time settings of a resource are replaced. What the request does not name is removed."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.admin.config_changes import (
+    Outcomes,
+    check_broker,
+    check_names,
+    check_type,
+    key_of,
+    refused_repeats,
+    responses,
+)
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.metadata.controller.configs import alter_configs
+from ottla.metadata.image.image import ResourceType
+from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
+
+_TYPES = (ResourceType.TOPIC, ResourceType.BROKER, ResourceType.CLIENT_METRICS, ResourceType.GROUP)
+
+
+def handle(context: RequestContext, request: AlterConfigsRequest) -> Handled:
+    return PendingTask(_alter(context, request))
+
+
+def refuse(context: RequestContext, request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
+    outcomes: Outcomes = {key_of(resource): error for resource in request.resources}
+    return AlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))
+
+
+async def _alter(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
+    outcomes = refused_repeats(request.resources)
+    for resource in request.resources:
+        if key_of(resource) in outcomes:
+            continue
+        try:
+            check_names(resource)
+            check_type(resource, _TYPES)
+            if resource.resource_type == ResourceType.BROKER:
+                after = {config.name: config.value for config in resource.configs if config.value is not None}
+                check_broker(context.services, resource.resource_name, after)
+        except KafkaError as error:
+            outcomes[key_of(resource)] = error
+    wanted = [resource for resource in request.resources if key_of(resource) not in outcomes]
+    if wanted:
+        rest = AlterConfigsRequest(resources=wanted, validate_only=request.validate_only)
+        decided = await context.services.controller.write(lambda state, now_ms: alter_configs(state, rest, now_ms))
+        outcomes.update(decided)
+    return AlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))

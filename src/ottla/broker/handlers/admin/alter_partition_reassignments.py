@@ -1,0 +1,31 @@
+"""AlterPartitionReassignments: the controller decides."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.metadata.controller.reassignments import alter_reassignments
+from ottla.wire.messages.alter_partition_reassignments import (
+    AlterPartitionReassignmentsRequest,
+    AlterPartitionReassignmentsResponse,
+    ReassignablePartitionResponse,
+    ReassignableTopicResponse,
+)
+
+
+def handle(context: RequestContext, request: AlterPartitionReassignmentsRequest) -> Handled:
+    return ask_controller(context, lambda state, now_ms: alter_reassignments(state, request, now_ms), request.timeout_ms)
+
+
+def refuse(
+    context: RequestContext, request: AlterPartitionReassignmentsRequest, error: KafkaError
+) -> AlterPartitionReassignmentsResponse:
+    response = AlterPartitionReassignmentsResponse(error_code=error.code, error_message=str(error))
+    for topic in request.topics:
+        results = [
+            ReassignablePartitionResponse(partition_index=each.partition_index, error_code=error.code, error_message=str(error))
+            for each in topic.partitions
+        ]
+        response.responses.append(ReassignableTopicResponse(name=topic.name, partitions=results))
+    return response

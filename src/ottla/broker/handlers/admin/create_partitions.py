@@ -1,0 +1,26 @@
+"""CreatePartitions: the controller decides."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.metadata.controller.partition_growth import create_partitions
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
+
+
+def handle(context: RequestContext, request: CreatePartitionsRequest) -> Handled:
+    return ask_controller(context, lambda state, now_ms: create_partitions(state, request, now_ms), request.timeout_ms)
+
+
+def refuse(context: RequestContext, request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:
+    response = CreatePartitionsResponse()
+    response.results = [
+        CreatePartitionsTopicResult(name=topic.name, error_code=error.code, error_message=str(error))
+        for topic in request.topics
+    ]
+    return response

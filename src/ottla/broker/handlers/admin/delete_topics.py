@@ -1,0 +1,28 @@
+"""DeleteTopics: the controller decides. Up to version 5 topics have names only, later names or ids."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.metadata.controller.topic_deletion import delete_topics
+from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
+
+
+def handle(context: RequestContext, request: DeleteTopicsRequest) -> Handled:
+    return ask_controller(
+        context, lambda state, now_ms: delete_topics(state, request, now_ms, context.version), request.timeout_ms
+    )
+
+
+def refuse(context: RequestContext, request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:
+    response = DeleteTopicsResponse()
+    wanted = [(topic.name, topic.topic_id) for topic in request.topics]
+    response.responses = [
+        DeletableTopicResult(name=name, topic_id=topic_id, error_code=error.code, error_message=str(error))
+        for name, topic_id in wanted
+    ]
+    response.responses += [
+        DeletableTopicResult(name=name, error_code=error.code, error_message=str(error)) for name in request.topic_names
+    ]
+    return response

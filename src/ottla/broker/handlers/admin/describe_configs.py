@@ -1,0 +1,128 @@
+"""DescribeConfigs: the settings of topics, brokers, loggers, groups and client metrics, with where each value is from.
+
+A few bytes of a request can ask for a hundred entries of a response, each with its documentation. So a resource that is named
+more than once is answered once, a response has a bound on its entries, and long ones are made bit by bit, while others are
+served.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+
+from ottla.broker.handlers.admin.config_entries import LOGGER_SOURCE, EntryMaker
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import topic_name_fault
+from ottla.metadata.image.image import ResourceType
+from ottla.wire.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
+    DescribeConfigsResult,
+)
+
+RESOURCES_PER_TURN = 16
+ENTRIES_MAX = 60_000
+"""Of one response: all settings of 1,700 topics."""
+
+
+def handle(context: RequestContext, request: DescribeConfigsRequest) -> Handled:
+    resources = request.resources
+    if len(resources) > 1:
+        resources = list({(each.resource_type, each.resource_name): each for each in resources}.values())
+    maker = EntryMaker(context.services.settings, request.include_synonyms, request.include_documentation)
+    results = _results(context, maker, resources)
+    if len(resources) > RESOURCES_PER_TURN:
+        return PendingTask(_bit_by_bit(results))
+    return DescribeConfigsResponse(results=list(results))
+
+
+async def _bit_by_bit(results: Iterator[DescribeConfigsResult]) -> DescribeConfigsResponse:
+    response = DescribeConfigsResponse()
+    while some := list(islice(results, RESOURCES_PER_TURN)):
+        response.results += some
+        await asyncio.sleep(0)
+    return response
+
+
+def _results(
+    context: RequestContext, maker: EntryMaker, resources: Iterable[DescribeConfigsResource]
+) -> Iterator[DescribeConfigsResult]:
+    left = ENTRIES_MAX
+    for resource in resources:
+        result = DescribeConfigsResult(resource_type=resource.resource_type, resource_name=resource.resource_name)
+        try:
+            if left <= 0:
+                raise KafkaError(
+                    ErrorCode.INVALID_REQUEST,
+                    f"one response has room for {ENTRIES_MAX} settings: ask for fewer resources at once",
+                )
+            result.configs = _entries(context, maker, resource)
+        except KafkaError as error:
+            result.error_code, result.error_message = error.code, str(error)
+        left -= len(result.configs)
+        yield result
+
+
+def refuse(context: RequestContext, request: DescribeConfigsRequest, error: KafkaError) -> DescribeConfigsResponse:
+    return DescribeConfigsResponse(
+        results=[
+            DescribeConfigsResult(
+                resource_type=resource.resource_type,
+                resource_name=resource.resource_name,
+                error_code=error.code,
+                error_message=str(error),
+            )
+            for resource in request.resources
+        ]
+    )
+
+
+def _entries(
+    context: RequestContext, maker: EntryMaker, resource: DescribeConfigsResource
+) -> list[DescribeConfigsResourceResult]:
+    services, name = context.services, resource.resource_name
+    wanted = _wanted(resource.configuration_keys)
+    if resource.resource_type == ResourceType.TOPIC:
+        if (fault := topic_name_fault(name)) is not None:
+            raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, fault)
+        if services.metadata.topic(name) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {name}")
+        return maker.topic_entries(name, wanted)
+    if resource.resource_type == ResourceType.BROKER:
+        if not name:
+            return maker.all_brokers_entries(wanted)
+        _check_broker(name, services.node_id)
+        return maker.broker_entries(wanted)
+    if resource.resource_type == ResourceType.BROKER_LOGGER:
+        _check_broker(name, services.node_id)
+        levels = services.settings.loggers.levels()
+        return [
+            DescribeConfigsResourceResult(name=logger, value=level, config_source=LOGGER_SOURCE)
+            for logger, level in levels.items()
+            if wanted(logger)
+        ]
+    if resource.resource_type in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
+        if not name:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a group or client metrics subscription has a name: give it")
+        own = services.metadata.image.configs.get((resource.resource_type, name), {})
+        of_group = resource.resource_type == ResourceType.GROUP
+        return maker.group_entries(own, wanted) if of_group else maker.client_metrics_entries(own, wanted)
+    raise KafkaError(ErrorCode.INVALID_REQUEST, f"there is no resource type {resource.resource_type} that has settings")
+
+
+def _wanted(keys: list[str] | None) -> Callable[[str], bool]:
+    """Whether a setting was asked for; none named means all."""
+    return frozenset(keys).__contains__ if keys else lambda name: True
+
+
+def _check_broker(name: str, node_id: int) -> None:
+    if name != str(node_id):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"this is broker {node_id}, which cannot tell the settings of broker {name!r}: ask that broker",
+        )

@@ -1,0 +1,84 @@
+"""DescribeLogDirs: the log directories of this node, how full they are, and what lies in them.
+
+A replica that is being moved here is shown beside the one in use, with how far it is behind. A directory that has failed is
+named with KAFKA_STORAGE_ERROR and nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.wire.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+    from ottla.log.directories.log_directories import LogDirectories
+    from ottla.log.directories.log_directory import LogDirectory
+    from ottla.log.partition_log import PartitionLog
+
+_NO_LAG = -1
+
+
+def handle(context: RequestContext, request: DescribeLogDirsRequest) -> Handled:
+    wanted: set[TopicPartition] | None = None
+    if request.topics is not None:
+        wanted = {TopicPartition(topic.topic, index) for topic in request.topics for index in topic.partitions}
+    return PendingTask(_describe(context.services, wanted))
+
+
+def refuse(context: RequestContext, request: DescribeLogDirsRequest, error: KafkaError) -> DescribeLogDirsResponse:
+    return DescribeLogDirsResponse(error_code=error.code)
+
+
+async def _describe(services: Services, wanted: set[TopicPartition] | None) -> DescribeLogDirsResponse:
+    response = DescribeLogDirsResponse()
+    for directory in services.directories.placeable:
+        result = DescribeLogDirsResult(log_dir=directory.path)
+        result.is_cordoned = services.directories.is_cordoned(directory)
+        response.results.append(result)
+        try:
+            if directory.is_online:
+                result.total_bytes, result.usable_bytes = await services.world.disk.space(directory.path)
+        except OSError as error:
+            services.partitions.lose_directory(LogDirectoryFailed(directory.path, error))
+        if directory.is_online:
+            result.topics = _topics(services.directories, directory, wanted)
+        else:
+            result.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+    return response
+
+
+def _topics(
+    directories: LogDirectories, directory: LogDirectory, wanted: set[TopicPartition] | None
+) -> list[DescribeLogDirsTopic]:
+    topics: dict[str, DescribeLogDirsTopic] = {}
+    for logs, is_future in ((directory.logs, False), (directory.future_logs, True)):
+        for partition, log in sorted(logs.items()):
+            if wanted is None or partition in wanted:
+                topic = topics.setdefault(partition.topic, DescribeLogDirsTopic(name=partition.topic))
+                topic.partitions.append(_partition(directories, partition, log, is_future))
+    return list(topics.values())
+
+
+def _partition(
+    directories: LogDirectories, partition: TopicPartition, log: PartitionLog, is_future: bool
+) -> DescribeLogDirsPartition:
+    described = DescribeLogDirsPartition(partition_index=partition.partition, is_future_key=is_future)
+    described.partition_size = log.size_bytes
+    if not is_future:
+        described.offset_lag = max(0, log.high_watermark - log.log_end_offset)
+    else:
+        owner = directories.directory_of(partition)
+        current = owner.logs.get(partition) if owner is not None else None
+        described.offset_lag = _NO_LAG if current is None else current.log_end_offset - log.log_end_offset
+    return described

@@ -1,0 +1,33 @@
+"""ElectLeaders: the controller decides."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.metadata.controller.partitions import elect_leaders
+from ottla.wire.messages.elect_leaders import (
+    ElectLeadersRequest,
+    ElectLeadersResponse,
+    PartitionResult,
+    ReplicaElectionResult,
+)
+
+ERROR_CODE_SINCE = 1
+"""Before, a response has the errors of its partitions only."""
+
+
+def handle(context: RequestContext, request: ElectLeadersRequest) -> Handled:
+    return ask_controller(context, lambda state, now_ms: elect_leaders(state, request, now_ms), request.timeout_ms)
+
+
+def refuse(context: RequestContext, request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:
+    response = ElectLeadersResponse()
+    if context.version >= ERROR_CODE_SINCE:
+        response.error_code = error.code
+    for topic in request.topic_partitions or ():
+        results = [
+            PartitionResult(partition_id=index, error_code=error.code, error_message=str(error)) for index in topic.partitions
+        ]
+        response.replica_election_results.append(ReplicaElectionResult(topic=topic.topic, partition_result=results))
+    return response

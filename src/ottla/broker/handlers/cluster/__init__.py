@@ -1,0 +1,1 @@
+"""APIs that tell who is who: versions, metadata, brokers, quorum, coordinators."""

@@ -1,0 +1,99 @@
+"""DescribeTopicPartitions: topics and their partitions, a page at a time, with the replicas that may lead.
+
+Topics come in the order of their names. A page ends after so many partitions; its cursor says where the next begins. A topic
+that has gone since is passed over, and the next one begins at its start.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.cluster.cluster_view import TOPIC_OPERATIONS, unknown_topic_code, view_partition
+from ottla.broker.request import RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import INTERNAL_TOPICS
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import PartitionState, Topic
+from ottla.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponseCursor,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
+
+
+def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> DescribeTopicPartitionsResponse:
+    image = context.services.metadata.image
+    cursor = request.cursor
+    if cursor is not None and request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor stands at {cursor.topic_name!r}, which is not asked for")
+    if cursor is not None and cursor.partition_index < 0:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cursor cannot stand at partition {cursor.partition_index}")
+    wanted = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
+    if cursor is not None:
+        wanted = [name for name in wanted if name >= cursor.topic_name]
+    limit = max(min(context.services.settings.current.max_request_partition_size_limit, request.response_partition_limit), 1)
+    response = DescribeTopicPartitionsResponse()
+    for name in wanted:
+        first = cursor.partition_index if cursor is not None and cursor.topic_name == name else 0
+        if limit == 0:
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=first)
+            break
+        topic = image.topics.by_name.get(name)
+        if topic is None:
+            response.topics.append(
+                DescribeTopicPartitionsResponseTopic(
+                    name=name,
+                    error_code=unknown_topic_code(name),
+                    is_internal=name in INTERNAL_TOPICS,
+                    topic_authorized_operations=TOPIC_OPERATIONS,
+                )
+            )
+            continue
+        described = _describe(image, topic, first, limit, context.connection.listener)
+        response.topics.append(described)
+        limit -= len(described.partitions)
+        following = first + len(described.partitions)
+        if following < len(topic.partitions):
+            response.next_cursor = DescribeTopicPartitionsResponseCursor(topic_name=name, partition_index=following)
+            break
+    return response
+
+
+def _describe(
+    image: MetadataImage, topic: Topic, first: int, limit: int, listener: str
+) -> DescribeTopicPartitionsResponseTopic:
+    described = DescribeTopicPartitionsResponseTopic(
+        name=topic.name,
+        topic_id=topic.id,
+        is_internal=topic.name in INTERNAL_TOPICS,
+        topic_authorized_operations=TOPIC_OPERATIONS,
+    )
+    for index in range(first, min(first + limit, len(topic.partitions))):
+        described.partitions.append(_describe_partition(image, index, topic.partitions[index], listener))
+    return described
+
+
+def _describe_partition(
+    image: MetadataImage, index: int, state: PartitionState, listener: str
+) -> DescribeTopicPartitionsResponsePartition:
+    view = view_partition(image, state, listener)
+    return DescribeTopicPartitionsResponsePartition(
+        error_code=view.error_code,
+        partition_index=index,
+        leader_id=view.leader,
+        leader_epoch=state.leader_epoch,
+        replica_nodes=list(state.replicas),
+        isr_nodes=list(state.isr),
+        eligible_leader_replicas=list(state.elr),
+        last_known_elr=list(state.last_known_elr),
+        offline_replicas=view.offline_replicas,
+    )
+
+
+def refuse(
+    context: RequestContext, request: DescribeTopicPartitionsRequest, error: KafkaError
+) -> DescribeTopicPartitionsResponse:
+    response = DescribeTopicPartitionsResponse()
+    response.topics = [DescribeTopicPartitionsResponseTopic(name=topic.name, error_code=error.code) for topic in request.topics]
+    return response

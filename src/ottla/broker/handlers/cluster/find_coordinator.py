@@ -1,0 +1,86 @@
+"""FindCoordinator: which broker keeps a group, or a transactional id.
+
+That is whoever leads the partition of the internal topic that the key hashes to. The topic is made when it is first asked for.
+Apache answers COORDINATOR_NOT_AVAILABLE meanwhile and the client asks again; here the answer waits until the topic is there.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.broker.handlers.cluster.cluster_view import alive_endpoint
+from ottla.broker.hosts.coordinators.internal_topics import ensure_internal_topic
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.coordinator.placement import partition_for
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
+
+MANY_KEYS_SINCE = 4
+TOPIC_OF_TYPE = {0: OFFSETS_TOPIC, 1: TRANSACTIONS_TOPIC}
+_NO_NODE = -1
+
+
+class Found(NamedTuple):
+    """The coordinator of one key."""
+
+    node_id: int
+    host: str
+    port: int
+
+
+def handle(context: RequestContext, request: FindCoordinatorRequest) -> Handled:
+    topic = TOPIC_OF_TYPE.get(request.key_type)
+    if topic is None:
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"there is no coordinator of type {request.key_type} here: 0 is for groups, 1 for transactions",
+        )
+    if context.services.metadata.topic(topic) is None:
+        return PendingTask(_make_and_answer(context, request, topic))
+    return _answer(context, request, topic)
+
+
+async def _make_and_answer(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
+    await ensure_internal_topic(context.services, topic)
+    return _answer(context, request, topic)
+
+
+def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str) -> FindCoordinatorResponse:
+    if context.version < MANY_KEYS_SINCE:
+        found = _find(context, topic, request.key)
+        return FindCoordinatorResponse(error_message="NONE", node_id=found.node_id, host=found.host, port=found.port)
+    response = FindCoordinatorResponse()
+    for key in request.coordinator_keys:
+        try:
+            found = _find(context, topic, key)
+        except KafkaError as error:
+            response.coordinators.append(_refused(key, error))
+            continue
+        response.coordinators.append(
+            Coordinator(key=key, node_id=found.node_id, host=found.host, port=found.port, error_message="")
+        )
+    return response
+
+
+def _find(context: RequestContext, topic: str, key: str) -> Found:
+    known = context.services.metadata.topic(topic)
+    assert known is not None, "the topic was made before"
+    leader = known.partitions[partition_for(key, len(known.partitions))].leader
+    endpoint = alive_endpoint(context.services.metadata.image, leader, context.connection.listener)
+    if endpoint is None:
+        raise KafkaError(
+            ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the partition of {topic} that keeps {key!r} has no leader now: ask again"
+        )
+    return Found(leader, endpoint.host, endpoint.port)
+
+
+def refuse(context: RequestContext, request: FindCoordinatorRequest, error: KafkaError) -> FindCoordinatorResponse:
+    if context.version < MANY_KEYS_SINCE:
+        return FindCoordinatorResponse(error_code=error.code, error_message=str(error), node_id=_NO_NODE, port=_NO_NODE)
+    return FindCoordinatorResponse(coordinators=[_refused(key, error) for key in request.coordinator_keys])
+
+
+def _refused(key: str, error: KafkaError) -> Coordinator:
+    return Coordinator(key=key, node_id=_NO_NODE, port=_NO_NODE, error_code=error.code, error_message=str(error))

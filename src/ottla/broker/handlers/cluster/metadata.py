@@ -1,0 +1,157 @@
+"""Metadata: brokers, topics and who leads their partitions. Topics that are asked for and missing may be made on the way.
+
+In version 0 an empty list of topics means all of them, later null does. From version 12 on topics can be asked for by id.
+"""
+
+from __future__ import annotations
+
+from ottla.broker.auto_create import create_missing
+from ottla.broker.handlers.cluster.cluster_view import (
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    alive_broker_id,
+    alive_endpoint,
+    unknown_topic_code,
+    view_partition,
+)
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import INTERNAL_TOPICS, ZERO_UUID, Uuid
+from ottla.metadata.image.image import MetadataImage
+from ottla.metadata.image.topics import PartitionState, Topic
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+_IDS_SINCE = 12
+
+
+def handle(context: RequestContext, request: MetadataRequest) -> Handled:
+    _check_ids(context.version, request)
+    if _may_create(context, request):
+        topics = context.services.metadata.image.topics.by_name
+        missing = [topic.name for topic in request.topics or () if topic.name is not None and topic.name not in topics]
+        if missing:
+            return PendingTask(_create_and_answer(context, request, missing))
+    return _answer(context, request, {})
+
+
+def _check_ids(version: int, request: MetadataRequest) -> None:
+    if version < _IDS_SINCE and any(topic.name is None or topic.topic_id != ZERO_UUID for topic in request.topics or ()):
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST,
+            f"Metadata version {version} cannot ask for topics by id: use names, or version {_IDS_SINCE}",
+        )
+
+
+def _asks_for_all(version: int, request: MetadataRequest) -> bool:
+    return request.topics is None or (version == 0 and not request.topics)
+
+
+def _may_create(context: RequestContext, request: MetadataRequest) -> bool:
+    return request.allow_auto_topic_creation and context.services.settings.current.auto_create_topics_enable
+
+
+async def _create_and_answer(context: RequestContext, request: MetadataRequest, missing: list[str]) -> MetadataResponse:
+    return _answer(context, request, await create_missing(context.services, missing))
+
+
+def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str, int]) -> MetadataResponse:
+    """The response; `failed` says why topics that should have been made were not."""
+    image, listener = context.services.metadata.image, context.connection.listener
+    response = MetadataResponse(cluster_id=context.services.cluster_id, controller_id=alive_broker_id(image))
+    for broker in image.cluster.brokers.values():
+        endpoint = alive_endpoint(image, broker.id, listener)
+        if endpoint is not None:
+            response.brokers.append(
+                MetadataResponseBroker(node_id=broker.id, host=endpoint.host, port=endpoint.port, rack=broker.rack)
+            )
+    if _asks_for_all(context.version, request):
+        response.topics = [_describe(image, topic, context) for topic in image.topics.by_name.values()]
+    else:
+        response.topics = _named(context, image, request, failed)
+    if request.include_topic_authorized_operations:
+        for described in response.topics:
+            if described.name is not None:  # of topics that are not there, too: what could be done if they were
+                described.topic_authorized_operations = TOPIC_OPERATIONS
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = CLUSTER_OPERATIONS
+    return response
+
+
+def _named(
+    context: RequestContext, image: MetadataImage, request: MetadataRequest, failed: dict[str, int]
+) -> list[MetadataResponseTopic]:
+    """The topics that were asked for, each once. If any is asked for by id, all are: as Kafka reads such a request."""
+    asked = request.topics or []
+    ids = list(dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID))
+    if ids:
+        return [_by_id(context, image, topic_id) for topic_id in ids]
+    found = []
+    for name in dict.fromkeys(topic.name for topic in asked if topic.name is not None):
+        topic = image.topics.by_name.get(name)
+        if topic is not None:
+            found.append(_describe(image, topic, context))
+        else:
+            code = failed.get(name) or unknown_topic_code(name)
+            found.append(MetadataResponseTopic(name=name, error_code=code, is_internal=name in INTERNAL_TOPICS))
+    return found
+
+
+def _by_id(context: RequestContext, image: MetadataImage, topic_id: Uuid) -> MetadataResponseTopic:
+    topic = image.topics.by_id.get(topic_id)
+    if topic is None:
+        return MetadataResponseTopic(name=None, topic_id=topic_id, error_code=ErrorCode.UNKNOWN_TOPIC_ID)
+    return _describe(image, topic, context)
+
+
+def _describe(image: MetadataImage, topic: Topic, context: RequestContext) -> MetadataResponseTopic:
+    described = MetadataResponseTopic(name=topic.name, topic_id=topic.id, is_internal=topic.name in INTERNAL_TOPICS)
+    describe = _describe_partition if context.version > 0 else _describe_partition_in_version_0
+    described.partitions = [
+        describe(image, index, state, context.connection.listener) for index, state in sorted(topic.partitions.items())
+    ]
+    if context.version < 6:  # LISTENER_NOT_FOUND is not known to such clients
+        for partition in described.partitions:
+            if partition.error_code == ErrorCode.LISTENER_NOT_FOUND:
+                partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
+    return described
+
+
+def _describe_partition(image: MetadataImage, index: int, state: PartitionState, listener: str) -> MetadataResponsePartition:
+    view = view_partition(image, state, listener)
+    described = MetadataResponsePartition()
+    described.error_code = view.error_code
+    described.partition_index = index
+    described.leader_id = view.leader
+    described.leader_epoch = state.leader_epoch
+    described.replica_nodes = list(state.replicas)
+    described.isr_nodes = list(state.isr)
+    described.offline_replicas = view.offline_replicas
+    return described
+
+
+def _describe_partition_in_version_0(
+    image: MetadataImage, index: int, state: PartitionState, listener: str
+) -> MetadataResponsePartition:
+    """The oldest clients cannot take a replica that is not among the brokers: those are left out, with an error."""
+    described = _describe_partition(image, index, state, listener)
+    described.replica_nodes = [replica for replica in state.replicas if alive_endpoint(image, replica, listener)]
+    described.isr_nodes = [replica for replica in state.isr if alive_endpoint(image, replica, listener)]
+    if described.error_code == ErrorCode.NONE and len(described.replica_nodes) < len(state.replicas):
+        described.error_code = ErrorCode.REPLICA_NOT_AVAILABLE
+    return described
+
+
+def refuse(context: RequestContext, request: MetadataRequest, error: KafkaError) -> MetadataResponse:
+    response = MetadataResponse(error_code=error.code)
+    response.topics = [
+        MetadataResponseTopic(name=topic.name or "", topic_id=topic.topic_id, error_code=error.code)
+        for topic in request.topics or ()
+    ]
+    return response

@@ -1,0 +1,107 @@
+"""DeleteRecords: lets partitions begin at a later offset. The answer tells where they begin now.
+
+The new beginning is on disk before it is answered, so that no restart shows deleted records again. (Apache writes it down once
+a minute.) The records' segments go later, with the next round of retention.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.handlers.data.hosted_partitions import ask
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
+from ottla.ids import INTERNAL_TOPICS, TopicPartition
+from ottla.wire.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+    from ottla.log.partition_log import PartitionLog
+
+HIGH_WATERMARK = -1
+_NO_OFFSET = -1
+
+
+def handle(context: RequestContext, request: DeleteRecordsRequest) -> Handled:
+    # A partition that is named twice is shortened to what was said last.
+    wanted = {
+        TopicPartition(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions
+    }
+    results = {partition: _delete(context.services, partition, offset) for partition, offset in wanted.items()}
+    deleted = [partition for partition, result in results.items() if result.error_code == ErrorCode.NONE]
+    if not deleted:
+        return _response(results)
+    return PendingTask(_write_down(context.services, results, deleted))
+
+
+def refuse(context: RequestContext, request: DeleteRecordsRequest, error: KafkaError) -> DeleteRecordsResponse:
+    return _response(
+        {
+            TopicPartition(topic.name, each.partition_index): _failed(each.partition_index, error.code)
+            for topic in request.topics
+            for each in topic.partitions
+        }
+    )
+
+
+def _failed(index: int, code: int) -> DeleteRecordsPartitionResult:
+    return DeleteRecordsPartitionResult(partition_index=index, low_watermark=_NO_OFFSET, error_code=code)
+
+
+def _response(results: dict[TopicPartition, DeleteRecordsPartitionResult]) -> DeleteRecordsResponse:
+    topics: dict[str, DeleteRecordsTopicResult] = {}
+    for partition, result in results.items():
+        topics.setdefault(partition.topic, DeleteRecordsTopicResult(name=partition.topic)).partitions.append(result)
+    return DeleteRecordsResponse(topics=list(topics.values()))
+
+
+def _delete(services: Services, partition: TopicPartition, offset: int) -> DeleteRecordsPartitionResult:
+    """Shorten one partition, in memory."""
+    try:
+        if services.metadata.partition(*partition) is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
+        if partition.topic in INTERNAL_TOPICS:
+            raise KafkaError(
+                ErrorCode.INVALID_TOPIC_EXCEPTION, f"records of the internal topic {partition.topic} are not deleted by hand"
+            )
+        low_watermark = ask(services.partitions.leader(*partition), lambda log: _shorten(log, offset))
+    except KafkaError as error:
+        return _failed(partition.partition, error.code)
+    return DeleteRecordsPartitionResult(partition_index=partition.partition, low_watermark=low_watermark)
+
+
+def _shorten(log: PartitionLog, offset: int) -> int:
+    if not log.config.delete:
+        raise KafkaError(
+            ErrorCode.POLICY_VIOLATION,
+            f"{log.partition} is compacted, and its cleanup.policy has no delete: its records are not deleted by offset",
+        )
+    if offset == HIGH_WATERMARK:
+        offset = log.high_watermark
+    if offset < 0:
+        raise KafkaError(ErrorCode.OFFSET_OUT_OF_RANGE, f"{offset} is no offset of {log.partition}")
+    log.delete_records(offset)
+    return log.log_start_offset
+
+
+async def _write_down(
+    services: Services, results: dict[TopicPartition, DeleteRecordsPartitionResult], deleted: list[TopicPartition]
+) -> DeleteRecordsResponse:
+    written: set[str] = set()
+    for partition in deleted:
+        # A partition may be moved to another directory while it is written down in this one.
+        while (directory := services.directories.directory_of(partition)) is not None and directory.path not in written:
+            try:
+                await directory.write_log_starts()
+            except LogDirectoryFailed as failure:
+                services.partitions.lose_directory(failure)
+                results[partition] = _failed(partition.partition, ErrorCode.KAFKA_STORAGE_ERROR)
+                break
+            written.add(directory.path)
+    return _response(results)

@@ -1,0 +1,286 @@
+"""Fetch: records from many partitions, now or when there are enough of them.
+
+The records themselves are file ranges: they go from the page cache to the socket. A fetch that finds less than it wants waits
+(`purgatory/delayed_fetch.py`) and is tried again when a partition it watches has news. At least one batch is always sent from
+the first partition that has any, however large. Which partitions a request is about is the session's to say.
+
+Partitions that do not exist are answered with an error, but not before the others: only what goes wrong in reading a partition
+that is there, and a log that has parted from the reader's, end the waiting at once.
+"""
+
+from __future__ import annotations
+
+from typing import cast
+
+from ottla.broker.fetch_sessions import Answers, FetchContext, Wanted
+from ottla.broker.handlers.data.leader_hints import leader_hint
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.purgatory.delayed_fetch import DelayedFetch
+from ottla.broker.request import Handled, Pending, PendingTask, RequestContext
+from ottla.env import FileRange
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import ZERO_UUID, uuid_text
+from ottla.log.partition_log import PartitionLog
+from ottla.log.read import Isolation, ReadInfo
+from ottla.wire.base import Message
+from ottla.wire.messages.fetch import (
+    AbortedTransaction,
+    EpochEndOffset,
+    FetchRequest,
+    FetchResponse,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionData,
+)
+
+CONSUMER = -1
+HINTS_SINCE = 16
+REPLICA_STATE_SINCE = 15
+STORAGE_ERROR_SINCE = 6
+ZSTD_SINCE = 10
+
+_HIGH_WATERMARK, _COMMITTED, _LOG_END = Isolation.HIGH_WATERMARK, Isolation.COMMITTED, Isolation.LOG_END
+_UNKNOWN = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
+_LEADER_MOVED = (ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.FENCED_LEADER_EPOCH)
+
+
+def handle(context: RequestContext, request: FetchRequest) -> Handled:
+    replica_id = request.replica_id
+    if context.version >= REPLICA_STATE_SINCE:
+        replica_id = CONSUMER if request.replica_state is None else request.replica_state.replica_id
+    sessions = context.services.fetch_sessions
+    begun = sessions.begin(request, context.version, replica_id >= 0)
+    if isinstance(begun, FetchResponse):
+        return begun
+    fetch = Fetch(context, begun, request, replica_id)
+    answer = fetch.answer(is_last=request.max_wait_ms <= 0)
+    if answer is not None:
+        return answer
+    if begun.is_incremental:  # the session holds its partitions anyhow
+        return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
+    count = len(begun.wanted)
+    if not sessions.may_wait(count):
+        return fetch.answer(is_last=True)
+    return DelayedFetch(fetch, fetch.watched, request.max_wait_ms, lambda: sessions.has_waited(count))
+
+
+def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) -> Message:
+    return FetchResponse(error_code=error.code)
+
+
+class Fetch:
+    """One fetch request, tried once or more often."""
+
+    __slots__ = (
+        "_cold",
+        "_context",
+        "_isolation",
+        "_max_bytes",
+        "_min_bytes",
+        "_plan",
+        "_replica_id",
+        "_version",
+        "missing_bytes",
+    )
+
+    def __init__(self, context: RequestContext, plan: FetchContext, request: FetchRequest, replica_id: int) -> None:
+        self._context = context
+        self._plan = plan
+        self._version = context.version
+        self._replica_id = replica_id
+        self._max_bytes = min(request.max_bytes, context.services.settings.current.fetch_max_bytes)
+        self._min_bytes = min(request.min_bytes, self._max_bytes)
+        if replica_id == CONSUMER:
+            self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
+        else:
+            self._isolation = _LOG_END
+        self._cold: list[tuple[Partition, str, Wanted, PartitionData]] = []
+        self.missing_bytes = 0
+
+    def answer(self, is_last: bool) -> Message | Pending | None:
+        """Read everything that is asked for; None if that is too little and waiting for more makes sense."""
+        answers: Answers = []
+        unknown: Answers = []
+        self._cold = []
+        left_bytes, total_bytes, has_failed = self._max_bytes, 0, False
+        is_incremental, is_consumer = self._plan.is_incremental, self._isolation is not _LOG_END
+        all_wanted = self._plan.wanted.values()
+        for wanted in all_wanted:
+            partition = wanted.partition
+            if partition is None or not partition.is_leading:
+                try:
+                    partition = self._resolve(wanted)
+                except KafkaError as error:
+                    data = self._failed(wanted, error)
+                    data.aborted_transactions = []
+                    unknown.append((wanted, data))
+                    has_failed = has_failed or error.code not in _UNKNOWN
+                    continue
+            if (
+                wanted.last_fetched_epoch < 0
+                and (wanted.leader_epoch < 0 or wanted.leader_epoch == partition.leader_epoch)
+                and partition.is_leading
+                and wanted.partition is partition
+            ):
+                # Nothing to read, or no room for it: by far the most partitions in a fetch of many, so they come cheap.
+                log, offset = partition.log, wanted.fetch_offset
+                high_watermark = log.high_watermark
+                if (offset == high_watermark and is_consumer) or (
+                    total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset
+                ):
+                    if (
+                        high_watermark != wanted.said_high_watermark
+                        or log.log_start_offset != wanted.said_log_start
+                        or not is_incremental
+                    ):
+                        answers.append((wanted, self._nothing(wanted.index, log)))
+                    continue
+            data = self._read(partition, wanted, left_bytes, not total_bytes)
+            answers.append((wanted, data))
+            if data.records:
+                total_bytes += len(data.records)
+                left_bytes -= len(data.records)
+            elif data.error_code or data.diverging_epoch is not None:
+                has_failed = True
+        if is_last or has_failed or total_bytes >= self._min_bytes or len(unknown) == len(all_wanted):
+            return self._finish(answers + unknown)
+        # What a committed transaction sets free was appended long before: any news may be enough.
+        self.missing_bytes = self._min_bytes - total_bytes if self._isolation is not _COMMITTED else 0
+        return None
+
+    @property
+    def watched(self) -> list[Partition]:
+        """The partitions whose news may change the answer."""
+        return [wanted.partition for wanted in self._plan.wanted.values() if wanted.partition is not None]
+
+    def _finish(self, answers: Answers) -> Message | Pending:
+        response = self._plan.finish(answers)
+        if self._version >= HINTS_SINCE:
+            for wanted, data in answers:
+                if data.error_code in _LEADER_MOVED:
+                    self._hint(response, wanted, data)
+        return PendingTask(self._warmed(response)) if self._cold else response
+
+    async def _warmed(self, response: FetchResponse) -> Message:
+        """The response, once all its records are in memory."""
+        cold_reads = self._context.services.partitions.cold_reads
+        for partition, folder, wanted, data in self._cold:
+            try:
+                await cold_reads.warm(cast("FileRange", data.records))
+            except OSError as error:
+                if partition.log.folder == folder:
+                    refusal = partition.refused_by(partition.log.fail(error))
+                else:  # it has moved to another disk meanwhile, which is not to blame
+                    refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be read: {error}. Ask again")
+                self._set_failed(data, refusal)
+                wanted.say(data)
+        return response
+
+    # Finding
+
+    def _resolve(self, wanted: Wanted) -> Partition:
+        """The partition that is here and fits; `KafkaError` if there is no such partition."""
+        services = self._context.services
+        wanted.partition = None
+        if wanted.topic is None:
+            topic = services.metadata.topic_by_id(wanted.topic_id)
+            if topic is None:
+                raise KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(wanted.topic_id)}")
+            wanted.topic = topic.name
+        found = services.partitions.find(wanted.topic, wanted.index)
+        if found is None:
+            raise services.partitions.reason_missing(wanted.topic, wanted.index)
+        if wanted.topic_id in (ZERO_UUID, found.topic_id):
+            wanted.partition = found
+        return found
+
+    # Reading
+
+    def _read(self, partition: Partition, wanted: Wanted, left_bytes: int, is_first: bool) -> PartitionData:
+        """What one partition has to say, all questions asked."""
+        try:
+            if wanted.partition is None:
+                raise KafkaError(
+                    ErrorCode.INCONSISTENT_TOPIC_ID,
+                    f"{partition.name} has the topic id {uuid_text(partition.topic_id)} now, not {uuid_text(wanted.topic_id)}",
+                )
+            partition.check_leading(max(wanted.leader_epoch, -1))  # to a fetch every negative epoch means none
+            if self._replica_id >= 0:
+                self._refuse_replica(partition, wanted)
+            if self._version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
+                raise KafkaError(
+                    ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
+                    f"{partition.name} is kept in zstd, which Fetch version {self._version} cannot have: update the client",
+                )
+            if wanted.last_fetched_epoch >= 0:
+                diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
+                if diverging is not None:
+                    data = self._nothing(wanted.index, partition.log)
+                    data.diverging_epoch = EpochEndOffset(epoch=diverging[0], end_offset=diverging[1])
+                    return data
+            info = partition.read(wanted.fetch_offset, min(wanted.max_bytes, left_bytes), self._isolation, is_first)
+        except KafkaError as error:
+            return self._failed(wanted, error)
+        data = self._found(wanted.index, info)
+        if self._context.services.partitions.cold_reads.is_cold(partition.log, info):
+            self._cold.append((partition, partition.log.folder, wanted, data))
+        return data
+
+    def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:
+        """Replication between nodes is not there yet: no other node is a replica of anything here."""
+        raise KafkaError(
+            ErrorCode.UNKNOWN_LEADER_EPOCH if wanted.leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
+            f"node {self._replica_id} is no replica of {partition.name}: its replicas are {list(partition.replicas)}",
+        )
+
+    def _found(self, index: int, info: ReadInfo) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = index
+        data.high_watermark = info.high_watermark
+        data.last_stable_offset = info.last_stable_offset
+        data.log_start_offset = info.log_start_offset
+        aborted = info.aborted
+        if aborted is None:
+            data.aborted_transactions = None
+        elif aborted:
+            data.aborted_transactions = [
+                AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted
+            ]
+        # Of a batch that does not fit not even its beginning is sent: no reader could do anything with it.
+        data.records = b"" if info.records is None or info.first_batch_incomplete else info.records
+        return data
+
+    def _nothing(self, index: int, log: PartitionLog) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = index
+        data.high_watermark = log.high_watermark
+        data.last_stable_offset = log.last_stable_offset
+        data.log_start_offset = log.log_start_offset
+        if self._isolation is not _COMMITTED:
+            data.aborted_transactions = None
+        data.records = b""
+        return data
+
+    # Refusing
+
+    def _failed(self, wanted: Wanted, error: KafkaError) -> PartitionData:
+        data = PartitionData()
+        data.partition_index = wanted.index
+        self._set_failed(data, error)
+        return data
+
+    def _set_failed(self, data: PartitionData, error: KafkaError) -> None:
+        code = error.code
+        if code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < STORAGE_ERROR_SINCE:
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # so that old clients look for another leader
+        data.error_code = code
+        data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
+        data.aborted_transactions = None
+        data.records = b""
+
+    def _hint(self, response: FetchResponse, wanted: Wanted, data: PartitionData) -> None:
+        hint = leader_hint(self._context, wanted.topic or "", wanted.index)
+        data.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
+        if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
+            response.node_endpoints.append(NodeEndpoint(node_id=hint.leader, host=hint.host, port=hint.port, rack=hint.rack))

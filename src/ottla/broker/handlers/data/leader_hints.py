@@ -1,0 +1,33 @@
+"""Where to go instead: what Produce and Fetch tell, in their newer versions, to clients that asked the wrong node."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ottla.broker.handlers.cluster.cluster_view import alive_endpoint
+from ottla.broker.request import RequestContext
+from ottla.metadata.image.topics import NO_LEADER
+
+
+class LeaderHint(NamedTuple):
+    """Who leads a partition, and where that node is for clients on the same listener, if that is known."""
+
+    leader: int
+    leader_epoch: int
+    host: str | None
+    port: int
+    rack: str | None
+
+
+def leader_hint(context: RequestContext, topic: str, index: int) -> LeaderHint:
+    """What this node knows of the leader of a partition."""
+    services = context.services
+    partition = services.partitions.find(topic, index)
+    state = partition if partition is not None else services.metadata.partition(topic, index)
+    if state is None:
+        return LeaderHint(NO_LEADER, -1, None, -1, None)
+    image = services.metadata.image
+    endpoint = alive_endpoint(image, state.leader, context.connection.listener)
+    if endpoint is None:
+        return LeaderHint(state.leader, state.leader_epoch, None, -1, None)
+    return LeaderHint(state.leader, state.leader_epoch, endpoint.host, endpoint.port, image.cluster.brokers[state.leader].rack)

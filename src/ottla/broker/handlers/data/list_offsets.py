@@ -1,0 +1,137 @@
+"""ListOffsets: where a partition begins and ends, and which record is the first not older than a time.
+
+Times below zero are questions of their own. Each came with a version; asked in an older one, or unknown, it is answered with
+UNSUPPORTED_VERSION for its partition. Remote storage is not served: nothing has been uploaded, and nothing waits to be.
+
+A consumer is told of nothing past the high watermark, or past the last stable offset where it reads committed records only;
+other replicas and debugging tools see the whole log. The timeout of version 10 is for lookups in remote storage.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from ottla.broker.handlers.data.hosted_partitions import ask, hosted
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.log.segments.time_lookup import TimedOffset
+from ottla.wire.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.log.partition_log import PartitionLog
+
+LATEST = -1
+EARLIEST = -2
+MAX_TIMESTAMP = -3
+EARLIEST_LOCAL = -4
+LATEST_TIERED = -5
+EARLIEST_PENDING_UPLOAD = -6
+
+_SINCE_VERSION = {LATEST: 0, EARLIEST: 0, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+_LEADER_EPOCH_SINCE = 4
+_OFFSET_NOT_AVAILABLE_SINCE = 5
+
+_CONSUMER = -1
+_DEBUGGING_CONSUMER = -2
+_READ_UNCOMMITTED, _READ_COMMITTED = 0, 1
+
+
+def handle(context: RequestContext, request: ListOffsetsRequest) -> Handled:
+    if request.isolation_level not in (_READ_UNCOMMITTED, _READ_COMMITTED):
+        raise KafkaError(
+            ErrorCode.UNKNOWN_SERVER_ERROR,
+            f"isolation level {request.isolation_level} is neither 0 (read_uncommitted) nor 1 (read_committed)",
+        )
+    asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
+    answers: dict[str, ListOffsetsTopicResponse] = {}
+    for topic in request.topics:
+        if not topic.partitions:  # a topic of which nothing is asked is not in Kafka's answer
+            continue
+        answer = answers.get(topic.name)
+        if answer is None:
+            answer = answers[topic.name] = ListOffsetsTopicResponse(name=topic.name)
+        for each in topic.partitions:
+            times = asked.pop((topic.name, each.partition_index), 0)
+            if times > 1:  # which of its questions would be the one to answer?
+                answer.partitions.append(_failed(each.partition_index, ErrorCode.INVALID_REQUEST))
+            elif times == 1:
+                answer.partitions.append(_answer_one(context, request, topic.name, each))
+    return ListOffsetsResponse(topics=list(answers.values()))
+
+
+def refuse(context: RequestContext, request: ListOffsetsRequest, error: KafkaError) -> ListOffsetsResponse:
+    return ListOffsetsResponse(
+        topics=[
+            ListOffsetsTopicResponse(
+                name=topic.name, partitions=[_failed(each.partition_index, error.code) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _failed(index: int, code: int) -> ListOffsetsPartitionResponse:
+    return ListOffsetsPartitionResponse(partition_index=index, error_code=code)
+
+
+def _answer_one(
+    context: RequestContext, request: ListOffsetsRequest, topic: str, asked: ListOffsetsPartition
+) -> ListOffsetsPartitionResponse:
+    index, services = asked.partition_index, context.services
+    if asked.timestamp < 0 and _SINCE_VERSION.get(asked.timestamp, context.version + 1) > context.version:
+        return _failed(index, ErrorCode.UNSUPPORTED_VERSION)
+    try:
+        if request.replica_id == _DEBUGGING_CONSUMER and asked.current_leader_epoch == -1:
+            partition = hosted(services, topic, index)
+        else:
+            partition = services.partitions.leader(topic, index, asked.current_leader_epoch)
+        leader_epoch = partition.leader_epoch
+        found = ask(partition, lambda log: _find(log, leader_epoch, asked.timestamp, request, context.version))
+    except KafkaError as error:
+        return _failed(index, error.code)
+    response = ListOffsetsPartitionResponse(partition_index=index)
+    if found is not None:
+        response.timestamp, response.offset = found.timestamp, found.offset
+        if context.version >= _LEADER_EPOCH_SINCE:
+            response.leader_epoch = found.leader_epoch
+    return response
+
+
+def _find(
+    log: PartitionLog, leader_epoch: int, timestamp: int, request: ListOffsetsRequest, version: int
+) -> TimedOffset | None:
+    if timestamp in (EARLIEST, EARLIEST_LOCAL):
+        return log.earliest_offset()
+    if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
+        return None
+    if request.replica_id != _CONSUMER:
+        bound = log.log_end_offset
+    elif request.isolation_level == _READ_COMMITTED:
+        bound = log.last_stable_offset
+    else:
+        bound = log.high_watermark
+    if timestamp == LATEST:
+        found: TimedOffset | None = TimedOffset(-1, bound, leader_epoch)
+    else:
+        found = log.max_timestamp_offset() if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp)
+        if found is not None and found.offset < bound:
+            return found
+        found = None
+    if request.replica_id == _CONSUMER and _is_catching_up(log, leader_epoch):
+        code = ErrorCode.OFFSET_NOT_AVAILABLE if version >= _OFFSET_NOT_AVAILABLE_SINCE else ErrorCode.LEADER_NOT_AVAILABLE
+        raise KafkaError(code, f"the new leader of {log.partition} does not know yet how far the partition is replicated")
+    return found
+
+
+def _is_catching_up(log: PartitionLog, leader_epoch: int) -> bool:
+    """Whether the high watermark lies before this leader's reign: a consumer could be sent back behind what it has read."""
+    newest = log.epochs.latest_entry
+    return newest is not None and newest[0] == leader_epoch and log.high_watermark < newest[1]

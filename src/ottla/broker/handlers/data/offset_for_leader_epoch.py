@@ -1,0 +1,50 @@
+"""OffsetForLeaderEpoch: where the records of a leader epoch end, so that a consumer or follower can tell what was cut off."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.data.hosted_partitions import ask
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.wire.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopicResult,
+)
+
+
+def handle(context: RequestContext, request: OffsetForLeaderEpochRequest) -> Handled:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic, partitions=[_answer_one(context, topic.topic, each) for each in topic.partitions]
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def refuse(context: RequestContext, request: OffsetForLeaderEpochRequest, error: KafkaError) -> OffsetForLeaderEpochResponse:
+    return OffsetForLeaderEpochResponse(
+        topics=[
+            OffsetForLeaderTopicResult(
+                topic=topic.topic,
+                partitions=[EpochEndOffset(partition=each.partition, error_code=error.code) for each in topic.partitions],
+            )
+            for topic in request.topics
+        ]
+    )
+
+
+def _answer_one(context: RequestContext, topic: str, asked: OffsetForLeaderPartition) -> EpochEndOffset:
+    answer = EpochEndOffset(partition=asked.partition)
+    try:
+        partition = context.services.partitions.leader(topic, asked.partition, asked.current_leader_epoch)
+        found = ask(partition, lambda log: log.end_offset_for_epoch(asked.leader_epoch))
+    except KafkaError as error:
+        answer.error_code = error.code
+        return answer
+    if found is not None:
+        answer.leader_epoch, answer.end_offset = found
+    return answer

@@ -1,0 +1,299 @@
+"""Produce: batches to be appended, each to its partition. The hottest road through the broker.
+
+The records of a request are views of the buffer that the request came in, and are changed and written from there: nothing is
+copied. Where a partition's records are safe at once, as they are on one node unless flush.messages says otherwise, the answer
+is there when the handler returns; else the request waits (`purgatory/acks.py`).
+
+Most requests do not come here at all: `produce_frames.py` answers them from frame to frame, to the same effect. Records of a
+transaction may have to wait before they are appended (`produce_in_transaction.py`).
+
+Each partition is answered for itself, but for records of a transaction in a request that names none. With acks=0 nothing is
+answered, and an error ends the connection, so that the producer learns that there was one.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ottla.broker.handlers.data.leader_hints import leader_hint
+from ottla.broker.partitions.partition import ALL_IN_SYNC, Partition
+from ottla.broker.purgatory.acks import DelayedProduce
+from ottla.broker.request import CloseConnection, Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import uuid_text
+from ottla.records.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
+from ottla.records.validate import only_batch
+from ottla.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
+    LeaderIdAndEpoch,
+    NodeEndpoint,
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceData,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from ottla.broker.dispatch import AnswersFrames
+    from ottla.broker.handlers.data.produce_in_transaction import Verified
+    from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.services import Services
+    from ottla.log.append import AppendInfo
+
+HINTS_SINCE = 10
+TOPIC_IDS_SINCE = 13
+NO_ACKS, LEADER_ACKS = 0, 1
+ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
+
+_LENGTH_AT = 8
+_MAGIC_AT = 16
+_ATTRIBUTES_AT = 22
+"""Where a batch has the byte that says whether it belongs to a transaction."""
+_WITHOUT_LOG_START = frozenset(
+    {
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.UNKNOWN_TOPIC_ID,
+        ErrorCode.NOT_LEADER_OR_FOLLOWER,
+        ErrorCode.INVALID_TOPIC_EXCEPTION,
+        ErrorCode.INVALID_REQUIRED_ACKS,
+        ErrorCode.MESSAGE_TOO_LARGE,
+        ErrorCode.RECORD_LIST_TOO_LARGE,
+        ErrorCode.CORRUPT_MESSAGE,
+        ErrorCode.KAFKA_STORAGE_ERROR,
+    }
+)
+"""Errors that are answered without saying where the log begins, as Kafka does."""
+
+
+def handle(context: RequestContext, request: ProduceRequest, verified: Verified | None = None) -> Handled:
+    """Append what came; `verified` is what coordinators have said of the transactions in it."""
+    if verified is None:
+        if request.transactional_id is not None:
+            from ottla.broker.handlers.data.produce_in_transaction import hold  # late: few producers are transactional
+
+            return hold(context, request)
+        _check_not_transactional(request)
+    acks, version, partitions = request.acks, context.version, context.services.partitions
+    response = ProduceResponse()
+    delayed: DelayedProduce | None = None
+    has_failed = False
+    topics = request.topic_data
+    if _has_repeats(topics):
+        topics = _without_repeats(topics)
+    if _has_compressed(topics):
+        from ottla.broker.handlers.data import produce_in_turns  # late: only some topics have their batches decompressed
+
+        if produce_in_turns.is_dear(context, topics):
+            return produce_in_turns.hold(context, request, topics, verified or {})
+    for topic in topics:
+        entry = TopicProduceResponse()
+        entry.name, entry.topic_id = topic.name, topic.topic_id
+        response.responses.append(entry)
+        held = partitions.by_id.get(topic.topic_id) if version >= TOPIC_IDS_SINCE else partitions.by_name.get(topic.name)
+        for data in topic.partition_data:
+            answer = PartitionProduceResponse()
+            answer.index = data.index
+            entry.partition_responses.append(answer)
+            partition = held.get(data.index) if held is not None else None
+            # Decoding always gives a view of the frame, which is this request's to change.
+            records = cast("memoryview | None", data.records)
+            try:
+                if partition is None:
+                    raise _reason_missing(context, topic, data.index)
+                if records is None or acks not in ACKS or partition.is_internal or is_transactional(records):
+                    info = _append_unusual(context, request, partition, records, verified)
+                else:
+                    info = partition.append(records, acks, version)
+            except KafkaError as error:
+                fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
+                has_failed = True
+                continue
+            answer.base_offset = info.first_offset
+            answer.log_append_time_ms = info.append_time_ms
+            answer.log_start_offset = info.log_start_offset
+            if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
+                if delayed is None:
+                    delayed = DelayedProduce(response, request.timeout_ms)
+                delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
+    if acks == NO_ACKS:
+        if has_failed:
+            raise _closing(response)
+        return None
+    if has_failed and version >= HINTS_SINCE:
+        _hint(context, response)
+    if delayed is None:
+        return response
+    for topic in topics:
+        for data in topic.partition_data:
+            data.records = None  # the frame is not needed while the request waits
+    delayed.all_added()
+    return delayed
+
+
+def frame_answers(services: Services) -> AnswersFrames:
+    """What answers requests without taking them apart, where it can."""
+    from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers  # late: it builds on this module
+
+    return FrameAnswers(services)
+
+
+def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) -> ProduceResponse:
+    response = ProduceResponse()
+    for topic in request.topic_data:
+        entry = TopicProduceResponse(name=topic.name, topic_id=topic.topic_id)
+        response.responses.append(entry)
+        for data in topic.partition_data:
+            entry.partition_responses.append(PartitionProduceResponse(index=data.index))
+            fail(entry.partition_responses[-1], error, None)
+    if request.acks == NO_ACKS:
+        raise _closing(response)
+    return response
+
+
+# What is not usual
+
+
+def _has_compressed(topics: list[TopicProduceData]) -> bool:
+    """Whether there are several batches, and one of them is compressed."""
+    if len(topics) == 1 and len(topics[0].partition_data) == 1:
+        return False
+    for topic in topics:
+        for data in topic.partition_data:
+            records = cast("memoryview | None", data.records)
+            if records is not None and len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & CODEC_MASK:
+                return True
+    return False
+
+
+def _has_repeats(topics: list[TopicProduceData]) -> bool:
+    for topic in topics:
+        data = topic.partition_data
+        if len(data) > 1 and len({each.index for each in data}) < len(data):
+            return True
+    return len(topics) > 1 and len({(topic.name, topic.topic_id) for topic in topics}) < len(topics)
+
+
+def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
+    """Each topic once, with each partition once. No client sends one twice; if one does, the last counts, as with Kafka."""
+    merged: dict[tuple[str, bytes], TopicProduceData] = {}
+    for topic in topics:
+        known = merged.setdefault(
+            (topic.name, topic.topic_id), TopicProduceData(name=topic.name, topic_id=topic.topic_id)
+        ).partition_data
+        known[:] = list[PartitionProduceData]({data.index: data for data in (*known, *topic.partition_data)}.values())
+    return list(merged.values())
+
+
+def is_transactional(records: memoryview) -> bool:
+    # What is no batch at all is told so, and not that it may not be written: to producers that would be final.
+    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and records[_MAGIC_AT] == MAGIC
+
+
+def _check_not_transactional(request: ProduceRequest) -> None:
+    """No transactional id: a batch that belongs to a transaction has the whole request refused, whatever else is in it."""
+    for topic in request.topic_data:
+        for data in topic.partition_data:
+            records = cast("memoryview | None", data.records)
+            if records is not None and is_transactional(records) and _is_whole(records):
+                raise KafkaError(
+                    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
+                    "records of a transaction came in a request without a transactional id, of which nothing is taken: set "
+                    "transactional.id",
+                )
+
+
+def _is_whole(records: memoryview) -> bool:
+    """Whether the first batch ends before the records do; what is cut off is told so instead."""
+    return int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD <= len(records)
+
+
+def _append_unusual(
+    context: RequestContext,
+    request: ProduceRequest,
+    partition: Partition,
+    records: memoryview | None,
+    verified: Verified | None,
+) -> AppendInfo:
+    """Append records of a transaction, if its coordinator has no objection; whatever else came here is refused."""
+    if records is None:
+        raise KafkaError(
+            ErrorCode.INVALID_RECORD, f"no records came for {partition.name}: a produce request has one batch each"
+        )
+    only_batch(records, str(partition.name), context.version)
+    if request.acks not in ACKS:
+        raise KafkaError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks={request.acks} cannot be had: it is 0, 1 or all (-1)")
+    if partition.is_internal:
+        raise KafkaError(
+            ErrorCode.INVALID_TOPIC_EXCEPTION, f"clients may not write to {partition.topic}: brokers keep it for themselves"
+        )
+    proof = None if verified is None else verified.get(partition.name)
+    if isinstance(proof, KafkaError):
+        raise proof
+    return partition.append(records, request.acks, context.version, verified_by=proof)
+
+
+def _reason_missing(context: RequestContext, topic: TopicProduceData, index: int) -> KafkaError:
+    name = topic.name
+    if context.version >= TOPIC_IDS_SINCE:
+        known = context.services.metadata.topic_by_id(topic.topic_id)
+        if known is None:
+            return KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic has the id {uuid_text(topic.topic_id)}")
+        name = known.name
+    return context.services.partitions.reason_missing(name, index)
+
+
+# Refusing
+
+
+def _has_come_to(
+    partition: Partition | None,
+    records: memoryview | None,
+    error: KafkaError,
+    version: int,
+    verified: Verified | None,
+) -> bool:
+    """Whether it was the partition that refused: only then the answer tells where its log begins.
+
+    What is not one batch, and what a transaction's coordinator refuses, has not come so far.
+    """
+    if partition is None or records is None or (verified is not None and verified.get(partition.name) is error):
+        return False
+    try:
+        only_batch(records, str(partition.name), version)
+    except KafkaError:
+        return False
+    return True
+
+
+def fail(answer: PartitionProduceResponse, error: KafkaError, partition: PartitionTail | None) -> None:
+    answer.error_code = error.code
+    answer.error_message = str(error)
+    answer.base_offset = -1
+    if partition is not None and error.code not in _WITHOUT_LOG_START:
+        answer.log_start_offset = partition.log.log_start_offset
+    for index, text in error.record_errors:
+        answer.record_errors.append(BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=text))
+
+
+def _closing(response: ProduceResponse) -> CloseConnection:
+    """The producer wants no answer: only the end of its connection tells it of an error."""
+    failed = [answer.error_message for entry in response.responses for answer in entry.partition_responses if answer.error_code]
+    first = failed[0] if failed else "it names no partition"
+    return CloseConnection(f"a produce request with acks=0 failed for {len(failed)} partitions. The first: {first}")
+
+
+def _hint(context: RequestContext, response: ProduceResponse) -> None:
+    """Tell producers that asked the wrong node where to go."""
+    for entry in response.responses:
+        for answer in entry.partition_responses:
+            if answer.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
+                topic = context.services.metadata.topic_by_id(entry.topic_id) if not entry.name else None
+                hint = leader_hint(context, entry.name if topic is None else topic.name, answer.index)
+                answer.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
+                if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
+                    response.node_endpoints.append(
+                        NodeEndpoint(node_id=hint.leader, host=hint.host, port=hint.port, rack=hint.rack)
+                    )

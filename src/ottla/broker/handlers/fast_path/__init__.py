@@ -1,0 +1,1 @@
+"""The compiled fast path of Produce and OffsetCommit: from request frame to reply frame."""

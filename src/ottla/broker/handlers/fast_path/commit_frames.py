@@ -1,0 +1,106 @@
+"""Usual commits of offsets, answered from frame to frame: the door to `kernel_commit.py`, and what it asks only once.
+
+`FrameAnswers` is what dispatch hands every OffsetCommit to before it takes it apart. None from it says that the request is not
+a usual one: nothing has been changed, and `offset_commit.py` answers it.
+"""
+
+from __future__ import annotations
+
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from ottla.coordinator.contract import Instant
+from ottla.errors import KafkaError
+from ottla.ids import Uuid
+from ottla.records.kernels import PURE_ASKED, load_twin
+from ottla.wire.base import Part
+from ottla.wire.varint import decode_uvarint
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+if TYPE_CHECKING or not PURE_ASKED:
+    from ottla.broker.handlers.fast_path.kernel_commit import UsualCommit
+    from ottla.broker.handlers.fast_path.kernel_commit_records import KnownGroup, KnownTopic
+else:
+    UsualCommit = load_twin("kernel_commit", plain=True, room="broker.handlers.fast_path").UsualCommit
+    _records = load_twin("kernel_commit_records", plain=True, room="broker.handlers.fast_path")
+    KnownGroup, KnownTopic = _records.KnownGroup, _records.KnownTopic
+
+KNOWN_GROUPS_MAX = 10_000
+KNOWN_TOPICS_MAX = 20_000
+"""Of all groups together, each for itself. Beyond it everything is forgotten and found again: it is only there to save time."""
+GROUP_ID_SIZE_MAX = 256
+"""Whoever has a longer id goes the long way: strangers decide what is known here, and how much of it."""
+_KEY_TYPE = 1
+_INT16 = Struct(">h")
+
+
+class FrameAnswers:
+    """One node's, for OffsetCommit requests."""
+
+    __slots__ = ("_clock", "_host", "_topics", "_usual")
+
+    def __init__(self, services: Services) -> None:
+        self._host = services.coordinators.groups
+        self._clock = services.world.clock
+        self._topics = 0
+        self._usual = UsualCommit(self._host.known, self._find_group, self._find_topic)
+
+    def answer(self, frame: bytearray) -> list[Part] | None:
+        """The reply to a usual commit; None, with nothing changed, for any other."""
+        clock = self._clock
+        now_ms = clock.now_ms()
+        reply = self._usual.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
+        return None if reply is None else [reply]
+
+    def _find_group(self, name: bytes) -> KnownGroup | None:
+        """Where the group of this id commits, noted; None if that is not here."""
+        if len(name) > GROUP_ID_SIZE_MAX:
+            return None
+        group_id = name.decode()
+        try:
+            hosted = self._host.shard_for(group_id)
+        except KafkaError:
+            return None
+        shard, partition = hosted.shard, hosted.partition
+        known = self._host.known
+        if len(known) >= KNOWN_GROUPS_MAX:
+            known.clear()
+        if not known:
+            self._topics = 0
+        group = known[name] = KnownGroup(
+            group_id,
+            hosted,
+            shard.offsets,
+            partition,
+            hosted.epoch,
+            shard.table.settings.offset_metadata_max_bytes,
+            partition.log.config.max_message_bytes,
+        )
+        return group
+
+    def _find_topic(self, group: KnownGroup, given: bytes, is_id: bool) -> KnownTopic | None:
+        """The topic of this id, or of this name behind its length, noted; None if there is none."""
+        topics = group.hosted.shard.table.topics
+        if is_id:
+            topic_id: Uuid | None = Uuid(given)
+            name = topics.name_of(topic_id)
+        else:
+            name = given[decode_uvarint(given, 0)[1] :].decode()
+            topic_id = topics.id_of(name)
+        if name is None or topic_id is None:
+            return None
+        self._topics += 1
+        if self._topics > KNOWN_TOPICS_MAX:
+            self._host.known.clear()
+        key_head = _INT16.pack(_KEY_TYPE) + _text(group.group_id) + _text(name)
+        value_tail = b"\1\0\x10" + topic_id  # one tag, number 0, of 16 bytes
+        topic = KnownTopic(name, topic_id, topics.partition_count(name), key_head, value_tail)
+        (group.by_id if is_id else group.by_name)[given] = topic
+        return topic
+
+
+def _text(text: str) -> bytes:
+    data = text.encode()
+    return _INT16.pack(len(data)) + data

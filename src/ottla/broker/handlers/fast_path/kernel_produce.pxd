@@ -1,0 +1,65 @@
+# The types that make `kernel_produce.py` compile to C. They change no meaning: without this file everything works, slower.
+cimport cython
+
+from ottla.broker.partitions.kernel cimport PartitionTail
+from ottla.log.fast_path.kernel_append cimport Prepared
+from ottla.records cimport kernel_fields as fields, kernel_views as views
+
+cdef int _VERSION_MIN
+cdef int _VERSION_MAX
+cdef int _TOPIC_IDS_SINCE
+cdef Py_ssize_t _UUID_SIZE
+cdef Py_ssize_t _HEAD_SIZE
+cdef Py_ssize_t _REPLY_HEAD_SIZE
+cdef Py_ssize_t _REPLY_TAIL_SIZE
+cdef Py_ssize_t _PARTITION_SIZE
+cdef Py_ssize_t _UVARINT_SIZE_MAX
+cdef long long _TRANSACTIONAL
+
+@cython.final
+@cython.freelist(16)
+cdef class Appended:
+    cdef readonly long long base_offset
+    cdef readonly object failure
+    cdef readonly int index
+    cdef readonly PartitionTail partition
+    cdef Prepared prepared
+
+@cython.final
+cdef class UsualProduce:
+    cdef dict _by_id
+    cdef dict _by_name
+    cdef long long _requests
+
+    @cython.locals(topics=list, appended=list, has_failed=bint, one=Appended, first=Py_ssize_t, count=Py_ssize_t)
+    cpdef object answer(self, bytearray frame, long long now_ms)
+
+    @cython.locals(
+        version=cython.int, position=Py_ssize_t, client_id_size=Py_ssize_t, acks=cython.int, count=Py_ssize_t, _=Py_ssize_t,
+        raw="const unsigned char*",
+    )
+    cdef bint _prepare(
+        self, const unsigned char[::1] data, Py_ssize_t end, object view, long long now_ms, list topics, list appended
+    ) except -1
+
+    @cython.locals(
+        start=Py_ssize_t, size=Py_ssize_t, name_at=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t,
+        index=cython.int, records_at=Py_ssize_t, held=dict, one=Appended, raw="const unsigned char*",
+    )
+    cdef Py_ssize_t _prepare_topic(
+        self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, object view, int version, long long now_ms,
+        list topics, list appended
+    ) except? -1
+
+    @cython.locals(prepared=Prepared, one=Appended)
+    cdef Appended _prepare_partition(
+        self, PartitionTail partition, const unsigned char[::1] data, Py_ssize_t records_at, object records, int version,
+        long long now_ms
+    )
+
+@cython.locals(
+    size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, _=Py_ssize_t, reply=bytearray, out="unsigned char*",
+    raw="const unsigned char*", position=Py_ssize_t, first=Py_ssize_t, count=Py_ssize_t,
+    number=Py_ssize_t, one=Appended,
+)
+cdef bytearray _reply(bytearray frame, list topics, list appended)

@@ -1,0 +1,237 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
+# cython: overflowcheck=False, cdivision=True
+"""The usual produce request, from the bytes of its frame to the bytes of its reply, in one source for two twins.
+
+Usual is: version 9 or later, no transaction, acks=1 or all, for partitions that this node leads, with batches that nothing is
+to be said about (`LogTail.prepare`). All of that is found out before anything is changed; whatever is not usual is left as it
+came for `produce.py`, which also is what this must come to: tests hold the two to each other. What the usual request is spared
+are the objects in between.
+
+    request   int16 api key | int16 version | int32 correlation id | int16 length, client id | tags | transactional id |
+              int16 acks | int32 timeout | topics: (name or id, partitions: (int32 index, records, tags), tags) | tags
+    reply     int32 size | int32 correlation id | tags |
+              topics: (name or id, partitions: (int32 index, int16 error, int64 base offset, int64 append time, int64 log
+              start, record errors, error message, tags), tags) | int32 throttle time | tags
+
+Counts, texts and records have uvarint lengths that are one more than they say; 0 is null. The rules for both twins are those
+of `records/kernel.py`: every position is compared with the frame's end before it is read. One event loop, plain calls.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.errors import KafkaError, OttlaError
+from ottla.records import kernel_fields as fields
+from ottla.records import kernel_views as views
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.broker.partitions.partition import Partition
+    from ottla.log.fast_path.kernel_append import Prepared
+
+_VERSION_MIN = 9
+_VERSION_MAX = 13
+_TOPIC_IDS_SINCE = 13
+_UUID_SIZE = 16
+_HEAD_SIZE = 10
+"""Of a request: up to and including the length of the client id."""
+_REPLY_HEAD_SIZE = 9
+_REPLY_TAIL_SIZE = 5
+_PARTITION_SIZE = 33
+"""Of a reply: everything about one partition."""
+_UVARINT_SIZE_MAX = 5
+_TRANSACTIONAL = 0x10
+
+
+class Appended:
+    """What became of one partition's batch."""
+
+    __slots__ = ("base_offset", "failure", "index", "partition", "prepared")
+
+    base_offset: int
+    failure: KafkaError | None
+    index: int
+    partition: PartitionTail
+    prepared: Prepared
+
+
+class UsualProduce:
+    """Answers usual produce requests; one per node."""
+
+    __slots__ = ("_by_id", "_by_name", "_requests")
+
+    def __init__(self, by_id: dict[bytes, dict[int, Partition]], by_name: dict[str, dict[int, Partition]]) -> None:
+        self._by_id = by_id
+        self._by_name = by_name
+        self._requests = 0
+
+    def answer(self, frame: bytearray, now_ms: int) -> bytes | bytearray | list[tuple[bytes, list[Appended]]] | None:
+        """The whole reply to the produce request in `frame`; None, with nothing changed, if it is not a usual one.
+
+        Where a disk failed amid it, what became of every partition, by the topic's name or id as the request has it.
+        """
+        self._requests += 1
+        topics: list[tuple[int, int, int]] = []  # where the name or id of each begins and ends, and how many partitions it has
+        appended: list[Appended] = []
+        view = memoryview(frame)
+        if not self._prepare(frame, len(frame), view, now_ms, topics, appended):
+            return None
+        has_failed = False
+        for one in appended:
+            try:
+                if not one.partition.is_leading:  # its disk is gone since the request came to it
+                    raise one.partition.refusal()
+                one.base_offset = one.partition.commit(one.prepared)
+            except OttlaError as failure:
+                one.failure = one.partition.refused_by(failure)
+                has_failed = True
+        if not has_failed:
+            return _reply(frame, topics, appended)
+        told = []
+        first = 0
+        for start, end, count in topics:
+            told.append((bytes(view[start:end]), appended[first : first + count]))
+            first += count
+        return told
+
+    def _prepare(
+        self,
+        data: bytearray,
+        end: int,
+        view: memoryview,
+        now_ms: int,
+        topics: list[tuple[int, int, int]],
+        appended: list[Appended],
+    ) -> bool:
+        """Read the frame and look at everything in it; whether it is usual."""
+        if end < _HEAD_SIZE:
+            return False
+        raw = views.raw_of(data)
+        version = fields.number(raw, 2, 2)
+        if fields.number(raw, 0, 2) != 0 or version < _VERSION_MIN or version > _VERSION_MAX:
+            return False
+        position = _HEAD_SIZE
+        client_id_size = fields.number(raw, 8, 2)
+        if client_id_size > 0:
+            position += client_id_size
+        # No tags, no transactional id, acks, timeout.
+        if position + 8 > end or raw[position] != 0 or raw[position + 1] != 0:
+            return False
+        acks = fields.number(raw, position + 2, 2)
+        if acks != -1 and acks != 1:
+            return False
+        count, position = fields.uvarint(raw, position + 8, end)
+        if count < 2:
+            return False
+        for _ in range(count - 1):
+            position = self._prepare_topic(data, position, end, view, version, now_ms, topics, appended)
+            if position < 0:
+                return False
+        return position < end and raw[position] == 0
+
+    def _prepare_topic(
+        self,
+        data: bytearray,
+        position: int,
+        end: int,
+        view: memoryview,
+        version: int,
+        now_ms: int,
+        topics: list[tuple[int, int, int]],
+        appended: list[Appended],
+    ) -> int:
+        """Read one topic; returns where it ends, or -1 if it is not usual."""
+        raw = views.raw_of(data)
+        start = position
+        if version >= _TOPIC_IDS_SINCE:
+            position += _UUID_SIZE
+            if position > end:
+                return -1
+            held = self._by_id.get(bytes(view[start:position]))
+        else:
+            size, position = fields.uvarint(raw, position, end)
+            name_at = position
+            position += size - 1
+            if size < 1 or position > end:
+                return -1
+            try:
+                held = self._by_name.get(str(view[name_at:position], "utf-8"))
+            except UnicodeDecodeError:
+                return -1
+        stop = position
+        count, position = fields.uvarint(raw, position, end)
+        if held is None or count < 2:
+            return -1
+        topics.append((start, stop, count - 1))
+        for _ in range(count - 1):
+            if position + 4 > end:
+                return -1
+            index = fields.number(raw, position, 4)
+            size, position = fields.uvarint(raw, position + 4, end)
+            partition = held.get(index)
+            records_at = position
+            position += size - 1
+            # The tag that must be none comes after the records.
+            if size < 1 or position >= end or raw[position] != 0 or partition is None:
+                return -1
+            one = self._prepare_partition(partition, data, records_at, view[records_at:position], version, now_ms)
+            if one is None:
+                return -1
+            one.index = index
+            appended.append(one)
+            position += 1
+        if position >= end or raw[position] != 0:
+            return -1
+        return position + 1
+
+    def _prepare_partition(
+        self,
+        partition: PartitionTail,
+        data: bytearray,
+        records_at: int,
+        records: memoryview,
+        version: int,
+        now_ms: int,
+    ) -> Appended | None:
+        if partition.asked_by == self._requests:
+            return None  # the request has the partition twice
+        partition.asked_by = self._requests
+        prepared = partition.prepare(data, records_at, records, now_ms, version)
+        if prepared is None or prepared.batch.attributes & _TRANSACTIONAL:
+            return None
+        one = Appended()
+        one.base_offset = -1
+        one.failure = None
+        one.partition = partition
+        one.prepared = prepared
+        return one
+
+
+def _reply(frame: bytearray, topics: list[tuple[int, int, int]], appended: list[Appended]) -> bytearray:
+    size = _REPLY_HEAD_SIZE + _REPLY_TAIL_SIZE + _UVARINT_SIZE_MAX + len(appended) * _PARTITION_SIZE
+    for start, end, _ in topics:
+        size += end - start + _UVARINT_SIZE_MAX + 1
+    reply = bytearray(size)
+    out = reply
+    raw = frame
+    fields.copy(out, 4, raw, 4, 4)  # the correlation id is in the same place
+    position = fields.put_uvarint(out, _REPLY_HEAD_SIZE, len(topics) + 1)
+    first = 0
+    for start, end, count in topics:
+        position = fields.copy(out, position, raw, start, end - start)
+        position = fields.put_uvarint(out, position, count + 1)
+        for number in range(first, first + count):
+            one = appended[number]
+            fields.put_number(out, position, one.index, 4)
+            fields.put_number(out, position + 6, one.base_offset, 8)
+            fields.put_number(out, position + 14, -1, 8)
+            fields.put_number(out, position + 22, one.partition.log.log_start_offset, 8)
+            out[position + 30] = 1  # no record errors; error code, message and tags are 0
+            position += _PARTITION_SIZE
+        first += count
+        position += 1
+    position += _REPLY_TAIL_SIZE
+    fields.put_number(out, 0, position - 4, 4)
+    del reply[position:]
+    return reply

@@ -1,0 +1,64 @@
+"""Usual produce requests, answered from frame to frame: the door to `kernel_produce.py`, and what is too rare for it.
+
+`FrameAnswers` is what dispatch hands every produce request to before it takes it apart. None from it says that the request is
+not a usual one: nothing has been changed, and `produce.py` answers it.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, cast
+
+from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
+from ottla.ids import Uuid
+from ottla.records.kernels import PURE_ASKED, load_twin
+from ottla.wire.base import Part
+from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
+from ottla.wire.varint import decode_uvarint
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.partition import Partition
+    from ottla.broker.services import Services
+
+if TYPE_CHECKING or not PURE_ASKED:
+    from ottla.broker.handlers.fast_path.kernel_produce import Appended, UsualProduce
+else:
+    UsualProduce = load_twin("kernel_produce", plain=True, room="broker.handlers.fast_path").UsualProduce
+
+
+class FrameAnswers:
+    """One node's, for produce requests."""
+
+    __slots__ = ("_now_ms", "_usual")
+
+    def __init__(self, services: Services) -> None:
+        by_id = cast("dict[bytes, dict[int, Partition]]", services.partitions.by_id)  # a Uuid is 16 bytes, and nothing else
+        self._usual = UsualProduce(by_id, services.partitions.by_name)
+        self._now_ms = services.world.clock.now_ms
+
+    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | None:
+        """The reply to a usual produce request; None, with nothing changed, for any other."""
+        reply = self._usual.answer(frame, self._now_ms())
+        if reply is None:
+            return None
+        return _told(frame, reply) if isinstance(reply, list) else [reply]
+
+
+def _told(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
+    """The response that says what became of each partition: a disk has failed amid the request."""
+    version = int.from_bytes(frame[2:4], "big")
+    response = ProduceResponse()
+    for name_or_id, appended in topics:
+        topic = TopicProduceResponse()
+        if version >= TOPIC_IDS_SINCE:
+            topic.topic_id = Uuid(name_or_id)
+        else:
+            topic.name = name_or_id[decode_uvarint(name_or_id, 0)[1] :].decode()
+        response.responses.append(topic)
+        for one in appended:
+            answer = PartitionProduceResponse(index=one.index, base_offset=one.base_offset)
+            topic.partition_responses.append(answer)
+            if one.failure is not None:
+                fail(answer, one.failure, one.partition)
+            else:
+                answer.log_start_offset = one.partition.log.log_start_offset
+    return response

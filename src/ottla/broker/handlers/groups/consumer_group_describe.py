@@ -1,0 +1,45 @@
+"""ConsumerGroupDescribe: groups of the consumer protocol with their members, what each holds and what each is meant to hold."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from ottla.broker.handlers.groups.group_calls import code_of, describe_each
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+
+def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Handled:
+    return PendingTask(_describe(context, request))
+
+
+async def _describe(context: RequestContext, request: ConsumerGroupDescribeRequest) -> ConsumerGroupDescribeResponse:
+    describe = partial(_describe_one, context)
+    groups = await describe_each(request.group_ids, describe, request.include_authorized_operations)
+    return ConsumerGroupDescribeResponse(groups=groups)
+
+
+async def _describe_one(context: RequestContext, group_id: str) -> DescribedGroup:
+    version = context.version
+    try:
+        if not group_id:
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group has a name: give it")
+        groups = context.services.coordinators.groups
+        return await groups.look(group_id, lambda shard, now: shard.consumer.describe(group_id, version))
+    except KafkaError as error:
+        return DescribedGroup(group_id=group_id, error_code=code_of(error), error_message=str(error))
+
+
+def refuse(context: RequestContext, request: ConsumerGroupDescribeRequest, error: KafkaError) -> ConsumerGroupDescribeResponse:
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            DescribedGroup(group_id=group_id, error_code=code_of(error), error_message=str(error))
+            for group_id in request.group_ids
+        ]
+    )

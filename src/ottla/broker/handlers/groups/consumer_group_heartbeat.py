@@ -1,0 +1,21 @@
+"""ConsumerGroupHeartbeat: a member of the consumer protocol joins, stays, leaves, and learns what it is to read."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.groups.group_calls import caller_of, code_of
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse
+
+
+def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Handled:
+    caller = caller_of(context)
+    return context.services.coordinators.groups.ask(
+        request.group_id, lambda shard, reply, now: shard.consumer.heartbeat(request, caller, reply, now)
+    )
+
+
+def refuse(
+    context: RequestContext, request: ConsumerGroupHeartbeatRequest, error: KafkaError
+) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=code_of(error), error_message=str(error))

@@ -1,0 +1,46 @@
+"""LeaveGroup: members go. Before version 3 it is one member, from then on any number, each with its own result."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.handlers.groups.group_calls import caller_of, check_group_id, code_of
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
+
+if TYPE_CHECKING:
+    from ottla.coordinator.contract import Caller
+
+MANY_MEMBERS_SINCE = 3
+
+
+def handle(context: RequestContext, request: LeaveGroupRequest) -> Handled:
+    check_group_id(request.group_id)
+    caller = caller_of(context)
+    if context.version < MANY_MEMBERS_SINCE:
+        return PendingTask(_leave_alone(context, request, caller))
+    return context.services.coordinators.groups.ask(
+        request.group_id, lambda shard, reply, now: shard.leave(request, caller, reply, now)
+    )
+
+
+async def _leave_alone(context: RequestContext, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
+    """The result of the one member is that of the request."""
+    alone = LeaveGroupRequest(group_id=request.group_id, members=[MemberIdentity(member_id=request.member_id)])
+    response: LeaveGroupResponse = await context.services.coordinators.groups.call(
+        request.group_id, lambda shard, reply, now: shard.leave(alone, caller, reply, now)
+    )
+    return LeaveGroupResponse(error_code=response.error_code or response.members[0].error_code)
+
+
+def refuse(context: RequestContext, request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
+    if error.code != ErrorCode.UNKNOWN_MEMBER_ID or context.version < MANY_MEMBERS_SINCE:
+        return LeaveGroupResponse(error_code=code_of(error))
+    return LeaveGroupResponse(  # there is no such group: that is said of each member
+        members=[
+            MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)
+            for each in request.members
+        ]
+    )

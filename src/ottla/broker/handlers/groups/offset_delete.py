@@ -1,0 +1,21 @@
+"""OffsetDelete: forgets what a group has committed for partitions that none of its members reads."""
+
+from __future__ import annotations
+
+from ottla.broker.handlers.groups.group_calls import code_of
+from ottla.broker.request import Handled, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+
+
+def handle(context: RequestContext, request: OffsetDeleteRequest) -> Handled:
+    if not request.group_id:
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "offsets are deleted of a group with a name: this one is empty")
+    return context.services.coordinators.groups.ask(
+        request.group_id, lambda shard, reply, now: shard.offsets.delete(request, reply, now)
+    )
+
+
+def refuse(context: RequestContext, request: OffsetDeleteRequest, error: KafkaError) -> OffsetDeleteResponse:
+    return OffsetDeleteResponse(error_code=code_of(error))

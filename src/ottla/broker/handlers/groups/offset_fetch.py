@@ -1,0 +1,130 @@
+"""OffsetFetch: what groups have committed. One group per request before version 8, any number since."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from ottla.broker.handlers.groups.group_calls import code_of
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.coordinator.contract import Effects, Instant, Reply
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from ottla.coordinator.groups.shard import GroupShard
+
+GROUP_ERRORS_SINCE = 2
+MANY_GROUPS_SINCE = 8
+_NO_OFFSET = -1
+PARTITIONS_MAX = 50_000
+"""How many partitions one answer tells of before it takes no further group. Clients ask again for the groups it leaves."""
+
+
+def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
+    groups = _groups_of(context, request)
+    if len(groups) != 1:
+        return PendingTask(_fetch_all(context, request, groups))
+    (group,) = groups
+
+    def decide(shard: GroupShard, reply: Reply, now: Instant) -> Effects:
+        return Effects.answer(reply, _response(context, [_fetch(context, request, group, shard)]))
+
+    return context.services.coordinators.groups.ask(group.group_id, decide)
+
+
+def refuse(context: RequestContext, request: OffsetFetchRequest, error: KafkaError) -> OffsetFetchResponse:
+    return _response(context, [_refused(context, group, error) for group in _groups_of(context, request)])
+
+
+def _groups_of(context: RequestContext, request: OffsetFetchRequest) -> list[OffsetFetchRequestGroup]:
+    if context.version >= MANY_GROUPS_SINCE:
+        return request.groups
+    topics = None
+    if request.topics is not None:
+        topics = [OffsetFetchRequestTopics(name=each.name, partition_indexes=each.partition_indexes) for each in request.topics]
+    return [OffsetFetchRequestGroup(group_id=request.group_id, topics=topics)]
+
+
+async def _fetch_all(
+    context: RequestContext, request: OffsetFetchRequest, groups: list[OffsetFetchRequestGroup]
+) -> OffsetFetchResponse:
+    found: list[OffsetFetchResponseGroup] = []
+    count = 0
+    for group in groups:
+        if count >= PARTITIONS_MAX:
+            full = f"the answer tells of {count} partitions, and takes no more groups: ask for the others again"
+            found.append(_refused(context, group, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, full)))
+            continue
+        found.append(await _fetch_later(context, request, group))
+        count += sum(len(topic.partitions) for topic in found[-1].topics)
+        await asyncio.sleep(0)  # others have their turn
+    return _response(context, found)
+
+
+async def _fetch_later(
+    context: RequestContext, request: OffsetFetchRequest, group: OffsetFetchRequestGroup
+) -> OffsetFetchResponseGroup:
+    try:
+        return await context.services.coordinators.groups.look(
+            group.group_id, lambda shard, now: _fetch(context, request, group, shard)
+        )
+    except KafkaError as error:
+        return _refused(context, group, error)
+
+
+def _fetch(
+    context: RequestContext, request: OffsetFetchRequest, group: OffsetFetchRequestGroup, shard: GroupShard
+) -> OffsetFetchResponseGroup:
+    try:
+        return shard.offsets.fetch(group, request.require_stable, context.version)
+    except KafkaError as error:
+        return _refused(context, group, error)
+
+
+def _refused(context: RequestContext, group: OffsetFetchRequestGroup, error: KafkaError) -> OffsetFetchResponseGroup:
+    code = code_of(error)
+    if context.version >= GROUP_ERRORS_SINCE:
+        return OffsetFetchResponseGroup(group_id=group.group_id, error_code=code)
+    response = OffsetFetchResponseGroup(group_id=group.group_id)
+    for topic in group.topics or ():
+        partitions = [
+            OffsetFetchResponsePartitions(partition_index=index, committed_offset=_NO_OFFSET, metadata="", error_code=code)
+            for index in topic.partition_indexes
+        ]
+        response.topics.append(OffsetFetchResponseTopics(name=topic.name, partitions=partitions))
+    return response
+
+
+def _response(context: RequestContext, groups: list[OffsetFetchResponseGroup]) -> OffsetFetchResponse:
+    if context.version >= MANY_GROUPS_SINCE:
+        return OffsetFetchResponse(groups=groups)
+    (group,) = groups
+    return OffsetFetchResponse(
+        error_code=group.error_code,
+        topics=[
+            OffsetFetchResponseTopic(name=topic.name, partitions=[_old_shape(each) for each in topic.partitions])
+            for topic in group.topics
+        ],
+    )
+
+
+def _old_shape(partition: OffsetFetchResponsePartitions) -> OffsetFetchResponsePartition:
+    return OffsetFetchResponsePartition(
+        partition_index=partition.partition_index,
+        committed_offset=partition.committed_offset,
+        committed_leader_epoch=partition.committed_leader_epoch,
+        metadata=partition.metadata,
+        error_code=partition.error_code,
+    )

@@ -1,0 +1,139 @@
+"""AddPartitionsToTxn: which partitions a transaction writes to.
+
+Producers of transaction version 0 and 1 send it with one transaction (up to version 3). Brokers send it with many (from 4 on),
+to ask whether partitions belong to a transaction, or to add them for producers of version 2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ottla.broker.handlers.transactions.transaction_calls import code_for
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.coordinator.contract import Effects, Producer
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import INTERNAL_TOPICS, TopicPartition
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnRequest,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopic,
+    AddPartitionsToTxnTopicResult,
+    AddPartitionsToTxnTransaction,
+)
+
+FENCED_SINCE = 2
+BROKERS_SINCE = 4
+_CLIENT_VERSION, _BROKER_VERSION = 0, 2
+"""The transaction version of producers, told by who asks."""
+
+
+def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> Handled:
+    if context.version >= BROKERS_SINCE:
+        return PendingTask(_handle_all(context, request.transactions))
+    topics = request.v3_and_below_topics
+    faults = _faults(context, topics)
+    if faults:
+        return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, faults))
+    transactional_id = request.v3_and_below_transactional_id
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
+    producer = Producer(request.v3_and_below_producer_id, request.v3_and_below_producer_epoch)
+    response = AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_results(topics, {}))
+    return context.services.coordinators.transactions.ask(
+        transactional_id,
+        lambda shard, reply, now: shard.add_partitions(
+            transactional_id, producer, _partitions(topics), _CLIENT_VERSION, reply, response, now
+        ),
+    )
+
+
+def refuse(context: RequestContext, request: AddPartitionsToTxnRequest, error: KafkaError) -> AddPartitionsToTxnResponse:
+    code = code_for(error, context.version, FENCED_SINCE)
+    if context.version >= BROKERS_SINCE:
+        return AddPartitionsToTxnResponse(error_code=code)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=_all_failed(request.v3_and_below_topics, code))
+
+
+async def _handle_all(
+    context: RequestContext, transactions: Sequence[AddPartitionsToTxnTransaction]
+) -> AddPartitionsToTxnResponse:
+    response = AddPartitionsToTxnResponse()
+    for transaction in transactions:
+        response.results_by_transaction.append(
+            AddPartitionsToTxnResult(
+                transactional_id=transaction.transactional_id, topic_results=await _handle_one(context, transaction)
+            )
+        )
+    return response
+
+
+async def _handle_one(
+    context: RequestContext, transaction: AddPartitionsToTxnTransaction
+) -> list[AddPartitionsToTxnTopicResult]:
+    topics, transactional_id = transaction.topics, transaction.transactional_id
+    faults = _faults(context, topics)
+    if faults:
+        return _results(topics, faults)
+    producer = Producer(transaction.producer_id, transaction.producer_epoch)
+    transactions = context.services.coordinators.transactions
+    wanted = _partitions(topics)
+    try:
+        if not transactional_id:
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
+        if transaction.verify_only:
+            codes: dict[TopicPartition, int] = await transactions.call(
+                transactional_id,
+                lambda shard, reply, now: Effects.answer(reply, shard.verify(transactional_id, producer, wanted)),
+            )
+        else:
+            codes = await transactions.call(
+                transactional_id,
+                lambda shard, reply, now: shard.add_partitions(
+                    transactional_id, producer, wanted, _BROKER_VERSION, reply, {}, now
+                ),
+            )
+    except KafkaError as error:
+        return _all_failed(topics, code_for(error, context.version, FENCED_SINCE))
+    return _results(topics, codes)
+
+
+def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartition]:
+    return [TopicPartition(topic.name, index) for topic in topics for index in topic.partitions]
+
+
+def _faults(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) -> dict[TopicPartition, int]:
+    """The codes of all partitions if one of them cannot be added: it is all or none."""
+    codes: dict[TopicPartition, int] = {}
+    for name in _partitions(topics):
+        if context.version < BROKERS_SINCE and name.topic in INTERNAL_TOPICS:
+            codes[name] = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        elif context.services.metadata.partition(*name) is None:
+            codes[name] = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        else:
+            codes[name] = ErrorCode.OPERATION_NOT_ATTEMPTED
+    return codes if any(code != ErrorCode.OPERATION_NOT_ATTEMPTED for code in codes.values()) else {}
+
+
+def _results(
+    topics: Sequence[AddPartitionsToTxnTopic], codes: dict[TopicPartition, int]
+) -> list[AddPartitionsToTxnTopicResult]:
+    return [
+        AddPartitionsToTxnTopicResult(
+            name=topic.name,
+            results_by_partition=[
+                AddPartitionsToTxnPartitionResult(
+                    partition_index=index,
+                    partition_error_code=codes.get(TopicPartition(topic.name, index), ErrorCode.NONE),
+                )
+                for index in topic.partitions
+            ],
+        )
+        for topic in topics
+    ]
+
+
+def _all_failed(topics: Sequence[AddPartitionsToTxnTopic], code: int) -> list[AddPartitionsToTxnTopicResult]:
+    return _results(topics, dict.fromkeys(_partitions(topics), code))

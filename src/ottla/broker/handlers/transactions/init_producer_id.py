@@ -1,0 +1,58 @@
+"""InitProducerId: an id for an idempotent producer, or id and epoch of a transactional one from its coordinator."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.broker.handlers.transactions.transaction_calls import code_for
+from ottla.broker.request import Handled, PendingTask, RequestContext
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
+
+FENCED_SINCE = 4
+_NONE = -1
+
+
+def handle(context: RequestContext, request: InitProducerIdRequest) -> Handled:
+    if (request.producer_id == _NONE) != (request.producer_epoch == _NONE):
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id and its epoch come together, or not at all")
+    if request.transactional_id is not None:
+        return _initialise(context.services, request, request.transactional_id)
+    # Without a transactional id, a producer that names the id it had is given another: nobody could tell it from a usurper.
+    producer_id = context.services.producer_ids.take()
+    if producer_id is None:
+        return PendingTask(_wait(context.services))
+    return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
+
+
+async def _wait(services: Services) -> InitProducerIdResponse:
+    return InitProducerIdResponse(producer_id=await services.producer_ids.wait_and_take(), producer_epoch=0)
+
+
+def _initialise(services: Services, request: InitProducerIdRequest, transactional_id: str) -> Handled:
+    from ottla.broker.hosts.coordinators.transactions import NoProducerId  # late: few producers are transactional
+
+    if not transactional_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty: name one, or leave it out")
+    transactions = services.coordinators.transactions
+
+    async def wait_and_initialise() -> InitProducerIdResponse:
+        await transactions.wait_for_producer_id()
+        response: InitProducerIdResponse = await transactions.call(
+            transactional_id, lambda shard, reply, now: shard.initialise(request, reply, now)
+        )
+        return response
+
+    try:
+        return transactions.ask(transactional_id, lambda shard, reply, now: shard.initialise(request, reply, now))
+    except NoProducerId:
+        return PendingTask(wait_and_initialise())
+
+
+def refuse(context: RequestContext, request: InitProducerIdRequest, error: KafkaError) -> InitProducerIdResponse:
+    code = code_for(error, context.version, FENCED_SINCE)
+    return InitProducerIdResponse(error_code=code, producer_id=_NONE, producer_epoch=_NONE)

@@ -1,0 +1,288 @@
+"""Opening log directories: check first, change later.
+
+`open_directories` takes the locks and checks that the directories are this node's, before anything in them is changed: a wrong
+one is refused with one sentence, and is as it was. `load_directory` then opens the logs of one, several at a time; large logs
+that were not closed in good order are recovered in helper processes first.
+
+What lies in a directory: folders of partitions in use; `-future` ones, opened but not served; `-stray` ones, left alone;
+`-delete` ones, leftovers, removed; the metadata log, which is not ours to open. Anything else is refused: it might be a
+partition whose folder was renamed, and to begin that anew would lose its records.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+
+from ottla.config.topic import LogConfig
+from ottla.env import HelperDied, OpenMode
+from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
+from ottla.ids import TopicPartition
+from ottla.log.directories.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
+from ottla.log.directories.log_directory import Checkpoints, LogDirectory, LogWorld
+from ottla.log.directories.meta_properties import (
+    MetaProperties,
+    WrongDirectory,
+    check_same_node,
+    is_reserved,
+    read_meta_properties,
+    write_meta_properties,
+)
+from ottla.log.directories.partition_metadata import read_partition_metadata
+from ottla.log.names import CLUSTER_METADATA_TOPIC, LOG_SUFFIX, FolderName, parse_folder_name, segment_file_name
+from ottla.log.partition_log import LogOptions, PartitionLog
+from ottla.log.recovery.loading import bytes_to_recover, load_log
+from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery_job
+
+logger = logging.getLogger("ottla.log")
+
+RECOVER_IN_PLACE_BYTES_MAX = 16 << 20
+"""Up to this size a log is recovered in place: starting a helper would take longer."""
+
+FOREIGN_FOLDERS = frozenset({"lost+found", "remote-log-index-cache"})
+"""Folders that are neither partitions nor a mistake: the file system's own, and tiered storage's."""
+
+TopicConfigs = Callable[[str], LogConfig]
+
+
+async def open_directories(
+    world: LogWorld, paths: Sequence[str], metadata_path: str, node_id: int, cluster_id: str | None
+) -> list[LogDirectory]:
+    """Lock and check the directories; the ones that the device fails come back failed.
+
+    `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if the node must not start on them; all locks are then given back.
+    """
+    directories: list[LogDirectory] = []
+    metas: dict[str, MetaProperties] = {}
+    try:
+        for path in paths:
+            _lock(world, path, directories)
+        for directory in directories:
+            try:
+                if directory.is_online:
+                    metas[directory.path] = _read_meta(world, directory.path)
+                    _check_folders(world, directory.path, metadata_path)
+                    directory.found = read_clean_shutdown(world.disk, directory.path)
+            except OSError as error:
+                directory.fail(error)
+        check_same_node(metas, node_id, cluster_id)
+        await _settle_twins(world, directories)
+        for directory in directories:
+            if directory.is_online:
+                await _give_id(world, directory, metas[directory.path])
+    except BaseException:
+        for directory in directories:
+            directory.release()
+        raise
+    return directories
+
+
+def _lock(world: LogWorld, path: str, directories: list[LogDirectory]) -> None:
+    """Add the directory to `directories`, locked or failed."""
+    try:
+        world.disk.make_directory(path)
+        directories.append(LogDirectory(world, path, None, world.disk.lock_directory(path)))
+    except OSError as error:
+        directories.append(LogDirectory(world, path, None, None))
+        directories[-1].fail(error)
+
+
+def _read_meta(world: LogWorld, path: str) -> MetaProperties:
+    meta = read_meta_properties(world.disk, path)
+    if meta is None:
+        raise WrongDirectory(f"log directory {path} has no meta.properties: format it first, or correct log.dirs")
+    return meta
+
+
+def _check_folders(world: LogWorld, path: str, metadata_path: str) -> None:
+    for name in partition_folders(world, path):
+        folder = parse_folder_name(name)
+        if folder.partition.topic == CLUSTER_METADATA_TOPIC and path != metadata_path:
+            raise WrongDirectory(
+                f"log directory {path} holds {name}, but the metadata log belongs in {metadata_path}: correct "
+                "metadata.log.dir, or move the folder away"
+            )
+
+
+def partition_folders(world: LogWorld, path: str) -> list[str]:
+    """The names of the folders in a directory that are, or should be, partitions'."""
+    names = world.disk.list_directory(path)
+    return [name for name in names if name not in FOREIGN_FOLDERS and world.disk.is_directory(f"{path}/{name}")]
+
+
+async def _settle_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> None:
+    """A partition is in one directory only, unless a disk failed while it was made there: what that left is removed."""
+    owners: dict[tuple[TopicPartition, str], LogDirectory] = {}
+    for directory in directories:
+        if not directory.is_online:
+            continue
+        for name in partition_folders(world, directory.path):
+            folder = parse_folder_name(name)
+            if folder.is_deletion or folder.is_stray:
+                continue
+            twin = owners.setdefault((folder.partition, folder.suffix), directory)
+            if twin is directory:
+                continue
+            empty = next((each for each in (directory, twin) if _never_held_records(world, f"{each.path}/{name}")), None)
+            if empty is None:
+                raise WrongDirectory(
+                    f"log directories {twin.path} and {directory.path} both hold {folder.partition}: decide which is right and "
+                    "move the other away"
+                )
+            logger.warning("removing %s/%s, which never held a record: %s is in another directory too", empty.path, name, name)
+            owners[folder.partition, folder.suffix] = directory if empty is twin else twin
+            try:
+                await world.disk.remove_directory(f"{empty.path}/{name}")
+            except OSError as error:
+                empty.fail(error)
+
+
+def _never_held_records(world: LogWorld, folder: str) -> bool:
+    """Whether a folder has no segment, or only a first one that is empty."""
+    logs = [name for name in world.disk.list_directory(folder) if name.endswith(LOG_SUFFIX)]
+    if logs != [segment_file_name(0, LOG_SUFFIX)]:
+        return not logs
+    file = world.disk.open(f"{folder}/{logs[0]}", OpenMode.READ)
+    file.close()
+    return file.size == 0
+
+
+async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaProperties) -> None:
+    if meta.directory_id is None:
+        directory_id = world.new_uuid()
+        while is_reserved(directory_id):
+            directory_id = world.new_uuid()
+        meta = meta._replace(directory_id=directory_id)
+        try:
+            await write_meta_properties(world.disk, directory.path, meta, world.clock.now_ms())
+        except OSError as error:
+            directory.fail(error)
+    directory.directory_id, directory.cluster_id = meta.directory_id, meta.cluster_id
+
+
+async def load_directory(
+    world: LogWorld, directory: LogDirectory, topic_configs: TopicConfigs, options: LogOptions, at_once: int
+) -> None:
+    """Open the logs of a checked directory, `at_once` at a time. A device that fails leaves the directory failed."""
+    try:
+        await remove_clean_shutdown(world.disk, directory.path)
+        checkpoints = directory.read_checkpoints()
+        folders = [(name, parse_folder_name(name)) for name in partition_folders(world, directory.path)]
+        for name, folder in folders:
+            if folder.is_deletion:
+                logger.info("removing %s/%s, whose deletion was put off until now", directory.path, name)
+                await world.disk.remove_directory(directory.folder(name))
+            elif folder.is_stray:
+                logger.warning("%s/%s is left alone: the cluster does not place it here", directory.path, name)
+                directory.stray_folders.append(name)
+        served = [pair for pair in folders if pair[1].suffix in ("", "-future")]
+        loader = _DirectoryLoader(world, directory, topic_configs, options, checkpoints)
+        await loader.load([pair for pair in served if pair[1].partition.topic != CLUSTER_METADATA_TOPIC], at_once)
+        if directory.is_online and not checkpoints.partitions <= directory.partitions:
+            # Entries of partitions that are gone must not be taken for those of a new partition of that name.
+            await directory.write_checkpoints()
+    except OSError as error:
+        directory.fail(error)
+    except LogDirectoryFailed:
+        pass
+
+
+class _DirectoryLoader:
+    """Opens the logs of one directory."""
+
+    def __init__(
+        self,
+        world: LogWorld,
+        directory: LogDirectory,
+        topic_configs: TopicConfigs,
+        options: LogOptions,
+        checkpoints: Checkpoints,
+    ) -> None:
+        self._world = world
+        self._directory = directory
+        self._topic_configs = topic_configs
+        self._options = options
+        self._checkpoints = checkpoints
+
+    async def load(self, folders: list[tuple[str, FolderName]], at_once: int) -> None:
+        if folders:
+            how = "closed in good order" if self._directory.found is not None else "not closed in good order"
+            logger.info("loading %d partitions of %s, %s", len(folders), self._directory.path, how)
+        turns = asyncio.Semaphore(at_once)
+
+        async def load_one(name: str, folder: FolderName) -> None:
+            async with turns:
+                if self._directory.is_online:
+                    await self._load_one(name, folder)
+
+        await asyncio.gather(*(load_one(name, folder) for name, folder in folders))
+
+    async def _load_one(self, name: str, folder: FolderName) -> None:
+        directory, partition = self._directory, folder.partition
+        try:
+            topic_id = read_partition_metadata(self._world.disk, directory.folder(name))
+            log = await self._open_log(directory.folder(name), partition)
+        except LogDirectoryFailed as failed:
+            directory.fail(failed.cause)
+        except OSError as error:
+            directory.fail(error)
+        except BrokenInvariant:
+            raise
+        except OttlaError as damage:
+            logger.error("%s cannot be opened and stays offline: %s", partition, damage)
+            self._set_aside(partition, damage)
+        else:
+            (directory.future_logs if folder.is_future else directory.logs)[partition] = log
+            if topic_id is not None:
+                directory.topic_ids[partition] = topic_id
+
+    def _set_aside(self, partition: TopicPartition, damage: OttlaError) -> None:
+        self._directory.damaged[partition] = damage
+        carried, found = self._directory.carried, self._checkpoints
+        for kept, entries in (
+            (carried.recovery_points, found.recovery_points),
+            (carried.high_watermarks, found.high_watermarks),
+            (carried.log_starts, found.log_starts),
+        ):
+            if partition in entries:
+                kept[partition] = entries[partition]
+
+    async def _open_log(self, folder: str, partition: TopicPartition) -> PartitionLog:
+        config = self._topic_configs(partition.topic)
+        recovery_point = self._checkpoints.recovery_points.get(partition, 0)
+        log_start = self._checkpoints.log_starts.get(partition, 0)
+        clean = self._directory.found is not None
+        if not clean:
+            recovered = await self._recover_in_helper(folder, config, recovery_point, log_start)
+            if recovered is not None:
+                clean, recovery_point, log_start = True, recovered.recovery_point, recovered.log_start_offset
+        log, _ = await load_log(
+            self._world.disk,
+            self._world.clock,
+            folder,
+            config,
+            self._options,
+            recovery_point=recovery_point,
+            log_start_offset=log_start,
+            clean_shutdown=clean,
+        )
+        log.update_high_watermark(self._checkpoints.high_watermarks.get(partition, 0))
+        return log
+
+    async def _recover_in_helper(
+        self, folder: str, config: LogConfig, recovery_point: int, log_start: int
+    ) -> RecoveredElsewhere | None:
+        """Recover a large log in a helper process; None if that is better done in place."""
+        helpers = self._world.helpers
+        if helpers is None or bytes_to_recover(self._world.disk, folder, recovery_point) <= RECOVER_IN_PLACE_BYTES_MAX:
+            return None
+        job = recovery_job(folder, config, self._options, recovery_point, log_start)
+        try:
+            recovered = RecoveredElsewhere.from_json(await helpers.run(MODULE, job))
+        except HelperDied as reason:
+            logger.warning("recovering %s in place: %s", folder, reason)
+            return None
+        for note in recovered.notes:
+            logger.warning("%s: %s", folder, note)
+        return recovered

@@ -1,0 +1,97 @@
+"""Opening all log directories of a node: locked and checked first, loaded when the settings of their topics are known."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+from typing import NamedTuple
+
+from ottla.config.broker_log import BrokerLogConfig
+from ottla.errors import OttlaError
+from ottla.ids import Uuid
+from ottla.log.compaction.compactor import Compactor
+from ottla.log.directories.directory_loading import TopicConfigs, load_directory, open_directories
+from ottla.log.directories.log_directories import LogDirectories
+from ottla.log.directories.log_directory import LogDirectory, LogWorld
+from ottla.log.directories.relocation import finish_switched
+from ottla.log.partition_log import LogOptions
+
+
+class MustStop(OttlaError):
+    """The node cannot go on with the directories that are left."""
+
+
+class LockedDirectories(NamedTuple):
+    """Directories that are this node's, held but not yet loaded: the metadata log is read first, since it has the settings."""
+
+    world: LogWorld
+    config: BrokerLogConfig
+    directories: list[LogDirectory]
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster that all of them belong to; empty if every one has failed."""
+        return next((directory.cluster_id for directory in self.directories if directory.is_online), "")
+
+    @property
+    def metadata_directory_id(self) -> Uuid:
+        """The id of the directory that has the metadata log; `MustStop` if it has failed."""
+        for directory in self.directories:
+            if directory.path == self.config.metadata_log_dir and directory.directory_id is not None and directory.is_online:
+                return directory.directory_id
+        raise MustStop(f"the metadata log belongs in {self.config.metadata_log_dir}, which has failed: repair it and restart")
+
+    async def load(
+        self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
+    ) -> LogDirectories:
+        """Open all logs; see `open_all`. The locks are given back if that fails."""
+        options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms)
+        at_once = self.config.num_recovery_threads_per_data_dir
+        online = [directory for directory in self.directories if directory.is_online]
+        try:
+            await asyncio.gather(*(load_directory(self.world, each, topic_configs, options, at_once) for each in online))
+        except BaseException:
+            self.release()
+            raise
+        opened = LogDirectories(self.world, self.config, options, self.directories, compactor)
+        await finish_switched(opened)
+        if (reason := opened.reason_to_stop()) is not None:
+            self.release()
+            raise MustStop(reason)
+        return opened
+
+    def release(self) -> None:
+        """Give the locks back."""
+        for directory in self.directories:
+            directory.release()
+
+
+async def lock_directories(
+    world: LogWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
+) -> LockedDirectories:
+    """Lock and check all directories of a node. `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if it must not start."""
+    config = replace(
+        config,
+        log_dirs=tuple(map(world.disk.absolute, config.log_dirs)),
+        metadata_log_dir=world.disk.absolute(config.metadata_log_dir),
+    )
+    paths = list(dict.fromkeys((*config.log_dirs, config.metadata_log_dir)))
+    return LockedDirectories(world, config, await open_directories(world, paths, config.metadata_log_dir, node_id, cluster_id))
+
+
+async def open_all(
+    world: LogWorld,
+    config: BrokerLogConfig,
+    topic_configs: TopicConfigs,
+    *,
+    node_id: int,
+    cluster_id: str | None = None,
+    options: LogOptions | None = None,
+    compactor: Compactor | None = None,
+) -> LogDirectories:
+    """Lock, check and load all directories. `topic_configs` has the settings of a topic by name.
+
+    `DirectoryInUse`, `WrongDirectory` or `CorruptFile` before anything is changed; `MustStop` if too much has failed.
+    """
+    locked = await lock_directories(world, config, node_id=node_id, cluster_id=cluster_id)
+    return await locked.load(topic_configs, options=options, compactor=compactor)

@@ -1,0 +1,275 @@
+"""Moving a partition to another log directory of its node, while it is read and written.
+
+The log is copied to a folder `topic-N.<id>-future` in the other directory (`log_copy.py`). When the copy has caught up, it
+takes the log's place between two requests, and its folder gets the partition's name. What a kill leaves is always one log:
+
+    before the switch       topic-N here, -future there     the log is here; the copy is gone on with, or begun anew
+    after it                -delete here, -future there     the copy has everything: the next start gives it its name
+    after the second rename -delete here, topic-N there     done; the next start removes what is left
+
+The first rename is the switch. It happens at once, on the loop: an append before it goes to the log, one after it to the copy.
+Before it, all that was flushed in the log is flushed in the copy. After it nobody is told of a flush until both renames would
+survive a power loss, and the second comes only when the first would: so no power loss leaves the partition in both directories.
+
+Loop rule: copying and switching are plain calls; the rest is awaited. The owner copies, piece by piece, and pauses compaction.
+"""
+
+from __future__ import annotations
+
+import logging
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ottla.errors import KafkaError, LogDirectoryFailed, OutOfDescriptors
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log.directories.folder_deletion import PartitionGone
+from ottla.log.directories.log_copy import can_go_on, copy_piece, first_offset, follow_bounds, take_over
+from ottla.log.directories.log_directory import LogDirectory
+from ottla.log.directories.partition_metadata import write_partition_metadata
+from ottla.log.names import InvalidFolderName, delete_folder_name, folder_name, future_folder_name, parse_folder_name
+from ottla.log.partition_log import PartitionLog
+from ottla.log.recovery.loading import load_log
+from ottla.log.segments.roll import FILES_PER_SEGMENT
+
+if TYPE_CHECKING:
+    from ottla.log.directories.log_directories import LogDirectories
+
+logger = logging.getLogger("ottla.log")
+
+LAST_PIECE_BYTES = 1 << 20
+LAST_ROUNDS_MAX = 4
+"""How often the end of a copy is flushed before the switch is made with whatever has been appended meanwhile."""
+
+
+async def begin(home: LogDirectories, partition: TopicPartition, target: LogDirectory) -> Relocation:
+    """Make the folder of a replica on its way to `target`. `LogDirectoryFailed` if that fails."""
+    async with home.changing:
+        source = home.directory_of(partition)
+        if source is None or partition not in source.logs:
+            raise KafkaError(ErrorCode.REPLICA_NOT_AVAILABLE, f"{partition} is not on this node")
+        source.check_online()
+        target.check_online()
+        disk, log = home.world.disk, source.logs[partition]
+        if not disk.can_open(len(log.segments) + FILES_PER_SEGMENT):
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(OutOfDescriptors(f"{partition} cannot be moved")))
+        folder = target.folder(future_folder_name(partition, home.world.new_uuid()))
+        topic_id = source.topic_ids.get(partition)
+        try:
+            await _remove_leftovers(home, partition, target)
+            disk.make_directory(folder)
+            if topic_id is not None:
+                await write_partition_metadata(disk, folder, topic_id)
+            await disk.sync_directory(target.path)
+        except OSError as error:
+            raise target.fail(error) from error
+        future, _ = await load_log(disk, home.world.clock, folder, log.config, home.options, clean_shutdown=True)
+        target.future_logs[partition] = future
+        if topic_id is not None:
+            target.topic_ids[partition] = topic_id
+        logger.info("%s is being moved from %s to %s", partition, source.path, target.path)
+        return Relocation(home, partition, source, target)
+
+
+async def _remove_leftovers(home: LogDirectories, partition: TopicPartition, target: LogDirectory) -> None:
+    """Copies of this partition that could not be opened."""
+    for name in home.world.disk.list_directory(target.path):
+        try:
+            folder = parse_folder_name(name)
+        except InvalidFolderName:
+            continue
+        if folder.is_future and folder.partition == partition:
+            await home.world.disk.remove_directory(target.folder(name))
+
+
+def found_at_start(home: LogDirectories) -> list[Relocation]:
+    """The moves that were under way when the node stopped."""
+    found = []
+    for target in home.online():
+        for partition in sorted(target.future_logs):
+            source = home.directory_of(partition)
+            if source is not None and source.is_online:
+                found.append(Relocation(home, partition, source, target))
+    return found
+
+
+async def finish_switched(home: LogDirectories) -> None:
+    """Give their names to copies that had taken their log's place when the node was killed.
+
+    That they are alone says so, if no directory is missing in which their log could be.
+    """
+    if any(not directory.is_online for directory in home.directories):
+        return
+    for directory in home.directories:
+        for partition in sorted(directory.future_logs):
+            if home.directory_of(partition) is None and home.reason_offline(partition) is None:
+                log = directory.future_logs[partition]
+                folder = directory.folder(folder_name(partition))
+                try:
+                    await home.world.disk.rename(log.folder, folder)
+                except OSError as error:
+                    home.note_loss(LogDirectoryFailed(directory.path, error))
+                    break
+                log.move_to(folder)
+                directory.logs[partition] = directory.future_logs.pop(partition)
+                home.place(partition, directory)
+                logger.info("the move of %s to %s was completed", partition, directory.path)
+
+
+class Relocation:
+    """One partition on its way from `source` to `target`."""
+
+    def __init__(self, home: LogDirectories, partition: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
+        self._home = home
+        self._disk = home.world.disk
+        self.partition = partition
+        self.source = source
+        self.target = target
+        self.log = source.logs[partition]
+        self.future = target.future_logs[partition]
+        self._truncations = self.log.truncations
+        # After a kill, or a loss of power, the two may differ in what neither is sure of.
+        self._is_trusted = not self.future.size_bytes or (source.found is not None and target.found is not None)
+
+    @classmethod
+    def of(cls, home: LogDirectories, partition: TopicPartition) -> Relocation:
+        """The move of a partition that is here, and has a copy on its way."""
+        source, target = home.directory_of(partition), home.future_of(partition)
+        assert source is not None, f"{partition} is not here"
+        assert target is not None, f"{partition} is not on its way anywhere"
+        return cls(home, partition, source, target)
+
+    @property
+    def lag(self) -> int:
+        """How many offsets the copy is behind."""
+        return self.log.log_end_offset - self.future.log_end_offset
+
+    # Copying
+
+    async def set_out(self) -> None:
+        """Make sure that the copy can be gone on with where it ends; begin it anew if not. Call before every piece."""
+        is_trusted = self._is_trusted and self._truncations == self.log.truncations
+        if is_trusted and self.future.size_bytes and can_go_on(self.log, self.future):
+            return
+        first = first_offset(self.log)
+        if self.future.size_bytes or self.future.log_end_offset != first:
+            if self.future.size_bytes:
+                logger.info("the copy of %s in %s is begun anew at offset %d", self.partition, self.target.path, first)
+            await self.future.truncate_fully_and_start_at(first)
+            await self.target.write_recovery_points()
+        self._is_trusted, self._truncations = True, self.log.truncations
+
+    async def warm_piece(self, bytes_max: int) -> None:
+        """Have the next piece in memory, so that copying it does not wait for the device."""
+        info = self.log.read(max(self.future.log_end_offset, self.log.log_start_offset), bytes_max)
+        if info.records is not None and not info.records.is_resident():
+            try:
+                await self._disk.warm(info.records)
+            except OSError as error:
+                raise self.log.fail(error) from error
+
+    def copy_piece(self, bytes_max: int) -> int:
+        """Copy some more; returns how many bytes, 0 once there is nothing more to copy."""
+        return copy_piece(self.log, self.future, bytes_max)
+
+    # Taking the log's place
+
+    async def prepare(self) -> Switch:
+        """Bring the copy as near as can be, and keep everybody out who would come between it and the switch.
+
+        `PartitionGone` if the move was called off meanwhile.
+        """
+        locks = AsyncExitStack()
+        try:
+            await locks.enter_async_context(self._home.changing)
+            if self.source.logs.get(self.partition) is not self.log:
+                raise PartitionGone(f"{self.partition} is no longer in {self.source.path}")
+            if self.target.future_logs.get(self.partition) is not self.future:
+                raise PartitionGone(f"{self.partition} is not moved to {self.target.path} any more")
+            for lock in (self.log.reshaping, self.log.flushing):
+                await locks.enter_async_context(lock)
+            await self._flush_end()
+            for lock in (self.future.reshaping, self.future.flushing):
+                await locks.enter_async_context(lock)
+        except BaseException:
+            await locks.aclose()
+            raise
+        return Switch(self, locks)
+
+    async def _flush_end(self) -> None:
+        """What is flushed in the log is flushed in the copy, and where it begins is written down."""
+        rounds = 0
+        while True:
+            await self.set_out()
+            size_bytes = self.copy_rest()
+            follow_bounds(self.log, self.future)
+            await self.future.flush()
+            await self.target.write_checkpoints()
+            rounds += 1
+            is_near = size_bytes <= LAST_PIECE_BYTES or rounds >= LAST_ROUNDS_MAX
+            if is_near and self.future.log_start_offset >= self.log.log_start_offset:
+                return
+
+    def copy_rest(self) -> int:
+        """Copy everything that is there now; returns how many bytes that were."""
+        total_bytes = 0
+        while size_bytes := self.copy_piece(LAST_PIECE_BYTES):
+            total_bytes += size_bytes
+        return total_bytes
+
+
+class Switch:
+    """A copy about to take its log's place: `make`, and in any case `release`; `settle` in between."""
+
+    def __init__(self, relocation: Relocation, locks: AsyncExitStack) -> None:
+        self._of = relocation
+        self._locks = locks
+
+    def make(self) -> PartitionLog:
+        """Let the copy take the log's place, now; returns it. Nothing has changed if this raises."""
+        move = self._of
+        home, partition, log, future = move._home, move.partition, move.log, move.future
+        move.copy_rest()
+        take_over(log, future)
+        doomed = move.source.folder(delete_folder_name(partition, home.world.new_uuid()))
+        try:
+            move._disk.rename_now(log.folder, doomed)
+        except OSError as error:
+            raise move.source.fail(error) from error
+        log.failure = log.write_barrier = PartitionGone(f"{partition} was moved from {move.source.path} to {move.target.path}")
+        log.moved_to = future
+        for segment in log.segments:
+            segment.abandon()
+        move.source.forget(partition)
+        move.target.logs[partition] = move.target.future_logs.pop(partition)
+        home.place(partition, move.target)
+        home.deletions.put_off(move.source, doomed, log.config.file_delete_delay_ms)
+        return future
+
+    async def settle(self) -> None:
+        """Make the switch safe from a power loss, give the folder its name, and write everything down."""
+        move = self._of
+        home, partition, source, target = move._home, move.partition, move.source, move.target
+        try:
+            await move._disk.sync_directory(source.path)
+        except OSError as error:
+            # Should its name come back with a restart, the partition is in both directories, and people are asked which counts.
+            home.note_loss(LogDirectoryFailed(source.path, error))
+        folder = target.folder(folder_name(partition))
+        try:
+            move._disk.rename_now(move.future.folder, folder)
+            move.future.move_to(folder)
+            await move._disk.sync_directory(target.path)
+        except OSError as error:
+            raise target.fail(error) from error
+        await self.release()
+        await target.write_checkpoints()
+        if home.compactor is not None:
+            await home.compactor.moved(partition, source.path, target.path)
+        if source.is_online:
+            await source.write_checkpoints()
+        logger.info("%s was moved from %s to %s", partition, source.path, target.path)
+
+    async def release(self) -> None:
+        """Let everybody in again."""
+        await self._locks.aclose()

@@ -1,0 +1,83 @@
+"""Taking partitions out of the log directories: deleted, put aside as strays, or called back on their way to another one.
+
+Works on `LogDirectories`, whose lock for changes its caller holds. Of many that go together the folders are renamed one after
+the other, and then wait for the device once; so do the checkpoints beside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING
+
+from ottla.errors import LogDirectoryFailed
+from ottla.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from ottla.log.directories.log_directories import LogDirectories
+    from ottla.log.directories.log_directory import LogDirectory
+
+
+async def delete_all(home: LogDirectories, partitions: Iterable[TopicPartition]) -> list[LogDirectoryFailed]:
+    """Rename the folders of `partitions`, damaged or not, to be removed later; those that are not here are passed over.
+
+    What lies in a directory that has failed, or fails now, stays; returns those failures.
+    """
+    by_directory: dict[str, list[TopicPartition]] = {}
+    failures = []
+    for partition in partitions:
+        directory = home.directory_with(partition)
+        try:
+            if directory is not None:
+                directory.check_online()
+            await drop_future(home, partition)  # first: a copy that is alone would be taken for the partition
+        except LogDirectoryFailed as failed:
+            failures.append(failed)
+            continue
+        if directory is not None:
+            by_directory.setdefault(directory.path, []).append(partition)
+    for directory in home.directories:
+        if (together := by_directory.get(directory.path)) is not None:
+            try:
+                await _delete_in(home, directory, together)
+            except LogDirectoryFailed as failed:
+                failures.append(failed)
+    return failures
+
+
+async def _delete_in(home: LogDirectories, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+    async with AsyncExitStack() as pauses:
+        for partition in partitions:
+            await pauses.enter_async_context(home.compaction_paused(partition))
+        await home.deletions.delete(directory, partitions, home.topic_defaults.file_delete_delay_ms)
+    await _forget(home, directory, partitions)
+
+
+async def set_stray(home: LogDirectories, partition: TopicPartition) -> bool:
+    """Put a partition that does not belong here aside, with all its files; False if it is not here."""
+    directory = home.directory_with(partition)
+    if directory is None:
+        return False
+    directory.check_online()
+    await drop_future(home, partition)
+    async with home.compaction_paused(partition):
+        await home.deletions.set_stray(directory, partition)
+    await _forget(home, directory, [partition])
+    return True
+
+
+async def _forget(home: LogDirectories, directory: LogDirectory, partitions: list[TopicPartition]) -> None:
+    for partition in partitions:
+        home.displace(partition)
+    if home.compactor is not None:
+        await directory.guarded(home.compactor.forget(directory.path, partitions))
+    # New partitions of these names must not be taken to begin, or to be safe, where these were.
+    await directory.write_checkpoints()
+
+
+async def drop_future(home: LogDirectories, partition: TopicPartition) -> None:
+    """Call off a move: the copy of `partition` that is on its way to another directory goes, the log stays."""
+    directory = home.future_of(partition)
+    if directory is not None and directory.is_online:
+        await home.deletions.delete_future(directory, partition)
+        await directory.write_checkpoints()

@@ -1,0 +1,352 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
+# cython: overflowcheck=False, cdivision=True
+"""The end of a log, where everything is appended: what an append looks at and moves, in one source for two twins.
+
+Base classes hold those numbers, for the compiled twin as C numbers: `LogTail` of `PartitionLog`, `SegmentTail` of `Segment`,
+`IndexTail` of `SparseIndex`, `EpochsTail` of `LeaderEpochs`; those of the producers are in `kernel_producers.py`. Everything
+else of these classes, whatever is rare or waits, is plain Python, in the files that bear their names.
+
+The usual append is here whole, in two steps. `LogTail.prepare` finds out whether there is anything to be said about a batch,
+and changes nothing. `LogTail.commit` writes it, and moves the numbers only after the bytes are in the file. Whatever is not
+usual (`prepare` gives None) goes the long way in `append.py`, which comes to the same. So does the marker that commits a
+transaction: `append_marker` does it in one step, or says that it did not.
+
+The rules for both twins are those of `records/kernel.py`. One event loop, plain calls.
+"""
+
+from __future__ import annotations
+
+from array import array
+from struct import Struct
+from typing import TYPE_CHECKING, Any
+
+from ottla.errors import BrokenInvariant
+
+if TYPE_CHECKING:
+    from ottla.env import Buffer
+    from ottla.log.fast_path.kernel_producers import ProducersTail, ProducerTail
+    from ottla.log.producers.verification import VerificationState
+    from ottla.records.kernel_batch import BatchLimits, UsualBatch
+
+_PLACE = Struct(">qii")
+"""The front of a batch: base offset, length, leader epoch. None of them is covered by its CRC."""
+
+_LOG_OVERHEAD = 12
+_CRC_START = 21
+_RELATIVE_OFFSET_MAX = 0x7FFFFFFF
+_BLOCK_ENTRIES = 512
+BLOCK_ENTRIES = _BLOCK_ENTRIES
+"""Index entries that wait in memory before they are written together."""
+
+_INT64_MAX = 0x7FFFFFFFFFFFFFFF
+_UNKNOWN = -_INT64_MAX - 1
+UNKNOWN_TIMESTAMP = _UNKNOWN
+"""In place of a timestamp that has not been looked up yet."""
+
+
+class IndexTail:
+    """The last entries of an index, in memory until a block of them is written."""
+
+    __slots__ = ("_keys", "_values", "_written", "base_offset", "count", "entries_max", "last_key", "last_value")
+
+    _keys: array[int]
+    _values: array[int]
+    _written: int
+    base_offset: int
+    count: int
+    entries_max: int
+    last_key: int
+    last_value: int
+
+    def add(self, key: int, value: int) -> None:
+        """Append an entry; neither number may be less than the last entry's. The index must be open."""
+        _add_entry(self, key, value)
+
+    def write_block(self) -> None:
+        """There are enough entries to write."""
+        raise NotImplementedError
+
+
+def _add_entry(index: IndexTail, key: int, value: int) -> None:
+    index._keys.append(key)
+    index._values.append(value)
+    index.count += 1
+    index.last_key = key
+    index.last_value = value
+    if index.count - index._written >= _BLOCK_ENTRIES:
+        index.write_block()
+
+
+class SegmentTail:
+    """The end of a segment's file, and what decides whether more goes there."""
+
+    __slots__ = (
+        "_first_timestamp",
+        "_last_base_offset",
+        "_last_offset",
+        "_last_position",
+        "_last_size",
+        "_max_timestamp",
+        "_max_timestamp_offset",
+        "base_offset",
+        "bytes_since_index_entry",
+        "created_ms",
+        "file",
+        "index_interval_bytes",
+        "offset_index",
+        "roll_jitter_ms",
+        "time_index",
+    )
+
+    _first_timestamp: int
+    """The largest timestamp of the first batch; `UNKNOWN_TIMESTAMP` until somebody asks."""
+    _last_base_offset: int
+    _last_offset: int
+    _last_position: int
+    _last_size: int
+    """Of the batch that was appended last: 0 if none was since the segment was opened or cut."""
+    _max_timestamp: int
+    _max_timestamp_offset: int
+    base_offset: int
+    bytes_since_index_entry: int
+    created_ms: int
+    file: Any
+    index_interval_bytes: int
+    offset_index: IndexTail
+    roll_jitter_ms: int
+    time_index: IndexTail
+
+    @property
+    def first_timestamp(self) -> int:
+        raise NotImplementedError
+
+    def must_roll(
+        self, segment_bytes: int, age_max_ms: int, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int
+    ) -> bool:
+        """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
+        size = self.file.size
+        relative_offset = last_offset - self.base_offset
+        if size > segment_bytes - size_bytes or relative_offset < 0 or relative_offset > _RELATIVE_OFFSET_MAX:
+            return True
+        if size:
+            first = self._first_timestamp
+            if first == _UNKNOWN:
+                first = self.first_timestamp
+            waited_ms = max_timestamp - first if first >= 0 else now_ms - self.created_ms
+            if waited_ms > age_max_ms - self.roll_jitter_ms:
+                return True
+        offset_index, time_index = self.offset_index, self.time_index
+        return offset_index.count >= offset_index.entries_max or time_index.count >= time_index.entries_max
+
+    def append_one(self, data: Buffer, size: int, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Append one batch whose offsets are set."""
+        position = self.file.append(data)
+        self.count_in(position, size, base_offset, last_offset, max_timestamp)
+
+    def count_in(self, position: int, size: int, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """A batch has been written at `position`. The segment is active: its indexes are open, its largest timestamp known."""
+        self._last_base_offset, self._last_offset = base_offset, last_offset
+        self._last_position, self._last_size = position, size
+        if position == 0:
+            self._first_timestamp = max_timestamp
+        self.index(position, size, last_offset, max_timestamp)
+
+    def index(self, position: int, size: int, last_offset: int, max_timestamp: int) -> None:
+        """Count the batch at `position` into the indexes."""
+        assert self._max_timestamp != _UNKNOWN
+        if max_timestamp > self._max_timestamp:
+            self._max_timestamp = max_timestamp
+            self._max_timestamp_offset = last_offset
+        if self.bytes_since_index_entry > self.index_interval_bytes:
+            time_index = self.time_index
+            _add_entry(self.offset_index, last_offset - self.base_offset, position)
+            if self._max_timestamp > time_index.last_key:
+                _add_entry(time_index, self._max_timestamp, self._max_timestamp_offset - self.base_offset)
+            self.bytes_since_index_entry = size
+        else:
+            self.bytes_since_index_entry += size
+
+
+class EpochsTail:
+    """The leader epochs of a partition and where each begins, oldest first."""
+
+    __slots__ = ("_epochs", "_starts")
+
+    _epochs: list[int]
+    _starts: list[int]
+
+    def is_latest(self, epoch: int) -> bool:
+        """Whether `epoch` is the newest that the log knows."""
+        count = len(self._epochs)
+        return count > 0 and self._epochs[count - 1] == epoch
+
+
+class Prepared:
+    """A usual batch on its way into the log."""
+
+    __slots__ = ("batch", "entry", "is_transaction_start", "leader_epoch", "records")
+
+    batch: UsualBatch
+    entry: ProducerTail | None
+    is_transaction_start: bool
+    leader_epoch: int
+    records: Buffer
+
+
+class LogTail:
+    """The end of a partition's log."""
+
+    __slots__ = (
+        "epochs",
+        "flush_messages",
+        "flush_wanted_up_to",
+        "high_watermark",
+        "limits",
+        "log_end_offset",
+        "log_start_offset",
+        "producers",
+        "recovery_point",
+        "segment_age_max_ms",
+        "segment_bytes",
+        "segments",
+        "write_barrier",
+    )
+
+    epochs: EpochsTail
+    flush_messages: int
+    flush_wanted_up_to: int | None
+    high_watermark: int
+    limits: BatchLimits
+    log_end_offset: int
+    log_start_offset: int
+    producers: ProducersTail
+    recovery_point: int
+    segment_age_max_ms: int
+    segment_bytes: int
+    segments: Any
+    write_barrier: Any
+
+    def prepare(
+        self,
+        data: Buffer,
+        start: int,
+        records: memoryview,
+        leader_epoch: int,
+        now_ms: int,
+        from_client: bool,
+        request_version: int,
+        verified_by: VerificationState | None = None,
+    ) -> Prepared | None:
+        """The batch `records`, which lies in `data` from `start` on, if nothing stands in its way; None: go the long way.
+
+        `verified_by` is the proof that a transaction's first batch needs.
+        """
+        size = len(records)
+        batch = self.limits.check(data, start, start + size, records[_CRC_START:], now_ms, from_client, request_version)
+        if batch is None or self.write_barrier is not None or not self.epochs.is_latest(leader_epoch):
+            return None
+        end_offset = self.log_end_offset + batch.count
+        if end_offset - self.recovery_point >= self.flush_messages:
+            return None
+        segment = self.segments.active
+        if segment._first_timestamp == _UNKNOWN and segment.file.size:
+            return None  # it would have to be read from the file
+        if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, batch.max_timestamp, end_offset - 1, now_ms):
+            return None
+        entry = None
+        is_transaction_start = False
+        if batch.producer_id >= 0:
+            if verified_by is not None:
+                is_transaction_start = True
+                entry = self.producers.first_in_transaction(
+                    batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence, verified_by
+                )
+            else:
+                entry = self.producers.next_in_line(
+                    batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence
+                )
+            if entry is None:
+                return None
+        prepared = Prepared()
+        prepared.batch = batch
+        prepared.entry = entry
+        prepared.is_transaction_start = is_transaction_start
+        prepared.leader_epoch = leader_epoch
+        prepared.records = records
+        return prepared
+
+    def commit(self, prepared: Prepared) -> int:
+        """Append what was prepared, with nothing appended since; returns its first offset. `OttlaError` if the disk fails."""
+        if self.write_barrier is not None:
+            raise self.write_barrier
+        batch, records = prepared.batch, prepared.records
+        first_offset = self.log_end_offset
+        end_offset = first_offset + batch.count
+        size = batch.size_bytes
+        _PLACE.pack_into(records, 0, first_offset, size - _LOG_OVERHEAD, prepared.leader_epoch)
+        segment = self.segments.active
+        producers = self.producers
+        try:
+            segment.append_one(records, size, first_offset, end_offset - 1, batch.max_timestamp)
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = end_offset
+        if prepared.entry is None:
+            producers.map_end_offset = end_offset
+        else:
+            if prepared.is_transaction_start:
+                producers.begin_transaction(prepared.entry, batch.producer_id, batch.producer_epoch, first_offset)
+            producers.count_in(prepared.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
+        return first_offset
+
+    def append_marker(
+        self,
+        marker: bytearray,
+        producer_id: int,
+        epoch: int,
+        coordinator_epoch: int,
+        transaction_version: int,
+        leader_epoch: int,
+        now_ms: int,
+    ) -> int:
+        """Append the batch `marker`, made now by this node, which commits a transaction; returns its offset.
+
+        -1, with nothing changed, if there is anything unusual about it: go the long way. `OttlaError` if the disk fails.
+        """
+        size = len(marker)
+        if self.write_barrier is not None or not self.epochs.is_latest(leader_epoch) or not self.limits.takes_own(size):
+            return -1
+        offset = self.log_end_offset
+        if offset + 1 - self.recovery_point >= self.flush_messages:
+            return -1
+        segment = self.segments.active
+        if segment._first_timestamp == _UNKNOWN and segment.file.size:
+            return -1
+        if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, now_ms, offset, now_ms):
+            return -1
+        entry = self.producers.in_transaction(producer_id, epoch, coordinator_epoch, transaction_version)
+        if entry is None:
+            return -1
+        _PLACE.pack_into(marker, 0, offset, size - _LOG_OVERHEAD, leader_epoch)
+        try:
+            segment.append_one(marker, size, offset, offset, now_ms)
+        except OSError as error:
+            raise self.fail(error) from error
+        self.log_end_offset = offset + 1
+        self.producers.commit_transaction(entry, producer_id, epoch, coordinator_epoch, offset, now_ms)
+        return offset
+
+    def increment_high_watermark(self, offset: int) -> bool:
+        """Raise the high watermark to `offset`; True if that was news. It never goes back this way."""
+        if offset > self.log_end_offset:
+            raise BrokenInvariant(f"{self}: high watermark {offset} lies past the log's end {self.log_end_offset}")
+        if offset <= self.high_watermark:
+            return False
+        self.high_watermark = offset
+        if self.producers._unreplicated:
+            self.producers.on_high_watermark(offset)
+        return True
+
+    def fail(self, error: OSError) -> Exception:
+        """Note that the disk has failed; returns what to raise."""
+        raise NotImplementedError

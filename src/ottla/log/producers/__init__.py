@@ -1,0 +1,1 @@
+"""What a partition knows of its producers: sequences, epochs, open transactions, snapshots."""

@@ -1,0 +1,1 @@
+"""Opening a partition log: leftovers repaired, unclean segments recovered, state loaded."""

@@ -1,0 +1,376 @@
+"""Opening the log of a partition: repair what was left half done, recover what may be torn, and say so.
+
+After a clean shutdown only the last batches are looked at. After any other end, every batch from the segment with the recovery
+point on is checked, and what is torn is cut off together with all that follows it. The order is the one in which each step
+may rely on the one before: files, segments, indexes, records, the log's two ends, leader epochs, producers.
+
+`load_log` reads and checks on the loop, so what is large belongs in a helper process: `recover_folder` is that job. It leaves
+the folder as a clean shutdown would, and the owner's own load is then short.
+"""
+
+import logging
+from dataclasses import asdict, dataclass, field
+
+from ottla.config.topic import LogConfig
+from ottla.env import Clock, Disk
+from ottla.errors import CorruptFile, CorruptRecords, LogDirectoryFailed
+from ottla.log.leader_epochs import LeaderEpochs
+from ottla.log.names import (
+    DELETED_SUFFIX,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PARTITION_METADATA,
+    TIME_INDEX_SUFFIX,
+    parse_folder_name,
+    parse_segment_file_name,
+)
+from ottla.log.partition_log import LogOptions, LogParts, PartitionLog
+from ottla.log.producers.producer_loading import rebuild_producers
+from ottla.log.producers.producer_snapshot import ProducerSnapshots
+from ottla.log.producers.producer_state import ProducerState
+from ottla.log.recovery.folder_repair import repair_folder
+from ottla.log.recovery.segment_recovery import note_epoch, recover_segment
+from ottla.log.segments.deletion import PendingDeletion
+from ottla.log.segments.overflow import split_overflowed
+from ottla.log.segments.scan import checked_batches, headers
+from ottla.log.segments.segment import Segment, SegmentOverflow
+from ottla.log.segments.segment_list import Segments
+from ottla.log.segments.sparse_index import CorruptIndex
+
+logger = logging.getLogger("ottla.log")
+
+
+@dataclass(slots=True)
+class LoadReport:
+    """What loading found and did, in numbers and in words fit for a person."""
+
+    log_start_offset: int = 0
+    log_end_offset: int = 0
+    recovery_point: int = 0
+    bytes_cut: int = 0
+    segments_recovered: int = 0
+    segments_removed: int = 0
+    notes: list[str] = field(default_factory=list)
+
+    def as_json(self) -> dict[str, object]:
+        return asdict(self)
+
+
+async def load_log(
+    disk: Disk,
+    clock: Clock,
+    folder: str,
+    config: LogConfig,
+    options: LogOptions | None = None,
+    *,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+    clean_shutdown: bool = False,
+) -> tuple[PartitionLog, LoadReport]:
+    """Open the log in `folder`, which is made if missing. The offsets are those that the checkpoints have for it.
+
+    `LogDirectoryFailed` if the disk fails; `CorruptFile` for damage that recovery must not paper over.
+    """
+    loader = _Loader(disk, clock, folder, config, options or LogOptions(), recovery_point, log_start_offset, clean_shutdown)
+    try:
+        log = await loader.load()
+    except OSError as error:
+        raise LogDirectoryFailed(folder.rpartition("/")[0], error) from error
+    for note in loader.report.notes:
+        logger.warning("%s: %s", log.partition, note)
+    return log, loader.report
+
+
+def new_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog | None:
+    """The log of a partition that was just made, of which there is nothing but the folder and its `partition.metadata`.
+
+    None if more than that is there: `load_log` knows what to do about it. `LogDirectoryFailed` if the disk fails.
+    """
+    partition = parse_folder_name(folder.rpartition("/")[2]).partition
+    try:
+        if disk.list_directory(folder) != [PARTITION_METADATA]:
+            return None
+        segment = Segment.create(disk, folder, 0, config, now_ms=clock.now_ms())
+    except OSError as error:
+        raise LogDirectoryFailed(folder.rpartition("/")[0], error) from error
+    producers, snapshots = ProducerState(str(partition)), ProducerSnapshots(disk, folder, is_new=True)
+    parts = LogParts(Segments([segment]), LeaderEpochs(disk, folder), producers, snapshots, 0, 0, 0)
+    return PartitionLog(disk, clock, folder, partition, config, options, parts)
+
+
+async def recover_folder(
+    disk: Disk,
+    clock: Clock,
+    folder: str,
+    config: LogConfig,
+    options: LogOptions | None = None,
+    *,
+    recovery_point: int = 0,
+    log_start_offset: int = 0,
+) -> LoadReport:
+    """Recover the log in `folder` and leave it as a clean shutdown would, everything flushed.
+
+    The owner then loads it with `clean_shutdown=True`, the report's recovery point and its log start offset.
+    """
+    log, report = await load_log(
+        disk, clock, folder, config, options, recovery_point=recovery_point, log_start_offset=log_start_offset
+    )
+    await log.close()
+    report.recovery_point = log.recovery_point
+    return report
+
+
+def bytes_to_recover(disk: Disk, folder: str, recovery_point: int) -> int:
+    """How much an unclean load would read: what the owner decides by whether a helper process is worth its start."""
+    bases = _segment_bases(disk, folder)
+    floor = max((base for base in bases if base <= recovery_point), default=0)
+    total = 0
+    for base in bases:
+        if base >= floor:
+            segment = Segment(disk, folder, base, LogConfig(), now_ms=0)
+            total += segment.size
+            segment.abandon()
+    return total
+
+
+def _segment_bases(disk: Disk, folder: str) -> list[int]:
+    if not disk.is_directory(folder):
+        return []
+    names = (parse_segment_file_name(name) for name in disk.list_directory(folder))
+    return sorted(name.base_offset for name in names if name and name.suffix == LOG_SUFFIX and not name.state)
+
+
+class _Loader:
+    """The steps of one load, and what they hand to each other."""
+
+    def __init__(
+        self,
+        disk: Disk,
+        clock: Clock,
+        folder: str,
+        config: LogConfig,
+        options: LogOptions,
+        recovery_point: int,
+        log_start_offset: int,
+        clean_shutdown: bool,
+    ) -> None:
+        self.disk = disk
+        self.clock = clock
+        self.folder = folder
+        self.config = config
+        self.options = options
+        self.recovery_point = recovery_point
+        self.log_start_offset = log_start_offset
+        self.clean_shutdown = clean_shutdown
+        self.partition = parse_folder_name(folder.rpartition("/")[2]).partition
+        self.report = LoadReport()
+        self.segments = Segments()
+        self.pending: list[PendingDeletion] = []
+
+    def note(self, text: str) -> None:
+        self.report.notes.append(text)
+
+    async def load(self) -> PartitionLog:
+        self.disk.make_directory(self.folder)
+        self.report.notes.extend(await repair_folder(self.disk, self.folder, self.config, self.clock.now_ms()))
+        while True:
+            try:
+                self.snapshots = ProducerSnapshots(self.disk, self.folder)
+                self._open_segments()
+                self.epochs = self._load_epochs()
+                await self._repair_indexes()
+                end_offset = await self._recover()
+                break
+            except SegmentOverflow as overflow:
+                self.note(f"split {overflow.segment.file.path}: {overflow}")
+                await split_overflowed(overflow.segment, self.config, self.clock.now_ms())
+                for segment in self.segments:
+                    segment.abandon()
+        end_offset = await self._settle_ends(end_offset)
+        return await self._finish(end_offset)
+
+    def _new_segment(self, base_offset: int) -> Segment:
+        return Segment.create(self.disk, self.folder, base_offset, self.config, now_ms=self.clock.now_ms())
+
+    def _open_segments(self) -> None:
+        now_ms = self.clock.now_ms()
+        self.segments = Segments(
+            Segment(self.disk, self.folder, base, self.config, now_ms=now_ms) for base in _segment_bases(self.disk, self.folder)
+        )
+
+    def _unflushed(self) -> list[Segment]:
+        """The segments that recovery will check whole."""
+        return [] if self.clean_shutdown else self.segments.all_from(self.recovery_point)
+
+    def _load_epochs(self) -> LeaderEpochs:
+        """The epochs from their checkpoint; from the batches themselves where that is missing or damaged."""
+        unflushed = self._unflushed()
+        flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
+        try:
+            epochs = LeaderEpochs.load(self.disk, self.folder)
+            if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
+                return epochs  # of what was not flushed, recovery reads the epochs anyway
+            self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
+        except CorruptFile as damage:
+            self.note(f"{damage}. That was done now")
+            epochs = LeaderEpochs(self.disk, self.folder)
+        for segment in flushed:
+            try:
+                for _, view in headers(segment.file, 0, segment.size):
+                    note_epoch(epochs, view)
+            except CorruptFile:
+                if segment is not self.segments.active:
+                    raise  # of the last segment a torn end is cut, and the epochs before it are known now
+        return epochs
+
+    @staticmethod
+    def _first_epoch(segment: Segment) -> int:
+        for _, view in headers(segment.file, 0, segment.size, chunk_bytes=256):
+            return view.leader_epoch
+        return -1
+
+    async def _repair_indexes(self) -> None:
+        """Build the indexes anew that are missing or cannot be right, of segments that recovery will not look at."""
+        unflushed = self._unflushed()
+        for segment in self.segments:
+            if segment in unflushed:
+                continue
+            missing = [
+                suffix for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) if not self.disk.exists(segment.path(suffix))
+            ]
+            if missing:
+                self.note(f"{segment.path(LOG_SUFFIX)} had no {' and no '.join(missing)}: built anew")
+                segment.rebuild_indexes()
+                await segment.sync()
+            try:
+                segment.txn_index.load()
+            except CorruptIndex as damage:
+                self.note(f"{damage}")
+                await self._rebuild_txn_index(segment)
+
+    async def _rebuild_txn_index(self, segment: Segment) -> None:
+        producers = await self._producers_at(segment.base_offset)
+        recovered = recover_segment(segment, producers, self.epochs)
+        if recovered.bytes_cut:
+            self._note_cut(segment, recovered.bytes_cut, recovered.reason)
+        await segment.sync()
+
+    async def _producers_at(self, offset: int) -> ProducerState:
+        return await rebuild_producers(
+            self.segments,
+            ProducerSnapshots(self.disk, self.folder),
+            partition=str(self.partition),
+            # A snapshot from before the first segment knows nothing of what was deleted after it; one at its base knows all.
+            log_start_offset=max(self.log_start_offset, self.segments.first.base_offset - 1),
+            end_offset=offset,
+            now_ms=self.clock.now_ms(),
+            expiration_ms=self.options.producer_expiration_ms,
+        )
+
+    async def _recover(self) -> int | None:
+        """Check what may be torn; returns where the log ends, None if it has no segments."""
+        if not len(self.segments):
+            return None
+        if self.clean_shutdown:
+            end_offset = self._clean_end_offset()
+            if end_offset is not None:
+                return end_offset
+        return await self._recover_from(self.segments.active.base_offset if self.clean_shutdown else self.recovery_point)
+
+    async def _recover_from(self, offset: int) -> int:
+        unflushed = self.segments.all_from(offset)
+        producers = await self._producers_at(unflushed[0].base_offset)
+        end_offset = unflushed[0].base_offset
+        for number, segment in enumerate(unflushed):
+            producers.advance(max(producers.map_end_offset, segment.base_offset))
+            recovered = recover_segment(segment, producers, self.epochs)
+            self.report.segments_recovered += 1
+            end_offset = recovered.next_offset
+            ProducerSnapshots(self.disk, self.folder).write(producers)
+            after = unflushed[number + 1 :]
+            if recovered.bytes_cut:
+                self._note_cut(segment, recovered.bytes_cut, recovered.reason)
+                await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
+                break
+            if after and end_offset < after[0].base_offset and not self.config.compact:
+                # Compaction under an earlier policy leaves this, and so may a power loss. What follows is whole: it stays.
+                self.note(
+                    f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, or a "
+                    "power loss took them before they were flushed"
+                )
+        # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss: neither
+        # records nor the aborts of transactions.
+        await segment.sync()
+        return end_offset
+
+    def _note_cut(self, segment: Segment, bytes_cut: int, reason: str) -> None:
+        self.report.bytes_cut += bytes_cut
+        self.note(f"cut {bytes_cut} bytes off {segment.path(LOG_SUFFIX)} at byte {segment.size}: {reason}")
+
+    def _clean_end_offset(self) -> int | None:
+        """Where the log ends after a clean shutdown; None if its last bytes are not what a clean shutdown leaves."""
+        active = self.segments.active
+        try:
+            active.activate()
+            end_offset = active.base_offset
+            place = active.find(active.offset_index.last_offset)
+            for _, view in checked_batches(active.file, place.position if place else 0, active.size):
+                end_offset = view.next_offset
+            return end_offset
+        except (CorruptFile, CorruptRecords) as damage:
+            self.note(f"the shutdown was clean, but the log's end is not, so it is recovered: {damage}")
+            return None
+
+    async def _retire(self, segments: list[Segment], why: str) -> None:
+        for segment in reversed(segments):
+            self.segments.remove(segment)
+            self.note(f"removed segment {segment.base_offset} ({segment.size} bytes): {why}")
+            await segment.change_state(DELETED_SUFFIX)
+            deadline_s = self.clock.monotonic_s() + self.config.file_delete_delay_ms / 1000
+            snapshot_path = await ProducerSnapshots(self.disk, self.folder).mark_deleted(segment.base_offset)
+            self.pending.append(PendingDeletion(deadline_s, segment, snapshot_path))
+            self.report.segments_removed += 1
+
+    async def _settle_ends(self, end_offset: int | None) -> int:
+        """Make start, end and segments agree; returns the log's end."""
+        if end_offset is not None and end_offset < self.log_start_offset:
+            await self._retire(list(self.segments), f"the log ends at {end_offset}, before its start {self.log_start_offset}")
+            self.epochs.clear()
+            end_offset = None
+        if end_offset is None:
+            self.segments.add(self._new_segment(self.log_start_offset))
+            end_offset = self.log_start_offset
+            self.recovery_point = min(self.recovery_point, end_offset)
+        elif self.clean_shutdown and not self.report.bytes_cut:
+            self.recovery_point = end_offset
+        self.recovery_point = min(self.recovery_point, end_offset)
+        self.log_start_offset = max(self.log_start_offset, self.segments.first.base_offset)
+        self.epochs.truncate_from_end(end_offset)
+        self.epochs.truncate_from_start(self.log_start_offset)
+        return end_offset
+
+    async def _finish(self, end_offset: int) -> PartitionLog:
+        self.segments.active.activate()
+        self.snapshots = ProducerSnapshots(self.disk, self.folder)
+        await self.snapshots.remove_stray(self.segments.base_offsets)
+        producers = await rebuild_producers(
+            self.segments,
+            self.snapshots,
+            partition=str(self.partition),
+            log_start_offset=self.log_start_offset,
+            end_offset=end_offset,
+            now_ms=self.clock.now_ms(),
+            expiration_ms=self.options.producer_expiration_ms,
+        )
+        parts = LogParts(
+            self.segments, self.epochs, producers, self.snapshots, self.log_start_offset, end_offset, self.recovery_point
+        )
+        log = PartitionLog(self.disk, self.clock, self.folder, self.partition, self.config, self.options, parts)
+        log.pending_deletions = self.pending
+        report = self.report
+        report.log_start_offset, report.log_end_offset, report.recovery_point = (
+            log.log_start_offset,
+            end_offset,
+            self.recovery_point,
+        )
+        return log

@@ -1,0 +1,318 @@
+"""A segment: one log file with its indexes, from `base_offset` up to the next segment's.
+
+Owns what is known of the segment's files (`segment_files.py`): size, largest timestamp, when it is full. Knows nothing of
+producers, epochs or watermarks. Appends go to the page cache; `sync` makes them safe. Reads give file ranges, never bytes.
+
+An index that turns out to be wrong is rebuilt from the log file on the spot; `offset_index.py` says how that is found out.
+"""
+
+import logging
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from ottla.config.topic import LogConfig
+from ottla.env import Buffer, Disk, FileRange, OpenMode
+from ottla.errors import CorruptFile, OttlaError
+from ottla.log.fast_path.kernels import UNKNOWN_TIMESTAMP
+from ottla.log.names import LOG_SUFFIX
+from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
+from ottla.log.segments.scan import BatchPlace, damage, find_offset, headers
+from ottla.log.segments.segment_files import SegmentFiles
+from ottla.log.segments.sparse_index import CorruptIndex
+from ottla.log.segments.time_index import NO_TIMESTAMP, TimestampOffset
+from ottla.records.batch import BatchView
+
+logger = logging.getLogger("ottla.log")
+
+CUT_CHECK_BYTES = 1 << 20
+"""How far behind its last entry a time index is held to the records when a segment is opened."""
+
+
+POSITION_MAX = (1 << 31) - 1
+"""Where a batch may begin or end in a file, as indexes can tell."""
+
+
+class SegmentOverflow(OttlaError):
+    """A segment written by an old Kafka spans more offsets than an index can name. Loading splits it."""
+
+    def __init__(self, segment: "Segment") -> None:
+        super().__init__(
+            f"{segment.file.path} spans more than {RELATIVE_OFFSET_MAX} offsets, as Kafka before 1.1 could write it. "
+            "It is split when the log is loaded after an unclean stop"
+        )
+        self.segment = segment
+
+
+class SegmentRead(NamedTuple):
+    """What a segment gives for a read: a range that begins with the batch that holds the wanted offset."""
+
+    range: FileRange | None
+    place: BatchPlace
+    first_batch_incomplete: bool
+
+
+class Segment(SegmentFiles):
+    """One segment of a partition log."""
+
+    __slots__ = ()
+
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        mode: OpenMode = OpenMode.WRITE,
+        state: str = "",
+        roll_jitter_ms: int = 0,
+    ) -> None:
+        """Open the segment's files. `state` is the end of their names."""
+        super().__init__(disk, folder, base_offset, config, mode, state)
+        self.created_ms = now_ms
+        self.roll_jitter_ms = roll_jitter_ms
+        self.index_interval_bytes = config.index_interval_bytes
+        self.bytes_since_index_entry = 0
+        self._first_timestamp = self._max_timestamp = UNKNOWN_TIMESTAMP
+        self._max_timestamp_offset = base_offset
+        self._last_base_offset = self._last_offset = self._last_position = self._last_size = 0
+
+    @classmethod
+    def create(
+        cls,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        *,
+        now_ms: int,
+        state: str = "",
+        roll_jitter_ms: int = 0,
+    ) -> "Segment":
+        """A new, empty segment. Files of that name that somebody left behind are emptied."""
+        segment = cls(
+            disk, folder, base_offset, config, now_ms=now_ms, mode=OpenMode.CREATE, state=state, roll_jitter_ms=roll_jitter_ms
+        )
+        segment.empty()
+        segment._max_timestamp = NO_TIMESTAMP
+        return segment
+
+    def __repr__(self) -> str:
+        return f"Segment(base_offset={self.base_offset}, size={self.file.size}, state={self.state!r})"
+
+    # -- timestamps
+
+    @property
+    def max_timestamp(self) -> int:
+        """The largest timestamp of any record so far; -1 if none is known."""
+        if self._max_timestamp == UNKNOWN_TIMESTAMP:
+            self._max_timestamp, self._max_timestamp_offset = self._load_max_timestamp()
+        return self._max_timestamp
+
+    def _load_max_timestamp(self) -> TimestampOffset:
+        """The last entry of the time index, if that is the whole story; else the index was cut, and is built anew.
+
+        Looks at no more than `CUT_CHECK_BYTES` after the entry: where one record is ahead of its time, all that follow it would
+        have to be read otherwise, in every segment and on the loop.
+        """
+        was_open = self.time_index.is_open
+        try:
+            entry = self.time_index.last_entry
+            largest = self._scan_largest_timestamp(CUT_CHECK_BYTES)
+            if largest != entry:
+                raise CorruptIndex(self.time_index.path, 0, f"it ends with {entry.timestamp}, not {largest.timestamp}", "")
+        except CorruptFile as error:
+            self.rebuild_indexes(error)
+            return TimestampOffset(self.max_timestamp, self.max_timestamp_offset)
+        if not was_open:
+            self.release_indexes()
+        return entry
+
+    @property
+    def max_timestamp_offset(self) -> int:
+        """The last offset of the batch that has the largest timestamp."""
+        _ = self.max_timestamp
+        return self._max_timestamp_offset
+
+    @property
+    def largest_timestamp(self) -> int:
+        """What retention goes by: the largest record timestamp, or the file's age where no record has one."""
+        timestamp = self.max_timestamp
+        return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
+
+    @property
+    def first_timestamp(self) -> int:
+        """The largest timestamp of the first batch; -1 where there is no batch or it has none."""
+        if self._first_timestamp == UNKNOWN_TIMESTAMP:
+            for _, view in headers(self.file, 0, self.file.size, chunk_bytes=256):
+                self._first_timestamp = view.max_timestamp
+                break
+            else:
+                return NO_TIMESTAMP
+        return self._first_timestamp
+
+    # -- appending
+
+    def activate(self) -> None:
+        """The segment is the active one from now on: its indexes are open, and its largest timestamp is known."""
+        try:
+            self.offset_index.open()
+            self.time_index.open()
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+        _ = self.max_timestamp
+
+    def should_roll(self, config: LogConfig, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
+        """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
+        return self.must_roll(config.segment_bytes, config.segment_age_max_ms, size_bytes, max_timestamp, last_offset, now_ms)
+
+    def has_room(self, size_bytes: int, last_offset: int) -> bool:
+        """Whether so much more could be appended, however large or old the segment should be: its positions and indexes can."""
+        return (
+            self.file.size + size_bytes <= POSITION_MAX
+            and 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
+            and not self.offset_index.is_full
+            and not self.time_index.is_full
+        )
+
+    def append(self, data: Buffer, base_offset: int, last_offset: int, max_timestamp: int) -> None:
+        """Append one batch whose offsets are set."""
+        self.append_one(data, len(data), base_offset, last_offset, max_timestamp)
+
+    def append_batches(self, data: Buffer, batches: Iterable[BatchView]) -> None:
+        """Append several batches that lie one after the other in `data`."""
+        position = self.file.append(data)
+        for view in batches:
+            size = view.size
+            self.count_in(position, size, view.base_offset, view.last_offset, view.max_timestamp)
+            position += size
+
+    def finish(self) -> None:
+        """The segment is no longer the active one: its indexes are completed."""
+        self.time_index.open()
+        self.time_index.append_if_larger(self.max_timestamp, self.max_timestamp_offset)
+        self.time_index.write_out()
+        self.offset_index.write_out()
+
+    # -- finding and reading
+
+    def find(self, offset: int) -> BatchPlace | None:
+        """The first batch that ends at or after `offset`; None if the segment ends before it."""
+        if self._last_size and offset >= self._last_base_offset:
+            if offset > self._last_offset:
+                return None
+            return BatchPlace(self._last_base_offset, self._last_offset, self._last_position, self._last_size)
+        try:
+            offset_found, position = self.offset_index.lookup(offset)
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+            offset_found, position = self.offset_index.lookup(offset)
+        size = self.file.size
+        if position == 0:
+            return find_offset(self.file, offset, 0, size)
+        try:
+            if not 0 < position < size:
+                raise CorruptIndex(self.offset_index.path, 0, f"position {position} lies outside the log file", "")
+            return find_offset(self.file, offset, position, size, offset_found)
+        except CorruptFile as error:
+            # The index may have led us astray. If the log file itself is damaged, building the index anew will say so.
+            self.rebuild_indexes(error)
+            offset_found, position = self.offset_index.lookup(offset)
+            return find_offset(self.file, offset, position, size, offset_found if position else None)
+
+    def read(self, offset: int, max_bytes: int, max_position: int | None, min_one_batch: bool) -> SegmentRead | None:
+        """A range of up to `max_bytes` from the batch that holds `offset`, not past `max_position`.
+
+        With `min_one_batch` the first batch comes whole, however large. None if the segment ends before `offset`; a read
+        without a range if nothing may be read.
+        """
+        place = self.find(offset)
+        if place is None:
+            return None
+        if min_one_batch and max_bytes < place.size:
+            max_bytes = place.size
+        if max_bytes <= 0 or max_position is None or max_position <= place.position:
+            return SegmentRead(None, place, False)
+        length = min(max_position - place.position, max_bytes)
+        return SegmentRead(self.file.range(place.position, length), place, max_bytes < place.size)
+
+    def next_offset(self) -> int:
+        """The offset after the last batch, read from the file."""
+        if self._last_size:
+            return self._last_offset + 1
+        place = self.find(self._last_indexed_offset())
+        if place is None:
+            return self.base_offset
+        next_offset = place.last_offset + 1
+        for _, view in headers(self.file, place.position, self.file.size):
+            next_offset = view.next_offset
+        return next_offset
+
+    def _last_indexed_offset(self) -> int:
+        try:
+            self.offset_index.open()
+        except CorruptIndex as error:
+            self.rebuild_indexes(error)
+        return self.offset_index.last_offset
+
+    # -- changing
+
+    def truncate_to(self, offset: int, now_ms: int) -> int:
+        """Cut everything from the batch that holds `offset` on; returns how many bytes went."""
+        place = self.find(offset)
+        self.offset_index.truncate_to(offset)
+        self.time_index.truncate_to(offset)
+        self.txn_index.truncate_to(offset)
+        size_before = self.file.size
+        if place is not None:
+            self.file.truncate(place.position)
+        if not self.file.size:
+            self.created_ms = now_ms
+            self._first_timestamp = UNKNOWN_TIMESTAMP
+        self.bytes_since_index_entry = self._last_size = 0
+        self._max_timestamp, self._max_timestamp_offset = self._scan_largest_timestamp()
+        return size_before - self.file.size
+
+    def _scan_largest_timestamp(self, bytes_max: int | None = None) -> TimestampOffset:
+        """The last time index entry, or a larger timestamp of a batch after it."""
+        largest, offset = self.time_index.last_entry
+        place = self.find(offset)
+        start = place.position if place else 0
+        for position, view in headers(self.file, start, self.file.size):
+            if bytes_max is not None and position - start > bytes_max:
+                break
+            if view.max_timestamp > largest:
+                largest, offset = view.max_timestamp, view.last_offset
+        return TimestampOffset(largest, offset)
+
+    def rebuild_indexes(self, reason: CorruptFile | None = None) -> None:
+        """Write offset and time index anew from the headers of the log file; `CorruptFile` if that is damaged itself."""
+        if reason is not None:
+            logger.warning("building the indexes of %s anew: %s", self.file.path, reason)
+        self.begin_rebuild()
+        for position, view in headers(self.file, 0, self.file.size):
+            self.index_batch(position, view)
+        self.finish()
+
+    def begin_rebuild(self) -> None:
+        """Empty offset and time index; `index_batch` is then called for every batch, in order, and `finish` at the end."""
+        self.offset_index.reset()
+        self.time_index.reset()
+        self._max_timestamp, self._max_timestamp_offset = NO_TIMESTAMP, self.base_offset
+        self.bytes_since_index_entry = self._last_size = 0
+
+    def index_batch(self, position: int, view: BatchView) -> None:
+        """Count a batch that is in the file into the indexes; `SegmentOverflow` if they cannot name its offsets."""
+        if view.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
+            raise SegmentOverflow(self)
+        if view.base_offset < self.base_offset:
+            raise damage(self.file, position, f"the batch begins at offset {view.base_offset}, before its segment does")
+        self.index(position, view.size, view.last_offset, view.max_timestamp)
+
+    def close(self) -> None:
+        """Complete and close the files."""
+        if self._max_timestamp != UNKNOWN_TIMESTAMP:
+            self.finish()
+        self.release_held()
+        self.file.close()

@@ -1,0 +1,120 @@
+"""The four files of a segment: their names, opened, synced, renamed and removed together.
+
+NNNNNNNNNNNNNNNNNNNN.log, .index, .timeindex and, if a transaction was aborted, .txnindex; `state` is what follows: nothing,
+`.cleaned`, `.swap` or `.deleted`. The log file is opened at once, the indexes when they are first needed, by the name they have
+then: so whoever renames a segment that is still read opens them first (`hold`).
+"""
+
+from ottla.config.topic import LogConfig
+from ottla.env import Disk, File, OpenMode
+from ottla.log.fast_path.kernels import SegmentTail
+from ottla.log.names import (
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    SEGMENT_SUFFIXES,
+    TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
+    segment_file_name,
+)
+from ottla.log.segments.offset_index import OffsetIndex
+from ottla.log.segments.time_index import TimeIndex
+from ottla.log.segments.txn_index import TxnIndex
+
+
+class SegmentFiles(SegmentTail):
+    """The files of one segment."""
+
+    __slots__ = ("disk", "folder", "is_held", "state", "txn_index")
+
+    file: File
+    offset_index: OffsetIndex
+    time_index: TimeIndex
+
+    def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig, mode: OpenMode, state: str) -> None:
+        self.disk = disk
+        self.folder = folder
+        self.base_offset = base_offset
+        self.state = state
+        self.is_held = False
+        self.file = disk.open(self.path(LOG_SUFFIX), mode)
+        size_max = config.segment_index_bytes
+        self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX), base_offset, size_max)
+        self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, size_max)
+        self.txn_index = TxnIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
+
+    def path(self, suffix: str) -> str:
+        """Where the file with `suffix` is now."""
+        return f"{self.folder}/{segment_file_name(self.base_offset, suffix, self.state)}"
+
+    @property
+    def size(self) -> int:
+        """Of the log file, in bytes."""
+        return self.file.size
+
+    def empty(self) -> None:
+        """Make all files empty, whatever they held."""
+        if self.file.size:
+            self.file.truncate(0)
+        self.offset_index.reset()
+        self.time_index.reset()
+        self.txn_index.reset()
+
+    async def sync(self) -> None:
+        """Make the records and the indexes that are open safe from a power loss."""
+        await self.file.sync()
+        await self.offset_index.sync()
+        await self.time_index.sync()
+        await self.txn_index.sync()
+
+    def hold(self) -> None:
+        """Open every index and keep it open until `release_held`, so that no rename comes between a reader and its file."""
+        self.is_held = True
+        self.offset_index.open()
+        self.time_index.open()
+        self.txn_index.load()
+
+    def release_indexes(self) -> None:
+        """Give the handles of the indexes back, unless they are held; they are opened again when a read needs them."""
+        if self.is_held:
+            return
+        self.offset_index.close()
+        self.time_index.close()
+        self.txn_index.close()
+
+    def release_held(self) -> None:
+        """The renames are over."""
+        self.is_held = False
+        self.release_indexes()
+
+    def abandon(self) -> None:
+        """Close the files as they are: they are about to go, or their disk has failed. Ranges taken before stay readable."""
+        self.is_held = False
+        self.offset_index.abandon()
+        self.time_index.abandon()
+        self.txn_index.close()
+        self.file.close()
+
+    async def change_state(self, state: str) -> None:
+        """Give the files another end of their names, the log file first."""
+        for suffix in SEGMENT_SUFFIXES:
+            old = self.path(suffix)
+            if self.disk.exists(old):
+                await self.disk.rename(old, f"{self.folder}/{segment_file_name(self.base_offset, suffix, state)}")
+        self.state = state
+        self._follow_names()
+
+    def move_to(self, folder: str) -> None:
+        """The partition's folder has been renamed."""
+        self.folder = folder
+        self._follow_names()
+
+    def _follow_names(self) -> None:
+        self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
+        self.time_index.path = self.path(TIME_INDEX_SUFFIX)
+        self.txn_index.path = self.path(TXN_INDEX_SUFFIX)
+
+    async def delete(self) -> None:
+        """Remove the files."""
+        self.abandon()
+        for suffix in SEGMENT_SUFFIXES:
+            await self.disk.remove(self.path(suffix))

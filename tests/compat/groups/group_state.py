@@ -1,0 +1,27 @@
+"""What a group's coordinator says of it, through confluent-kafka's admin: state, members, who has what."""
+
+from typing import Any
+
+from confluent_kafka.admin import AdminClient
+from tests.support.peers.topics import await_true
+
+
+def describe(bootstrap: str, group: str) -> Any:
+    """The description of one group, of either protocol."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    return admin.describe_consumer_groups([group], request_timeout=30)[group].result()
+
+
+def await_members_in(bootstrap: str, group: str, members: int, partitions: int) -> None:
+    """Return when the group is at rest with so many members, each with a share, of so many partitions in all."""
+    from confluent_kafka import KafkaException
+
+    def at_rest() -> bool:
+        try:
+            found = describe(bootstrap, group)
+        except KafkaException:
+            return False  # not there yet
+        shares = [len(member.assignment.topic_partitions) for member in found.members]
+        return found.state.name == "STABLE" and len(shares) == members and all(shares) and sum(shares) == partitions
+
+    await_true(at_rest, f"{group} to have {members} members with {partitions} partitions", timeout_s=40)

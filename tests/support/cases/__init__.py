@@ -1,0 +1,1 @@
+"""Tables of cases with the answers of Apache Kafka: settings, refusals, messages."""

@@ -1,0 +1,1 @@
+"""Misbehaving clients and the node they attack."""

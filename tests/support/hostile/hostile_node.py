@@ -1,0 +1,160 @@
+"""A node under attack: a process of its own whose log leaves nothing out, whose memory is watched, and that must still serve.
+
+    with HostileNode() as node:
+        ... do one's worst to node.port ...
+        node.must_serve()
+
+Leaving the block asks three more things: the node is alive, its memory has grown by at most `growth_bytes_max`, and its log has
+no traceback. A node spares its log by leaving out lines; here it may not, or a traceback could be among them.
+"""
+
+import contextlib
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+
+import pytest
+from tests.support.hostile.hostile_client import HostileClient
+from tests.support.logs.batches import make_batch, values_of
+from tests.support.peers.topics import describe_topic, make_topic
+
+from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.metadata import MetadataRequest
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
+
+linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+PROBE_TOPIC = "probe-of-the-hostile"
+GROWTH_BYTES_MAX = 150_000_000
+_TALKATIVE = (
+    "import sys, ottla.broker.net.fault_log as log; log.LINES_PER_HOST = log.LINES_IN_ALL = 10**9; "
+    "import ottla.cli.main as cli; sys.exit(cli.main())"
+)
+
+
+class HostileNode:
+    """One node, on a free port, with data in a temporary folder unless `data` is given."""
+
+    def __init__(
+        self,
+        data: Path | None = None,
+        settings: Sequence[str] = (),
+        growth_bytes_max: int = GROWTH_BYTES_MAX,
+        command_prefix: Sequence[str] = (),
+    ) -> None:
+        self._folder = tempfile.TemporaryDirectory(prefix="ottla-hostile-")
+        self.data = data or Path(self._folder.name) / "data"
+        self.log_path = Path(self._folder.name) / "node.log"
+        self._growth_bytes_max = growth_bytes_max
+        arguments = ["up", "--port", "0", "--data", str(self.data), "--json", *settings]
+        self._process = subprocess.Popen(
+            [*command_prefix, sys.executable, "-c", _TALKATIVE, *arguments],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=self.log_path.open("wb"),
+            text=True,
+        )
+        assert self._process.stdout is not None
+        line = self._process.stdout.readline()
+        if not line:
+            self._process.wait(30)
+            raise AssertionError(f"the node did not start: {self.log}")
+        self.bootstrap = str(json.loads(line)["bootstrap_servers"])
+        self.port = int(self.bootstrap.rpartition(":")[2])
+        self.must_serve()
+        self.memory_bytes_before = self.memory_bytes
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def log(self) -> str:
+        """What the node has said so far, in its own log and on the terminal."""
+        texts = [self.log_path.read_text(errors="replace")]
+        texts += [path.read_text(errors="replace") for path in sorted((self.data / "logs").glob("*.log"))]
+        return "\n".join(texts)
+
+    @property
+    def memory_bytes(self) -> int:
+        """What the process has in memory now."""
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+    @property
+    def memory_bytes_peak(self) -> int:
+        """The most that the process ever had in memory."""
+        found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
+        assert found is not None
+        return int(found[1]) * 1024
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    def connect(self, timeout_s: float = 60) -> HostileClient:
+        return HostileClient(self.port, timeout_s=timeout_s)
+
+    def must_serve(self, timeout_s: float = 60) -> None:
+        """Metadata, a produced record and its fetch: what any client wants of a node."""
+        assert self.is_alive, f"the node is gone: {self.log[-5000:]}"
+        if describe_topic(self.bootstrap, PROBE_TOPIC).error_code:
+            make_topic(self.bootstrap, PROBE_TOPIC)
+        value = os.urandom(8)
+        part = PartitionProduceData(index=0, records=bytes(make_batch(value)))
+        produce = ProduceRequest(
+            acks=-1, timeout_ms=30_000, topic_data=[TopicProduceData(name=PROBE_TOPIC, partition_data=[part])]
+        )
+        with self.connect(timeout_s) as client:
+            assert client.request(MetadataRequest(topics=[]), 9).brokers
+            (answer,) = client.request(produce, 9).responses[0].partition_responses
+            assert answer.error_code == 0, f"the probe's record was refused: {answer.error_code}, {answer.error_message}"
+            wanted = FetchPartition(partition=0, fetch_offset=answer.base_offset, partition_max_bytes=1 << 20)
+            fetch = FetchRequest(max_wait_ms=5000, min_bytes=1, max_bytes=1 << 20, session_epoch=-1)
+            fetch.topics = [FetchTopic(topic=PROBE_TOPIC, partitions=[wanted])]
+            (found,) = client.request(fetch, 11).responses[0].partitions
+        assert values_of(bytes(found.records))[:1] == [value]
+
+    def must_be_unharmed(self) -> None:
+        """Alive, serving, not grown, and without a traceback in its log."""
+        self.must_serve()
+        grown = self.memory_bytes - self.memory_bytes_before
+        assert grown <= self._growth_bytes_max, f"the node has grown by {grown / 1e6:.0f} MB"
+        log = self.log
+        at = log.find("Traceback")
+        assert at < 0, f"the node met what it did not foresee: …{log[max(0, at - 1000) : at + 4000]}"
+
+    def stop(self) -> None:
+        """Tell it to stop, and wait until it has."""
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(60)
+
+    def send_signal(self, number: signal.Signals) -> None:
+        self._process.send_signal(number)
+
+    def await_exit(self) -> int:
+        """Wait for the end that was brought about otherwise; the exit code."""
+        return self._process.wait(60)
+
+    def kill(self) -> None:
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()
+        self._process.wait()
+
+    def __enter__(self) -> "HostileNode":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        try:
+            if error is None and self.is_alive:
+                self.must_be_unharmed()
+                self.stop()
+                assert self._process.returncode == 0, f"it ended with {self._process.returncode}: {self.log[-3000:]}"
+        finally:
+            self.kill()
+            self._folder.cleanup()

@@ -1,0 +1,1 @@
+"""Batches, partition logs and log directories; logs that Apache Kafka wrote or reads."""

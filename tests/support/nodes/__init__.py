@@ -1,0 +1,1 @@
+"""Parts of a node on a simulated disk, in virtual time."""

@@ -1,0 +1,131 @@
+"""A node's partitions on a simulated disk with two log directories, for tests of the handlers that look into logs.
+
+The logs and partitions are the real ones. What makes and finds them is a stand-in for the broker's `Partitions`, so that such a
+test fails for what it tests.
+"""
+
+import asyncio
+from collections.abc import Coroutine
+from types import SimpleNamespace
+from typing import Any, TypeVar
+
+from tests.support.logs.batches import T0, make_batch
+from tests.support.logs.log_directories import SMALL, NodeStorage
+from tests.support.nodes.images import broker, context_of, image_of, partition, uuid_of
+
+from ottla.broker.partitions.partition import Partition
+from ottla.broker.request import Handled, Pending
+from ottla.config.topic import LogConfig
+from ottla.errors import KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.log.origin import AppendOrigin
+from ottla.log.partition_log import PartitionLog
+from ottla.metadata.image.image import MetadataImage
+from ottla.records.control import build_end_marker
+from ottla.wire.codec import decode_all, encode_bytes
+
+R = TypeVar("R")
+
+
+class StandInPartitions:
+    """Finds partitions by name, as the broker's `Partitions` does; also what they tell of themselves."""
+
+    def __init__(self, storage: NodeStorage) -> None:
+        self.storage = storage
+        self.all: dict[TopicPartition, Partition] = {}
+
+    def find(self, topic: str, index: int) -> Partition | None:
+        return self.all.get(TopicPartition(topic, index))
+
+    def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
+        found = self.find(topic, index)
+        if found is None:
+            raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "unknown")
+        found.check_leading(leader_epoch)
+        return found
+
+    def has_news(self, partition: Partition) -> None: ...
+    def has_changed(self, partition: Partition) -> None: ...
+    def upkeep_is_due(self) -> None: ...
+    def broken(self, failure: BaseException) -> None: ...
+
+    def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog | None = None) -> None:
+        self.storage.directories.note_loss(failure, log)
+
+
+class DataNode:
+    """Node 1 with the topics that `topic` has made. Everything below the log end is replicated, as on one node it is."""
+
+    def __init__(self, compaction: bool = False) -> None:
+        self.storage = NodeStorage(compaction=compaction)
+        self.storage.open()
+        self.partitions = StandInPartitions(self.storage)
+        self.topics: dict[str, int] = {}
+        self.image: MetadataImage = image_of([broker(1)], {})
+        self.services: dict[str, Any] = {
+            "partitions": self.partitions,
+            "directories": self.storage.directories,
+            "world": SimpleNamespace(disk=self.storage.disk, clock=self.storage.clock),
+        }
+
+    def topic(self, name: str, count: int = 1, config: LogConfig = SMALL) -> Partition:
+        """A new topic; returns its first partition."""
+        self.topics[name] = count
+        self.image = image_of([broker(1)], {each: [partition(1)] * n for each, n in self.topics.items()})
+        made = self.image.topics.by_name[name]
+        for index in range(count):
+            key = TopicPartition(name, index)
+            log = asyncio.run(self.storage.directories.create(key, config, made.id))
+            self.partitions.all[key] = hosted = Partition(self.partitions, 1, made.id, log)
+            hosted.adopt(made.partitions[index])
+        return self.partitions.all[TopicPartition(name, 0)]
+
+    def follow(self, name: str, leader: int = 2) -> None:
+        """Let another node lead partition 0 of a topic."""
+        state = self.image.topics.by_name[name].partitions[0]
+        self.partitions.all[TopicPartition(name, 0)].adopt(state._replace(leader=leader, leader_epoch=state.leader_epoch + 1))
+
+    def ask(self, handler: Any, request: Any, version: int) -> Any:
+        """The handler's answer, awaited if need be; what it refuses is refused in its own way.
+
+        Request and answer go through their bytes: what the version lacks is not seen by the other side, or cannot be sent.
+        """
+        context = context_of(self.image, request.KEY, version, **self.services)
+        received = decode_all(type(request), version, encode_bytes(request, version))
+
+        async def answer() -> Any:
+            try:
+                return await settled(handler.handle(context, received))
+            except KafkaError as error:
+                return handler.refuse(context, received, error)
+
+        response = asyncio.run(answer())
+        return decode_all(type(response), version, encode_bytes(response, version))
+
+
+async def settled(handled: Handled) -> Any:
+    """What a handler returned, once it is there."""
+    if not isinstance(handled, Pending):
+        return handled
+    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+    handled.deliver_to(lambda response, failure: answer.set_exception(failure) if failure else answer.set_result(response))
+    return await answer
+
+
+def run(work: Coroutine[Any, Any, R]) -> R:
+    return asyncio.run(work)
+
+
+def append(hosted: Partition, *values: bytes, timestamp: int = T0, **batch: Any) -> int:
+    """Append one batch; returns its first offset."""
+    return hosted.append(make_batch(*(values or (b"value",)), timestamp=timestamp, **batch), acks=1).first_offset
+
+
+def end_transaction(hosted: Partition, producer_id: int, commit: bool) -> int:
+    """The marker of a transaction's end; returns its offset."""
+    marker = build_end_marker(is_commit=commit, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=T0)
+    return hosted.append(marker, acks=1, origin=AppendOrigin.COORDINATOR).first_offset
+
+
+__all__ = ["DataNode", "StandInPartitions", "append", "end_transaction", "run", "settled", "uuid_of"]

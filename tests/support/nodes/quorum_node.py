@@ -1,0 +1,125 @@
+"""A quorum of one and its controller on a simulated disk: formatted, started, written to, crashed, started again."""
+
+from collections.abc import Callable, Sequence
+from random import Random
+from typing import Any, cast
+
+from ottla.broker.formatting import FormatOptions, format_directories
+from ottla.broker.hosts.controller import ControllerHost
+from ottla.broker.hosts.quorum import QuorumHost
+from ottla.config.broker import BrokerConfig
+from ottla.env import Network, World
+from ottla.log.directories.meta_properties import read_meta_properties
+from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.state import ControllerSettings, ControllerState
+from ottla.metadata.image.cluster import Endpoint
+from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.image import MetadataImage, ResourceType
+from ottla.sim.clock import ManualClock
+from ottla.sim.disk import MemoryDisk
+from ottla.sim.randomness import SeededRandomness
+from ottla.wire.base import Message
+from ottla.wire.messages.metadata_records import ConfigRecord
+
+DIRECTORY = "/data"
+FOLDER = f"{DIRECTORY}/__cluster_metadata-0"
+CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
+ENDPOINTS = (Endpoint("CONTROLLER", "localhost", 9093, 0),)
+
+Publish = Callable[[MetadataDelta, MetadataImage], None]
+
+
+def settings_of(changes: dict[str, str] | None = None) -> dict[str, str]:
+    """A server.properties for one node; a change to "" takes a setting out."""
+    settings = {
+        "process.roles": "broker,controller",
+        "node.id": "1",
+        "listeners": "PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "localhost:9093",
+        "log.dirs": DIRECTORY,
+    } | (changes or {})
+    return {name: text for name, text in settings.items() if text}
+
+
+class QuorumNode:
+    """`quorum` and `controller` of a node on `disk`. `published` collects what was published, in order."""
+
+    def __init__(self, changes: dict[str, str] | None = None, seed: int = 0) -> None:
+        self.clock = ManualClock()
+        self.disk = MemoryDisk(Random(seed), self.clock)
+        self.randomness = SeededRandomness(Random(seed + 1))
+        self.config = BrokerConfig.from_settings(settings_of(changes))
+        self.published: list[MetadataImage] = []
+        self.on_publish: Publish | None = None
+
+    @property
+    def world(self) -> World:
+        return World(self.disk, self.clock, cast(Network, None), self.randomness, None)
+
+    @property
+    def is_open(self) -> bool:
+        return hasattr(self, "quorum")
+
+    def configure(self, changes: dict[str, str]) -> None:
+        self.config = BrokerConfig.from_settings(settings_of(changes))
+
+    async def format(self, **options: Any) -> list[str]:
+        return await format_directories(
+            self.world, self.config, FormatOptions(**{"cluster_id": CLUSTER_ID, "standalone": True} | options)
+        )
+
+    async def open(self) -> None:
+        meta = read_meta_properties(self.disk, self.config.log.metadata_log_dir)
+        assert meta is not None
+        assert meta.directory_id is not None
+        self.quorum = await QuorumHost.open(self.world, self.config, meta.directory_id)
+        settings = ControllerSettings(meta.cluster_id, self.config.node_id)
+        self.controller = ControllerHost(self.world, self.config, settings, self.quorum, self._publish)
+
+    async def start(self, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
+        await self.open()
+        await self.controller.start(endpoints)
+
+    async def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        if self.on_publish is not None:
+            self.on_publish(delta, image)
+        self.published.append(image)
+
+    async def write(self, *records: Message) -> int:
+        """Commit `records` as one change; returns the number of records, as an answer to tell from others."""
+
+        def decide(state: ControllerState, now_ms: int) -> Decision[int]:
+            return Decision(len(records), records)
+
+        return await self.controller.write(decide)
+
+    async def set(self, name: str, value: str) -> None:
+        """Set a broker setting for all: the smallest change there is."""
+        await self.write(setting(name, value))
+
+    def settings(self) -> dict[str, str]:
+        """What `set` has set, as published last."""
+        image = self.controller.published
+        return {
+            name: value
+            for name, value in image.configs.get((ResourceType.BROKER, ""), {}).items()
+            if name != "min.insync.replicas"
+        }
+
+    async def close(self) -> None:
+        await self.controller.close()
+        await self.quorum.close()
+
+    def crash(self, power_loss: bool = True) -> None:
+        """The end of the process, and perhaps of the power; `start` finds what is left."""
+        if self.is_open and self.quorum._committer is not None:
+            self.quorum._committer.cancel()
+        self.disk = self.disk.crash(power_loss)
+
+    def files(self) -> list[str]:
+        return self.disk.list_directory(FOLDER)
+
+
+def setting(name: str, value: str) -> ConfigRecord:
+    return ConfigRecord(resource_type=ResourceType.BROKER, resource_name="", name=name, value=value)

@@ -1,0 +1,1 @@
+"""Clients: the libraries under one interface, plain requests, group members, transactional producers."""

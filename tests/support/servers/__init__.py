@@ -1,0 +1,1 @@
+"""Server processes (Apache Kafka, Ottla), their tools and programs, and the keeper that ends them."""

@@ -1,0 +1,170 @@
+"""Apache Kafka 4.3.0, run from here: its tools, its server, and Java programs of ours on its class path.
+
+The pytest fixture `apache_kafka` (tests/conftest.py) hands out one `ApacheKafka` per session; benchmarks call
+`ApacheKafka.obtain()`. Servers listen on free loopback ports and keep their data in temporary folders unless told otherwise.
+
+    kafka = ApacheKafka.obtain()
+    with kafka.start_server({"num.partitions": 3}) as server:
+        kafka.run_tool("org.apache.kafka.tools.TopicCommand", "--bootstrap-server", server.bootstrap, "--list")
+"""
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.support.logs.dump_log import Dump, parse_dump
+from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
+from tests.support.servers.kafka_server import (
+    LOG_LEVELS,
+    QUICK_JVM_FLAGS,
+    KafkaServer,
+    default_properties,
+    free_ports,
+    properties_text,
+)
+
+__all__ = ["KAFKA_VERSION", "ApacheKafka", "KafkaServer", "KafkaUnavailable", "ToolFailed", "ToolResult"]
+
+JAVA_SOURCES = Path(__file__).parents[1] / "java"
+CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """What a finished Java program left."""
+
+    rc: int
+    stdout: str
+    stderr: str
+
+
+class ToolFailed(AssertionError):
+    """A Java program ended with a code other than 0; the text has its output."""
+
+
+class ApacheKafka:
+    """Apache Kafka's jars and a Java to run them with."""
+
+    def __init__(self, java: str, jars: Sequence[Path]) -> None:
+        self.java = java
+        self._tool_jars = [str(jar) for jar in jars if not jar.name.startswith("slf4j-simple-")]
+        self._server_jars = [str(jar) for jar in jars if not jar.name.startswith("slf4j-nop-")]
+
+    @classmethod
+    def obtain(cls, groups: Sequence[str] = ("core",)) -> "ApacheKafka":
+        """Find Java, fetch what the cache lacks; `KafkaUnavailable` says what is missing."""
+        return cls(find_java(), fetch_jars(groups))
+
+    @property
+    def classpath(self) -> str:
+        """For tools and programs of ours: logs nothing."""
+        return os.pathsep.join(self._tool_jars)
+
+    @property
+    def server_classpath(self) -> str:
+        """For servers: logs to standard error."""
+        return os.pathsep.join(self._server_jars)
+
+    def jvm(self, flags: Sequence[str] = QUICK_JVM_FLAGS) -> list[str]:
+        """How a command begins that runs Java. Libraries that it unpacks go where temporary files of ours go."""
+        return [self.java, *flags, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
+
+    def run_tool(
+        self,
+        main_class: str,
+        *arguments: object,
+        stdin: str | None = None,
+        timeout_s: float = 240,
+        check: bool = True,
+        jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
+    ) -> ToolResult:
+        """Run a class of Kafka's; `ToolFailed` with its output unless it ends with 0 (or `check` is off)."""
+        command = [*self.jvm(jvm_flags), "-cp", self.classpath, main_class, *map(str, arguments)]
+        return _run(command, main_class, stdin, timeout_s, check)
+
+    def run_java(
+        self, source: str | Path, *arguments: object, stdin: str | None = None, timeout_s: float = 240, check: bool = True
+    ) -> ToolResult:
+        """Run a single-file Java program: a path, or the name of a file in tests/support/java."""
+        path = Path(source)
+        if not path.is_absolute() and not path.exists():
+            path = JAVA_SOURCES / path
+        command = [*self.jvm(), "-cp", self.classpath, str(path), *map(str, arguments)]
+        return _run(command, path.name, stdin, timeout_s, check)
+
+    def format(
+        self, data_dir: str | Path, properties: Mapping[str, object] | None = None, *, cluster_id: str = CLUSTER_ID
+    ) -> None:
+        """Format `data_dir` as the directory of a single node that is its own controller quorum."""
+        broker_port, controller_port = free_ports(2)
+        settings = default_properties(data_dir, broker_port, controller_port) | dict(properties or {})
+        with tempfile.TemporaryDirectory(prefix="ottla-format-") as folder:
+            config = Path(folder) / "server.properties"
+            config.write_text(properties_text(settings))
+            self.run_tool("kafka.tools.StorageTool", "format", "--standalone", "-t", cluster_id, "-c", config)
+
+    def start_server(
+        self,
+        properties: Mapping[str, object] | None = None,
+        *,
+        data_dir: str | Path | None = None,
+        jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
+        ready_timeout_s: float = 120,
+    ) -> KafkaServer:
+        """A single-node cluster (broker and controller), formatted if `data_dir` is not, up and answering on return.
+
+        Use as a context manager, or call `stop`. Without `data_dir` the data goes when the server does. A port taken by
+        someone else in between is answered with another try on other ports.
+        """
+        command = [*self.jvm(jvm_flags), *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
+        attempts = 3
+        for attempt in range(1, attempts + 1):
+            server = KafkaServer(command, properties or {}, data_dir)
+            try:
+                if not (server.data_dir / "meta.properties").exists():
+                    self.format(server.data_dir, server.properties)
+                server.start(ready_timeout_s)
+            except BaseException:
+                port_was_taken = "Address already in use" in server.log_text()
+                server.kill()
+                if attempt < attempts and port_was_taken:
+                    continue
+                raise
+            return server
+        raise AssertionError("unreachable: the last attempt returns or raises")
+
+    def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 240) -> Dump:
+        """Kafka's own DumpLogSegments over `files` (one Java start for all), as structures."""
+        arguments = ["--files", ",".join(map(str, files)), *options]
+        if deep:
+            arguments.append("--deep-iteration")
+        result = self.run_tool("org.apache.kafka.tools.DumpLogSegments", *arguments, timeout_s=timeout_s)
+        return parse_dump(result.stdout, result.stderr)
+
+
+def _run(command: Sequence[str], name: str, stdin: str | None, timeout_s: float, check: bool) -> ToolResult:
+    try:
+        done = subprocess.run(
+            command,
+            input=stdin if stdin is not None else "",
+            capture_output=True,
+            encoding="utf-8",
+            errors="replace",
+            timeout=timeout_s,
+            check=False,
+        )
+    except subprocess.TimeoutExpired as late:
+        raise ToolFailed(
+            f"{name} was still running after {timeout_s} s and was ended.\n{_tail(late.stdout, late.stderr)}"
+        ) from None
+    if check and done.returncode != 0:
+        raise ToolFailed(f"{name} ended with {done.returncode}.\n{_tail(done.stdout, done.stderr)}")
+    return ToolResult(done.returncode, done.stdout, done.stderr)
+
+
+def _tail(*outputs: str | bytes | None) -> str:
+    texts = [text.decode("utf-8", "replace") if isinstance(text, bytes) else text or "" for text in outputs]
+    return "\n".join(text[-4000:] for text in texts if text)

@@ -1,0 +1,48 @@
+"""Programs in Go, from `tests/support/go/NAME`: built once, with their modules fetched from Go's registry.
+
+    program = build_go_program("franz", folder)
+    subprocess.run([program, server.bootstrap, "produce"])
+
+`GoUnavailable` says why there can be none: no Go, or no registry. Code that does not build is an error like any other.
+"""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+GO_SOURCES = Path(__file__).parents[1] / "go"
+USUAL_PLACE = "/usr/local/go/bin/go"
+BUILD_TIMEOUT_S = 500
+
+
+class GoUnavailable(Exception):
+    """Go or a module of the program cannot be had here; the text says which."""
+
+
+def build_go_program(name: str, folder: Path) -> Path:
+    """The path of the program, built into `folder`."""
+    go = shutil.which("go") or shutil.which(USUAL_PLACE)
+    if go is None:
+        raise GoUnavailable("there is no Go here: neither is `go` in the path, nor is there " + USUAL_PLACE)
+    fetched = _go(go, name, "mod", "download")
+    if fetched.returncode != 0:
+        raise GoUnavailable(f"the modules of tests/support/go/{name} cannot be fetched: {fetched.stderr.strip()[-1000:]}")
+    program = folder / name
+    built = _go(go, name, "build", "-o", str(program), ".")
+    assert built.returncode == 0, f"tests/support/go/{name} does not build:\n{built.stderr}"
+    return program
+
+
+def _go(go: str, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    """Without a C compiler and without looking at the repository: what is built depends on the sources alone."""
+    environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"}
+    return subprocess.run(
+        [go, *arguments],
+        cwd=GO_SOURCES / name,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=BUILD_TIMEOUT_S,
+        check=False,
+    )

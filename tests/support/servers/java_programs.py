@@ -1,0 +1,110 @@
+"""Long-running Java programs on Kafka's class path: compiled once, started as often as a test kills them.
+
+programs = JavaPrograms(ApacheKafka.obtain(["streams"]), folder)
+with programs.start("WordCount", "/some/state", "application.id=words") as process:
+    process.await_line("running")
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.servers.apache_kafka import JAVA_SOURCES, ApacheKafka, KafkaUnavailable
+from tests.support.servers.kafka_server import QUICK_JVM_FLAGS
+
+TAIL_LINES = 40
+TAIL_CHARACTERS = 300
+LOGGED = (
+    "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
+    # That a killed broker does not answer is no news.
+    "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=error",
+)
+
+
+class JavaProcess:
+    """A program that runs until it ends or is killed. What it prints is kept."""
+
+    def __init__(self, name: str, command: list[str]) -> None:
+        self.name = name
+        self._output = tempfile.TemporaryFile()  # noqa: SIM115  # kept as long as the process
+        self._process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=self._output, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
+    def ended_with(self) -> int | None:
+        return self._process.poll()
+
+    def text(self) -> str:
+        """All that it has printed so far."""
+        return os.pread(self._output.fileno(), 1 << 26, 0).decode("utf-8", "replace")
+
+    def tail(self) -> str:
+        return "\n".join(line[:TAIL_CHARACTERS] for line in self.text().splitlines()[-TAIL_LINES:])
+
+    def await_line(self, part: str, timeout_s: float = 120) -> None:
+        """Return when a line with `part` in it has been printed."""
+        deadline = time.monotonic() + timeout_s
+        while part not in self.text():
+            self.check_alive()
+            assert time.monotonic() < deadline, f"{self.name} did not say {part!r} in {timeout_s} s:\n{self.tail()}"
+            time.sleep(0.02)
+
+    def check_alive(self) -> None:
+        assert self.ended_with is None, f"{self.name} ended with {self.ended_with}:\n{self.tail()}"
+
+    def kill(self) -> None:
+        """End it at once (SIGKILL). Harmless when it is gone."""
+        self._process.kill()
+        self._process.wait()
+
+    def terminate(self, timeout_s: float = 60) -> int:
+        """Ask it to end (SIGTERM), and wait."""
+        self._process.terminate()
+        return self._process.wait(timeout_s)
+
+    def __enter__(self) -> "JavaProcess":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.kill()
+        if isinstance(error, Exception):
+            error.add_note(f"The output of {self.name} ends with:\n{self.tail()}")
+        self._output.close()
+
+
+class JavaPrograms:
+    """Programs of tests/support/java and of Kafka's jars, compiled into `folder` when first started."""
+
+    def __init__(self, kafka: ApacheKafka, folder: Path) -> None:
+        self._kafka = kafka
+        self._folder = folder
+
+    def start(self, main_class: str, *arguments: object, heap_mb: int = 256) -> JavaProcess:
+        """Start a program of ours (a file of that name in tests/support/java) or a class of Kafka's."""
+        if (JAVA_SOURCES / f"{main_class}.java").exists():
+            self._compile(main_class)
+        classpath = os.pathsep.join([str(self._folder), self._kafka.server_classpath])
+        flags = [flag for flag in QUICK_JVM_FLAGS if not flag.startswith("-Xmx")]
+        command = [*self._kafka.jvm([*flags, f"-Xmx{heap_mb}m", *LOGGED]), "-cp", classpath, main_class, *map(str, arguments)]
+        return JavaProcess(main_class.rpartition(".")[2], command)
+
+    def _compile(self, main_class: str) -> None:
+        if (self._folder / f"{main_class}.class").exists():
+            return
+        beside_java = Path(self._kafka.java).resolve().parent
+        compiler = shutil.which("javac", path=str(beside_java)) or shutil.which("javac")
+        if compiler is None:
+            raise KafkaUnavailable(f"there is no javac beside {beside_java / 'java'} or on PATH: install a whole JDK")
+        source = JAVA_SOURCES / f"{main_class}.java"
+        command = [compiler, "-cp", self._kafka.server_classpath, "-d", str(self._folder), str(source)]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False)
+        assert done.returncode == 0, f"javac {source.name}:\n{done.stdout}{done.stderr}"

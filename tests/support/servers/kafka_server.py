@@ -1,0 +1,237 @@
+"""One server process, Apache Kafka's or Ottla's: its settings, its start, its readiness and its end.
+
+The process is ended by its own pid in every case: by `stop`, by leaving the `with` block, or at interpreter exit; and by the
+keeper (`keeping.py`) if this process is killed. Ready means that the broker answers a Metadata request and counts itself among
+the brokers (a node that is only a controller: ApiVersions).
+"""
+
+import atexit
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+
+from tests.support.servers.keeping import keep
+
+QUICK_JVM_FLAGS = (
+    "-XX:TieredStopAtLevel=1",
+    "-Xshare:auto",
+    "-XX:+UseSerialGC",
+    "-Xmx512m",
+    "-Djava.awt.headless=true",
+    "-Dfile.encoding=UTF-8",
+)
+"""Quick to start, small: for tests."""
+
+SERVER_JVM_FLAGS = (
+    "-Xmx1G",
+    "-Xms1G",
+    "-server",
+    "-XX:+UseG1GC",
+    "-XX:MaxGCPauseMillis=20",
+    "-XX:InitiatingHeapOccupancyPercent=35",
+    "-XX:+ExplicitGCInvokesConcurrent",
+    "-Djava.awt.headless=true",
+)
+"""What Kafka's own start script gives its server: for benchmarks, which must not hobble the other side."""
+
+LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info")
+"""How far the server came, and what went wrong; not the story of each segment."""
+
+LOG_TAIL_LINES = 60
+LOG_LINE_CHARACTERS_MAX = 400
+READY_POLL_S = 0.02
+
+
+class ServerFailed(AssertionError):
+    """The server did not come up, or did not go down; the text has the end of its log."""
+
+
+def free_ports(count: int) -> list[int]:
+    """`count` different loopback ports that nobody listens on right now."""
+    held = [socket.socket() for _ in range(count)]
+    try:
+        for each in held:
+            each.bind(("127.0.0.1", 0))
+        return [each.getsockname()[1] for each in held]
+    finally:
+        for each in held:
+            each.close()
+
+
+def default_properties(data_dir: str | Path, broker_port: int, controller_port: int) -> dict[str, object]:
+    """The settings of a node that is broker and controller, with internal topics fit for a cluster of one."""
+    return {
+        "process.roles": "broker,controller",
+        "node.id": 1,
+        "listeners": f"PLAINTEXT://127.0.0.1:{broker_port},CONTROLLER://127.0.0.1:{controller_port}",
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller_port}",
+        "log.dirs": data_dir,
+        "offsets.topic.replication.factor": 1,
+        "offsets.topic.num.partitions": 1,
+        "transaction.state.log.replication.factor": 1,
+        "transaction.state.log.min.isr": 1,
+        "transaction.state.log.num.partitions": 1,
+        "share.coordinator.state.topic.replication.factor": 1,
+        "share.coordinator.state.topic.min.isr": 1,
+        "share.coordinator.state.topic.num.partitions": 1,
+        "group.initial.rebalance.delay.ms": 0,
+    }
+
+
+def properties_text(properties: Mapping[str, object]) -> str:
+    """A Java properties file."""
+    escaped = {key: str(value).replace("\\", "\\\\").replace("\n", "\\n") for key, value in properties.items()}
+    return "".join(f"{key}={value}\n" for key, value in escaped.items())
+
+
+def ports_of(properties: Mapping[str, object]) -> dict[str, int]:
+    """The ports of the listeners in `properties`, by the listeners' names."""
+    listeners = (entry.strip().split("://") for entry in str(properties["listeners"]).split(","))
+    return {name: int(address.rpartition(":")[2]) for name, address in listeners}
+
+
+class KafkaServer:
+    """A server that runs until it is stopped. Made by `ApacheKafka.start_server` and `start_ottla`.
+
+    `command` is what the path of a properties file is appended to; `name` is what errors call the server.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        properties: Mapping[str, object],
+        data_dir: str | Path | None,
+        name: str = "Apache Kafka",
+    ) -> None:
+        keep()
+        self.name = name
+        self._folder = Path(tempfile.mkdtemp(prefix="ottla-kafka-"))
+        self.data_dir = Path(data_dir) if data_dir is not None else self._folder / "data"
+        self._log_path = self._folder / "server.log"
+        self.properties = default_properties(self.data_dir, *free_ports(2)) | dict(properties)
+        self._roles = str(self.properties["process.roles"]).split(",")
+        ports = ports_of(self.properties)
+        self.controller_port = ports.pop(str(self.properties["controller.listener.names"]), 0)
+        self.port = next(iter(ports.values())) if "broker" in self._roles else self.controller_port
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self.controller_bootstrap = f"127.0.0.1:{self.controller_port}"
+        self._command = list(command)
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """The process id of the running server."""
+        if self._process is None:
+            raise ServerFailed("the server is not running, so it has no pid")
+        return self._process.pid
+
+    @property
+    def ended_with(self) -> int | None:
+        """The exit code of a server that has ended by itself; None while it runs."""
+        return None if self._process is None else self._process.poll()
+
+    def log_text(self) -> str:
+        """All that the server has printed so far."""
+        return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
+
+    def start(self, ready_timeout_s: float) -> None:
+        """Start the process and return when it answers."""
+        config = self._folder / "server.properties"
+        config.write_text(properties_text(self.properties))
+        with open(self._log_path, "ab") as log:
+            self._process = subprocess.Popen([*self._command, str(config)], stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        atexit.register(self.kill)
+        deadline = time.monotonic() + ready_timeout_s
+        while not self._answers():
+            if self._process.poll() is not None:
+                raise ServerFailed(f"{self.name} ended with {self._process.returncode} while starting.\n{self.log_tail()}")
+            if time.monotonic() > deadline:
+                raise ServerFailed(f"{self.name} did not answer within {ready_timeout_s} s.\n{self.log_tail()}")
+            time.sleep(READY_POLL_S)
+
+    def stop(self, timeout_s: float = 60) -> None:
+        """Shut down cleanly (SIGTERM) and wait for the end; the data stays if the caller gave its folder."""
+        if self._process is not None:
+            self._process.send_signal(signal.SIGTERM)
+            try:
+                self._process.wait(timeout_s)
+            except subprocess.TimeoutExpired:
+                tail = self.log_tail()
+                self.kill()
+                raise ServerFailed(f"{self.name} was still running {timeout_s} s after SIGTERM.\n{tail}") from None
+        self._forget()
+
+    def kill(self) -> None:
+        """End the process at once (SIGKILL), as a crash would. Harmless when it is gone."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+        self._forget()
+
+    def __enter__(self) -> "KafkaServer":
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if error is None:
+            self.stop()
+            return
+        if isinstance(error, Exception):
+            error.add_note(f"The log of {self.name} ends with:\n{self.log_tail()}")
+        self.kill()
+
+    def _forget(self) -> None:
+        atexit.unregister(self.kill)
+        self._process = None
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def log_tail(self) -> str:
+        """The end of what the server has printed, fit for an error's text."""
+        return "\n".join(line[:LOG_LINE_CHARACTERS_MAX] for line in self.log_text().splitlines()[-LOG_TAIL_LINES:])
+
+    def _answers(self) -> bool:
+        try:
+            with socket.create_connection(("127.0.0.1", self.port), timeout=5) as connection:
+                return broker_count(connection) > 0 if "broker" in self._roles else answers_api_versions(connection)
+        except OSError:
+            return False
+
+
+METADATA, API_VERSIONS = 3, 18
+
+
+def broker_count(connection: socket.socket) -> int:
+    """How many brokers a Metadata request (version 1, no topics) is answered with."""
+    body = _ask(connection, METADATA, 1, struct.pack(">i", 0))
+    return int(struct.unpack_from(">i", body, 0)[0])
+
+
+def answers_api_versions(connection: socket.socket) -> bool:
+    """Whether ApiVersions (version 0) is answered without an error."""
+    return bool(_ask(connection, API_VERSIONS, 0, b"")[:2] == b"\0\0")
+
+
+def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
+    """One request and the body of its response. Written out here so that the harness stands on nothing it helps to test."""
+    client = b"ottla-harness"
+    frame = struct.pack(">hhih", api_key, version, 1, len(client)) + client + body
+    connection.sendall(struct.pack(">i", len(frame)) + frame)
+    (size,) = struct.unpack(">i", _receive(connection, 4))
+    return _receive(connection, size)[4:]
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    received = b""
+    while len(received) < size:
+        part = connection.recv(size - len(received))
+        if not part:
+            raise ConnectionError("the server closed the connection before it had answered")
+        received += part
+    return received

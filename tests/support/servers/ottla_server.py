@@ -1,0 +1,59 @@
+"""An Ottla node as a process of its own, in the same hands as Apache Kafka's server: the same settings, the same interface.
+
+    with start_ottla({"num.partitions": 3}) as server:
+        ... server.bootstrap, server.controller_bootstrap, server.data_dir, server.pid ...
+
+`start_ottla` formats the directory if it is not formatted, with `ottla storage format`, and runs `ottla server start` on a
+properties file as it is written for Kafka. `ottla up` has tests of its own.
+"""
+
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tests.support.servers.apache_kafka import CLUSTER_ID
+from tests.support.servers.kafka_server import KafkaServer, ServerFailed, properties_text
+
+StartServer = Callable[..., KafkaServer]
+"""`start_ottla` or `ApacheKafka.start_server`."""
+
+OTTLA = (sys.executable, "-m", "ottla.cli.main")
+
+
+def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+    """One `ottla` command, to its end."""
+    command = [*OTTLA, *map(str, arguments)]
+    return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
+
+
+def format_ottla(properties: Mapping[str, object], cluster_id: str = CLUSTER_ID, options: Sequence[str] = ()) -> None:
+    """Format the directories that `properties` name, as those of a node that is its own quorum."""
+    with tempfile.TemporaryDirectory(prefix="ottla-format-") as folder:
+        config = Path(folder) / "server.properties"
+        config.write_text(properties_text(properties))
+        done = run_ottla("storage", "format", "--standalone", "-t", cluster_id, "-c", config, *options)
+    if done.returncode != 0:
+        raise ServerFailed(f"ottla storage format ended with {done.returncode}:\n{done.stdout}\n{done.stderr}")
+
+
+def start_ottla(
+    properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = 60
+) -> KafkaServer:
+    """A single-node cluster, formatted if `data_dir` is not, up and answering on return. As `ApacheKafka.start_server`."""
+    attempts = 3
+    for attempt in range(1, attempts + 1):
+        server = KafkaServer([*OTTLA, "server", "start"], properties or {}, data_dir, name="Ottla")
+        try:
+            if not (server.data_dir / "meta.properties").exists():
+                format_ottla(server.properties)
+            server.start(ready_timeout_s)
+        except BaseException:
+            port_was_taken = "in use" in server.log_text()
+            server.kill()
+            if attempt < attempts and port_was_taken:
+                continue
+            raise
+        return server
+    raise AssertionError("unreachable: the last attempt returns or raises")

@@ -1,0 +1,1 @@
+"""Coordinator shards without a host: decisions replayed at once, time moved by hand."""

@@ -1,0 +1,116 @@
+"""DeleteRecords: where partitions begin afterwards, what is refused, and that no restart brings records back."""
+
+import pytest
+from tests.support.nodes.data_node import DataNode, append, run
+
+from ottla.broker.handlers.data import delete_records
+from ottla.config.topic import LogConfig
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+
+Answer = dict[tuple[str, int], tuple[int, int]]
+"""(topic, partition) → (error code, low watermark)"""
+
+
+def delete(node: DataNode, *wanted: tuple[str, int, int], version: int = 2) -> Answer:
+    request = DeleteRecordsRequest(
+        topics=[
+            DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=index, offset=offset)])
+            for topic, index, offset in wanted
+        ],
+        timeout_ms=1000,
+    )
+    response = node.ask(delete_records, request, version)
+    names = [topic.name for topic in response.topics]
+    assert len(names) == len(set(names))
+    return {
+        (topic.name, each.partition_index): (each.error_code, each.low_watermark)
+        for topic in response.topics
+        for each in topic.partitions
+    }
+
+
+@pytest.fixture
+def node() -> DataNode:
+    node = DataNode()
+    hosted = node.topic("t", 2)
+    for _ in range(3):
+        append(hosted, b"a", b"b", b"c")
+    return node
+
+
+def test_the_low_watermark_is_where_the_partition_begins(node: DataNode) -> None:
+    assert delete(node, ("t", 0, 2)) == {("t", 0): (0, 2)}
+    assert delete(node, ("t", 0, 1)) == {("t", 0): (0, 2)}
+    assert delete(node, ("t", 0, 9)) == {("t", 0): (0, 9)}
+    assert node.partitions.leader("t", 0).log.log_start_offset == 9
+
+
+def test_minus_one_is_the_high_watermark(node: DataNode) -> None:
+    node.partitions.leader("t", 0).log.update_high_watermark(4)
+    assert delete(node, ("t", 0, -1), ("t", 1, -1)) == {("t", 0): (0, 4), ("t", 1): (0, 0)}
+
+
+@pytest.mark.parametrize("offset", [10, 100, -2])
+def test_offsets_that_are_not_there(node: DataNode, offset: int) -> None:
+    assert delete(node, ("t", 0, offset)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
+
+
+def test_nothing_above_the_high_watermark_goes(node: DataNode) -> None:
+    node.partitions.leader("t", 0).log.update_high_watermark(4)
+    assert delete(node, ("t", 0, 5)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
+
+
+def test_said_twice_the_last_word_counts(node: DataNode) -> None:
+    assert delete(node, ("t", 0, 3), ("t", 0, 4)) == {("t", 0): (0, 4)}
+
+
+@pytest.mark.parametrize(
+    ("policy", "answer"),
+    [(("compact",), (ErrorCode.POLICY_VIOLATION, -1)), (("compact", "delete"), (0, 1))],
+)
+def test_compacted_topics_keep_what_deletion_by_offset_would_take(
+    node: DataNode, policy: tuple[str, ...], answer: tuple[int, int]
+) -> None:
+    append(node.topic("c", config=LogConfig(cleanup_policy=policy)), b"a", key=b"k")
+    assert delete(node, ("c", 0, 1)) == {("c", 0): answer}
+
+
+def test_one_refusal_does_not_keep_the_others(node: DataNode) -> None:
+    append(node.topic("__consumer_offsets"), b"a", key=b"k")
+    node.topic("followed")
+    node.follow("followed")
+    assert delete(node, ("nope", 0, 0), ("t", 7, 0), ("__consumer_offsets", 0, 0), ("followed", 0, 0), ("t", 0, 1)) == {
+        ("nope", 0): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+        ("t", 7): (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, -1),
+        ("__consumer_offsets", 0): (ErrorCode.INVALID_TOPIC_EXCEPTION, -1),
+        ("followed", 0): (ErrorCode.NOT_LEADER_OR_FOLLOWER, -1),
+        ("t", 0): (0, 1),
+    }
+
+
+@pytest.mark.parametrize("power_loss", [False, True])
+def test_once_answered_deleted_records_do_not_come_back(node: DataNode, power_loss: bool) -> None:
+    append(node.partitions.leader("t", 1))
+    for partition in (0, 1):
+        log = node.partitions.leader("t", partition).log
+        delete(node, ("t", partition, 1))
+        assert log.segments.first.base_offset == 0
+    # What was written is flushed too, or the power would take more than was deleted.
+    for log in node.storage.directories.logs.values():
+        run(log.flush())
+    directories = node.storage.crash(power_loss)
+    assert {str(name): log.log_start_offset for name, log in directories.logs.items()} == {"t-0": 1, "t-1": 1}
+
+
+def test_a_directory_that_fails_while_it_is_written_down(node: DataNode) -> None:
+    log = node.partitions.leader("t", 0).log
+    directory = log.folder.rpartition("/")[0]
+    fault = node.storage.disk.fail("replace", f"{directory}/log-start-offset-checkpoint")
+    assert delete(node, ("t", 0, 1)) == {("t", 0): (ErrorCode.KAFKA_STORAGE_ERROR, -1)}
+    assert fault.hits == 1
+    assert [loss.directory for loss in node.storage.directories.take_losses()] == [directory]
+
+
+def test_nothing_asked_nothing_answered(node: DataNode) -> None:
+    assert delete(node) == {}

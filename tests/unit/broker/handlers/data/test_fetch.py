@@ -1,0 +1,241 @@
+"""Fetch on real logs: what is read, how much of it, when it waits, and which code each refusal has."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from tests.support.logs.batches import make_batch, records_of, sized_batch, values_of
+from tests.support.nodes.held_partitions import HeldPartitions, virtual, waiting
+from tests.support.peers.fetching import bytes_of, fetch_of, found, node, part, values
+
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.log.origin import AppendOrigin
+from ottla.log.producers.verification import VerificationState
+from ottla.records.control import build_end_marker
+from ottla.wire.base import Message
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse, ReplicaState
+
+
+@pytest.mark.parametrize("version", [4, 6, 7, 12, 13, 18])
+def test_records_are_read_up_to_the_high_watermark(version: int) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t", 2)
+        held.produced("t", 0, make_batch(b"a", b"b"))
+        held.produced("t", 0, make_batch(b"c"))
+        topic: Any = topic_id if version >= 13 else "t"
+        response = held.fetch(fetch_of(topic, part(0), part(1)), version)
+        assert values(response) == [[b"a", b"b", b"c"], []]
+        first, second = found(response)
+        assert (first.high_watermark, first.last_stable_offset, first.log_start_offset) == (3, 3, 0)
+        assert (second.high_watermark, second.records) == (0, b"")
+        assert first.aborted_transactions is None
+        assert first.preferred_read_replica == -1
+
+    virtual(scenario())
+
+
+def test_an_offset_within_a_batch_brings_the_whole_batch() -> None:
+    async def scenario() -> None:
+        held = await node()
+        held.produced("t", 0, make_batch(b"a", b"b", b"c"))
+        assert values(held.fetch(fetch_of("t", part(offset=2)))) == [[b"a", b"b", b"c"]]
+
+    virtual(scenario())
+
+
+def test_limits_hold_save_for_the_first_batch_of_all() -> None:
+    async def scenario() -> None:
+        held = await node()
+        for index in range(3):
+            for _ in range(3):
+                held.produced("t", index, sized_batch(1000))
+        lengths = [len(bytes_of(data)) for data in found(held.fetch(fetch_of("t", part(0), part(1), part(2), max_bytes=1)))]
+        assert lengths[0] >= 900
+        assert lengths[1:] == [0, 0]
+        batch = lengths[0]
+        request = fetch_of("t", part(0, max_bytes=batch), part(1, max_bytes=2 * batch), part(2), max_bytes=4 * batch)
+        assert [len(bytes_of(data)) for data in found(held.fetch(request))] == [batch, 2 * batch, batch]
+        request = fetch_of("t", part(0, max_bytes=5), part(1, max_bytes=5))
+        assert [len(bytes_of(data)) for data in found(held.fetch(request))] == [batch, 0], "no half batches"
+        request = fetch_of("t", part(0, offset=3), part(1, max_bytes=5))
+        assert [len(bytes_of(data)) for data in found(held.fetch(request))] == [0, batch], "the first that has any"
+
+    virtual(scenario())
+
+
+def test_the_broker_caps_what_a_fetch_may_have() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open({"fetch.max.bytes": "1024"})
+        await held.make_topic("t", 2)
+        for index in range(2):
+            for _ in range(3):
+                held.produced("t", index, sized_batch(900))
+        lengths = [len(bytes_of(data)) for data in found(held.fetch(fetch_of("t", part(0), part(1), min_bytes=5000)))]
+        assert lengths == [1024, 0], "and min.bytes is not more than the cap, or nothing would ever be answered"
+
+    virtual(scenario())
+
+
+# Refusals
+
+
+def test_unknown_partitions_are_told_but_do_not_end_the_waiting() -> None:
+    async def scenario() -> None:
+        held = await node()
+        reply = waiting(held.fetch(fetch_of("t", part(9), part(0))))
+        existing, missing = found(await reply)
+        assert held.clock.monotonic_s() == pytest.approx(0.5)
+        assert (missing.partition_index, missing.error_code) == (9, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        assert (missing.high_watermark, missing.log_start_offset, missing.aborted_transactions) == (-1, -1, [])
+        assert existing.error_code == 0
+        (unknown,) = found(held.fetch(fetch_of(Uuid(b"x" * 16), part(0)), 13))
+        assert unknown.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+
+    virtual(scenario())
+
+
+REFUSALS = {
+    "beyond the end": (part(offset=100), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "before the start": (part(offset=-1), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "an old epoch": (part(current_leader_epoch=0), {}, ErrorCode.FENCED_LEADER_EPOCH),
+    "an epoch to come": (part(current_leader_epoch=7), {}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+    "no epoch, in other words": (part(offset=100, current_leader_epoch=-2), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "an unknown last epoch": (part(last_fetched_epoch=7), {}, ErrorCode.OFFSET_OUT_OF_RANGE),
+    "a replica": (part(), {"replica_id": 5}, ErrorCode.NOT_LEADER_OR_FOLLOWER),
+    "a replica with epoch": (part(current_leader_epoch=1), {"replica_id": 5}, ErrorCode.UNKNOWN_LEADER_EPOCH),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_refusals_come_at_once(case: str) -> None:
+    wanted, more, code = REFUSALS[case]
+
+    async def scenario() -> None:
+        held = await node()
+        await held.change("t", 0, leader=1)
+        held.produced("t", 0, make_batch(b"a"))
+        refused, idle = found(held.fetch(fetch_of("t", wanted, part(1), **more)))
+        assert refused.error_code == code
+        assert (refused.high_watermark, refused.last_stable_offset, refused.log_start_offset) == (-1, -1, -1)
+        assert (refused.aborted_transactions, refused.records) == (None, b"")
+        assert idle.error_code == 0 or "replica_id" in more
+
+    virtual(scenario())
+
+
+def test_a_replica_is_recognised_in_its_newer_field() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t")
+        state = ReplicaState(replica_id=5, replica_epoch=1)
+        (data,) = found(held.fetch(fetch_of(topic_id, part(), replica_state=state), 15))
+        assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    virtual(scenario())
+
+
+def test_old_clients_are_not_told_of_disks_and_of_zstd() -> None:
+    async def scenario() -> None:
+        held = await node(compression_type="zstd")
+        held.produced("t", 0, make_batch(b"a"))
+        assert found(held.fetch(fetch_of("t", part()), 9))[0].error_code == ErrorCode.UNSUPPORTED_COMPRESSION_TYPE
+        assert found(held.fetch(fetch_of("t", part()), 10))[0].error_code == 0
+        log = held.partition("t").log
+        held.partitions.lose_directory(log.fail(OSError(5, "broken")), log)
+        assert found(held.fetch(fetch_of("t", part()), 5))[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert found(held.fetch(fetch_of("t", part()), 6))[0].error_code == ErrorCode.KAFKA_STORAGE_ERROR
+
+    virtual(scenario())
+
+
+def test_a_reader_whose_log_has_parted_is_told_where() -> None:
+    async def scenario() -> None:
+        held = await node()
+        held.produced("t", 0, make_batch(b"a", b"b"))
+        for _ in range(3):
+            await held.change("t", 0, leader=1)
+        held.produced("t", 0, make_batch(b"c"))
+        (data,) = found(held.fetch(fetch_of("t", part(offset=5, last_fetched_epoch=1))))
+        assert data.diverging_epoch is not None
+        assert (data.diverging_epoch.epoch, data.diverging_epoch.end_offset) == (0, 2)
+        assert (data.error_code, data.records, data.high_watermark) == (0, b"", 3)
+        (agreed,) = found(held.fetch(fetch_of("t", part(offset=2, last_fetched_epoch=0))))
+        assert agreed.diverging_epoch is None
+        assert values_of(bytes_of(agreed)) == [b"c"]
+
+    virtual(scenario())
+
+
+def test_a_topic_made_anew_under_its_name_is_another_topic() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t")
+        response: Any = held.fetch(fetch_of(topic_id, part(), session_epoch=0, max_wait_ms=0), 13)
+        await held.delete_topic("t")
+        session = {"session_id": response.session_id, "max_wait_ms": 0}
+        (data,) = found(held.fetch(FetchRequest(session_epoch=1, **session), 13))
+        assert data.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await held.make_topic("t")
+        (data,) = found(held.fetch(FetchRequest(session_epoch=2, **session), 13))
+        assert data.error_code == ErrorCode.INCONSISTENT_TOPIC_ID
+
+    virtual(scenario())
+
+
+def test_where_to_go_instead_is_told() -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open()
+        topic_id = await held.make_topic("t", replicas=(1, 2), leader=2)
+        for version, hint in ((16, (2, 0)), (15, None)):
+            (data,) = found(held.fetch(fetch_of(topic_id, part()), version))
+            assert data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+            told = data.current_leader
+            assert (None if told is None else (told.leader_id, told.leader_epoch)) == hint
+
+    virtual(scenario())
+
+
+# Transactions
+
+
+def test_readers_of_committed_records_wait_for_the_end_of_a_transaction() -> None:
+    async def scenario() -> None:
+        held = await node()
+        log = held.partition("t").log
+
+        def append(data: bytearray, origin: AppendOrigin, verified_by: VerificationState | None = None) -> None:
+            held.partition("t").append(data, 1, origin=origin, verified_by=verified_by)
+
+        proof = log.producers.begin_verification(9, 0, 0, False, held.clock.now_ms())
+        append(make_batch(b"aborted", producer=(9, 0, 0), transactional=True), AppendOrigin.COORDINATOR, proof)
+        append(make_batch(b"plain"), AppendOrigin.CLIENT)
+        uncommitted, committed = (fetch_of("t", part(), isolation_level=level, min_bytes=100) for level in (0, 1))
+        assert values(held.fetch(uncommitted)) == [[b"aborted", b"plain"]]
+        reply = waiting(held.fetch(committed))
+        await asyncio.sleep(0.1)
+        marker = build_end_marker(
+            is_commit=False, producer_id=9, producer_epoch=0, coordinator_epoch=0, timestamp_ms=held.clock.now_ms()
+        )
+        append(marker, AppendOrigin.COORDINATOR)
+        (data,) = found(await reply)
+        assert held.clock.monotonic_s() == pytest.approx(0.1)
+        assert data.last_stable_offset == log.log_end_offset == 3
+        assert [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()] == [(9, 0)]
+        assert [record.offset for record in records_of(bytes_of(data))][:2] == [0, 1]
+
+    virtual(scenario())
+
+
+def test_refuse_is_a_whole_answer() -> None:
+    from ottla.broker.handlers.data.fetch import refuse
+    from ottla.errors import KafkaError
+
+    async def scenario() -> None:
+        held = await node()
+        response: Message = refuse(held.context(1, 12), fetch_of("t", part()), KafkaError(ErrorCode.POLICY_VIOLATION, "no"))
+        assert isinstance(response, FetchResponse)
+        assert response.error_code == ErrorCode.POLICY_VIOLATION
+
+    virtual(scenario())

@@ -1,0 +1,133 @@
+"""The usual way into a log comes to the same as the long one, and so do the twins of the kernel that does it."""
+
+import json
+import os
+import subprocess
+import sys
+from collections import deque
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tests.support.logs.batches import make_batch
+from tests.support.logs.partition_logs import LogOnDisk
+from tests.unit.log.fast_path.append_story import CONFIGS, Story, tell
+
+from ottla.config.topic import LogConfig
+from ottla.log.fast_path import kernel_append
+from ottla.log.fast_path.kernels import LogTail, Prepared
+from ottla.log.partition_log import PartitionLog
+from ottla.log.producers.producer_entry import BATCHES_REMEMBERED, BatchMetadata
+from ottla.records.control import build_end_marker
+from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
+
+SEEDS = 8 * len(CONFIGS)
+
+
+def no_short_way(*_: object) -> None:
+    return None
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = tell(seed)
+    monkeypatch.setattr(PartitionLog, "prepare", no_short_way)
+    monkeypatch.setattr(PartitionLog, "append_marker", lambda *_: -1)
+    assert tell(seed) == short
+
+
+@pytest.mark.skipif(not is_compiled(kernel_append), reason="the kernels are not compiled in this install")
+def test_both_twins_tell_the_same_stories() -> None:
+    count = 3 * len(CONFIGS)
+    asked = "0" if PURE_ASKED else "1"
+    other = subprocess.run(
+        [sys.executable, "-m", "tests.unit.log.fast_path.append_story", str(count)],
+        env={**os.environ, "OTTLA_PURE": asked},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert json.loads(other.stdout) == [tell(seed) for seed in range(count)]
+
+
+STEPS = st.one_of(
+    st.tuples(st.just("append"), st.integers(0, 9), st.integers(1, 4)),
+    st.tuples(st.just("appendleft"), st.integers(0, 9), st.integers(1, 4)),
+    st.tuples(st.just("clear"), st.just(0), st.just(0)),
+)
+
+
+@pytest.mark.parametrize("is_plain", [True, False])
+@settings(deadline=None)
+@given(steps=st.lists(STEPS, max_size=20))
+def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str, int, int]]) -> None:
+    twin = load_twin("kernel_producers", plain=is_plain, room="log.fast_path")
+    if twin is None:
+        pytest.skip("the kernels are not compiled in this install")
+    recent = twin.RecentBatches()
+    model: deque[tuple[int, ...]] = deque(maxlen=BATCHES_REMEMBERED)
+    for number, (step, first, count) in enumerate(steps):
+        batch = BatchMetadata((2**31 - 5 + first) % 2**31, (2**31 - 5 + first + count) % 2**31, number, number + count, number)
+        if step == "clear":
+            recent.clear()
+            model.clear()
+        elif step == "append" or len(model) < BATCHES_REMEMBERED:
+            getattr(recent, step)(batch)
+            getattr(model, step)(batch)
+        assert (len(recent), bool(recent), list(recent)) == (len(model), bool(model), list(model))
+        if model:
+            assert (recent[0], recent[-1]) == (model[0], model[-1])
+        for sequence in (2**31 - 1, 0, 1, 2, 3, 4):
+            is_next = bool(model) and (model[-1][1] + 1) % 2**31 == sequence and all(one[0] != sequence for one in model)
+            assert recent.follows(sequence) == is_next
+    with pytest.raises(IndexError):
+        recent[len(model)]
+
+
+def test_most_batches_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
+    short: list[bool] = []
+
+    def prepare(log: PartitionLog, *arguments: object) -> Prepared | None:
+        prepared = LogTail.prepare(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
+        short.append(prepared is not None)
+        return prepared
+
+    def append_marker(log: PartitionLog, *arguments: object) -> int:
+        offset = LogTail.append_marker(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
+        short.append(offset >= 0)
+        return offset
+
+    monkeypatch.setattr(PartitionLog, "prepare", prepare)
+    monkeypatch.setattr(PartitionLog, "append_marker", append_marker)
+    appended = 0
+    for seed in range(1, SEEDS, len(CONFIGS)):
+        story = Story(seed)
+        story.tell()
+        appended += sum(len(outcome) > 2 and outcome[6] > 0 for outcome in story.outcomes)
+    assert sum(short) > 0.5 * appended
+
+
+@pytest.mark.parametrize("version", [0, 2])
+def test_transactions_go_the_short_way(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    env = LogOnDisk(LogConfig())
+    log, epoch, sequence = env.log, 0, 0
+    for turn in range(3):
+        if turn == 1:  # the first makes the producer known
+            monkeypatch.setattr("ottla.log.append._append_unusual", lambda *_: pytest.fail("it goes the long way"))
+        proof = log.producers.begin_verification(7, sequence, epoch, version == 2, 0)
+        assert proof is not None
+        batch = make_batch(b"1", b"2", timestamp=log.clock.now_ms(), producer=(7, epoch, sequence), transactional=True)
+        log.append_as_leader(batch, 0, verified_by=proof)
+        assert log.producers.has_ongoing_transaction(7, epoch)
+        assert log.producers.verification(7) is None
+        sequence += 2
+        if version == 2:
+            epoch, sequence = epoch + 1, 0
+        now_ms = log.clock.now_ms()
+        marker = build_end_marker(is_commit=True, producer_id=7, producer_epoch=epoch, coordinator_epoch=1, timestamp_ms=now_ms)
+        assert log.append_marker(marker, 7, epoch, 1, version, 0, now_ms) == 3 * turn + 2
+        assert log.producers.first_undecided_offset is None
+        assert log.producers.first_unstable_offset == 3 * turn
+        log.increment_high_watermark(log.log_end_offset)
+        assert log.producers.first_unstable_offset is None
+    env.close()
