@@ -8,10 +8,11 @@ import os
 import time
 from collections.abc import Callable
 
-from bench.side_by_side import frames, produce
+from bench.side_by_side import produce
 from bench.side_by_side.admin import alter_topic, create_topic, delete_topic
 from bench.side_by_side.errors import LoadFailed
 from bench.side_by_side.figures import Figure, at_most
+from bench.side_by_side.loads import frames
 from bench.side_by_side.loads.probe import Caller, Load, percentile
 from bench.side_by_side.sides import Bench, Side
 

@@ -10,9 +10,9 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass
 
-from bench.side_by_side import frames
 from bench.side_by_side.admin import create_topic
 from bench.side_by_side.figures import Figure
+from bench.side_by_side.loads import frames
 from bench.side_by_side.loads.probe import Caller, Load, percentile
 from bench.side_by_side.processes import MemoryPeak
 from bench.side_by_side.sides import Bench, Side

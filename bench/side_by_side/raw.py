@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from itertools import repeat
 from pathlib import Path
 
-from bench.side_by_side import frames
 from bench.side_by_side.admin import create_topic, delete_topic
 from bench.side_by_side.errors import BadReply
 from bench.side_by_side.figures import Figure, at_least
+from bench.side_by_side.loads import frames
 from bench.side_by_side.sides import Bench, Side
 
 TOPIC = "raw"

@@ -10,10 +10,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from bench.side_by_side import consume, frames, latency, raw
+from bench.side_by_side import consume, latency, raw
 from bench.side_by_side.admin import _folders
 from bench.side_by_side.compaction import checkpoint_offset
 from bench.side_by_side.errors import BadReply, LoadFailed
+from bench.side_by_side.loads import frames
 from bench.side_by_side.loads.probe import Caller, Load, percentile
 from bench.side_by_side.produce import parse_rate
 from bench.side_by_side.start import API_VERSIONS_REQUEST
