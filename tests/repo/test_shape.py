@@ -75,6 +75,15 @@ def test_design_is_short() -> None:
     assert (ROOT / "DESIGN.md").stat().st_size <= DESIGN_BYTES_MAX
 
 
+def test_files_that_design_names_exist() -> None:
+    files = [f"/{source}" for source in source_files()]
+    named = re.findall(r"`([\w/]+\.py)`", (ROOT / "DESIGN.md").read_text(encoding="utf-8"))
+    assert named
+    assert [
+        name for name in named if not any(file.endswith(f"/{name}") for file in files) and name != "handlers/__init__.py"
+    ] == []
+
+
 def test_list_of_source_files_without_tests_only_shrinks() -> None:
     listed = WITHOUT_TESTS.read_text(encoding="utf-8").splitlines()
     assert listed == sorted(set(listed)), "sort the list"
