@@ -92,7 +92,7 @@ class MetadataLog:
         self._synced_name = -1
         """The base offset of the newest segment whose file's name is sure to survive."""
         self._has_topic_id = _has_topic_id(disk, log.folder)
-        self.log = log
+        self.partition_log = log
         self.snapshots = snapshots
 
     @classmethod
@@ -120,10 +120,10 @@ class MetadataLog:
 
     def _check_start(self) -> None:
         """The records before the log's start must be in a snapshot."""
-        start, latest = self.log.log_start_offset, self.snapshots.latest
+        start, latest = self.partition_log.log_start_offset, self.snapshots.latest
         if start > 0 and (latest is None or latest.offset < start):
             raise CorruptFile(
-                self.log.folder,
+                self.partition_log.folder,
                 0,
                 f"the metadata log starts at offset {start}, and no snapshot has what lies before it",
                 _REMEDY,
@@ -133,22 +133,22 @@ class MetadataLog:
 
     @property
     def folder(self) -> str:
-        return self.log.folder
+        return self.partition_log.folder
 
     @property
     def end_offset(self) -> int:
-        return self.log.log_end_offset
+        return self.partition_log.log_end_offset
 
     @property
     def last_epoch(self) -> int:
         """The epoch of the newest record, in the log or in a snapshot."""
         latest = self.snapshots.latest
-        return max(self.log.latest_epoch or 0, 0 if latest is None else latest.epoch)
+        return max(self.partition_log.latest_epoch or 0, 0 if latest is None else latest.epoch)
 
     def batches(self, offset: int) -> Iterator[MetadataBatch]:
         """Every batch from the one with `offset` on, to the log's end; `CorruptFile` for a damaged one."""
-        while offset < self.log.log_end_offset:
-            found = self.log.read(offset, _READ_BYTES)
+        while offset < self.partition_log.log_end_offset:
+            found = self.partition_log.read(offset, _READ_BYTES)
             if found.records is None:
                 return
             data = found.records.read()
@@ -180,7 +180,7 @@ class MetadataLog:
         """Append control records of the leader of `epoch`."""
         base_offset, now_ms = self.end_offset, self._clock.now_ms()
         data = build_control_batch(list(controls), base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=epoch)
-        self.log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
+        self.partition_log.append_as_leader(data, epoch, AppendOrigin.RAFT_LEADER)
         return MetadataBatch(base_offset, base_offset + len(controls) - 1, epoch, now_ms, len(data), controls=tuple(controls))
 
     def prepare(self, records: Sequence[Message], metadata_version: int, epoch: int) -> PreparedChange:
@@ -219,11 +219,11 @@ class MetadataLog:
         first = change.batches[0]
         if first.base_offset != self.end_offset:
             raise BrokenInvariant(f"a change for offset {first.base_offset} comes too late: the log ends at {self.end_offset}")
-        self.log.append_as_leader(change.data, first.epoch, AppendOrigin.RAFT_LEADER)
+        self.partition_log.append_as_leader(change.data, first.epoch, AppendOrigin.RAFT_LEADER)
 
     async def sync(self) -> int:
         """Make every record appended so far safe from a power loss; returns up to which offset that is. For one caller."""
-        log, target = self.log, self.log.log_end_offset
+        log, target = self.partition_log, self.partition_log.log_end_offset
         log.check_usable()
         newest = log.segments.active.base_offset
         syncs = [segment.file.sync() for segment in log.segments.between(max(0, self._synced_offset - 1), target)]
@@ -245,22 +245,22 @@ class MetadataLog:
 
     def committed(self, high_watermark: int) -> None:
         """Everything below is committed."""
-        self.log.increment_high_watermark(high_watermark)
+        self.partition_log.increment_high_watermark(high_watermark)
 
     # -- upkeep
 
     async def delete_before(self, snapshot_id: SnapshotId) -> None:
         """Let the log begin at a snapshot: older segments and snapshots go."""
-        self.log.delete_records(snapshot_id.offset)
-        await apply_retention(self.log, self._clock.now_ms())
+        self.partition_log.delete_records(snapshot_id.offset)
+        await apply_retention(self.partition_log, self._clock.now_ms())
         try:
             await self.snapshots.delete_before(snapshot_id)
         except OSError as error:
-            raise self.log.fail(error) from error
+            raise self.partition_log.fail(error) from error
 
     async def close(self) -> None:
         """Flush and close; nothing works afterwards."""
-        await self.log.close()
+        await self.partition_log.close()
 
 
 def read_batch(view: BatchView) -> MetadataBatch:

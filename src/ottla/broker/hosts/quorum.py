@@ -151,7 +151,7 @@ class QuorumHost:
             offset = latest.offset
             if content.records:
                 yield MetadataBatch(0, offset - 1, latest.epoch, content.timestamp_ms, 0, content.records)
-        for batch in self.log.batches(max(offset, self.log.log.log_start_offset)):
+        for batch in self.log.batches(max(offset, self.log.partition_log.log_start_offset)):
             for at, control in enumerate(batch.controls, start=batch.base_offset):
                 self._history.note(at, control)
             if batch.records:
@@ -172,7 +172,7 @@ class QuorumHost:
         try:
             await asyncio.gather(*writes)
         except OSError as error:
-            raise self.log.log.fail(error) from error
+            raise self.log.partition_log.fail(error) from error
         self.quorum = step.quorum
         self._take(self.log.append_controls(step.controls, self.epoch))
         logger.info("leading the metadata quorum in epoch %d from offset %d on", self.epoch, self.end_offset)

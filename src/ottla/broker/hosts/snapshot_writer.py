@@ -48,7 +48,7 @@ class SnapshotWriter:
 
     def loaded(self, size_bytes: int) -> None:
         """So many bytes of the log lie after the newest snapshot."""
-        is_long = self._quorum.log.log.segments.active.size > START_BYTES_MAX
+        is_long = self._quorum.log.partition_log.segments.active.size > START_BYTES_MAX
         self._bytes_since = self._config.metadata_log_max_record_bytes_between_snapshots if is_long else size_bytes
 
     def committed(self, image: MetadataImage, size_bytes: int) -> None:
@@ -58,7 +58,7 @@ class SnapshotWriter:
         is_large = self._bytes_since >= self._config.metadata_log_max_record_bytes_between_snapshots
         is_old = interval_ms > 0 and (self._clock.monotonic_s() - self._last_s) * 1000 >= interval_ms
         can_begin = self._task is None and image.open_transaction is None
-        if (is_large or is_old) and can_begin and self._quorum.log.log.disk.can_open(SNAPSHOT_FILES):
+        if (is_large or is_old) and can_begin and self._quorum.log.partition_log.disk.can_open(SNAPSHOT_FILES):
             self._task = asyncio.get_running_loop().create_task(self._take(image))
 
     async def _take(self, image: MetadataImage) -> None:
@@ -80,7 +80,7 @@ class SnapshotWriter:
         if latest is not None and latest.offset >= snapshot_id.offset:
             return
         kraft_version, voters = self._quorum.voters_before(snapshot_id.offset)
-        await metadata_log.log.flush()  # a start does not look at what lies below the snapshot any more
+        await metadata_log.partition_log.flush()  # a start does not look at what lies below the snapshot any more
         try:
             size_bytes = await metadata_log.snapshots.write(
                 snapshot_id,
@@ -91,31 +91,31 @@ class SnapshotWriter:
                 self._clock.now_ms(),
             )
         except OSError as error:
-            raise metadata_log.log.fail(error) from error
+            raise metadata_log.partition_log.fail(error) from error
         logger.info("snapshot %s written, %d bytes", snapshot_id, size_bytes)
 
     async def _clean(self) -> None:
         """Let the oldest snapshots and the log below go, as far as retention wants."""
         metadata_log, config = self._quorum.log, self._config
-        if metadata_log.log.segments.active.size >= ROLL_BYTES:
+        if metadata_log.partition_log.segments.active.size >= ROLL_BYTES:
             try:
-                metadata_log.log.roll()
+                metadata_log.partition_log.roll()
             except OutOfDescriptors:
                 pass  # the next snapshot comes by here again
         while True:
             try:
                 keep = metadata_log.snapshots.next_to_keep(
-                    metadata_log.log.size_bytes,
+                    metadata_log.partition_log.size_bytes,
                     config.metadata_max_retention_bytes,
                     config.metadata_max_retention_ms,
                     self._clock.now_ms(),
                 )
             except OSError as error:
-                raise metadata_log.log.fail(error) from error
+                raise metadata_log.partition_log.fail(error) from error
             if keep is None:
                 break
             await metadata_log.delete_before(keep)
-        await metadata_log.log.delete_due_files()
+        await metadata_log.partition_log.delete_due_files()
 
     async def close(self) -> None:
         """Wait for no snapshot: one that is half written is removed at the next start."""

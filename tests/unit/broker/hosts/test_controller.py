@@ -168,7 +168,7 @@ def test_a_transaction_that_nobody_ended_is_aborted() -> None:
         await node.set(NAME, "1")
         change = node.quorum.log.prepare(topic_records(10_001), 30, 1)
         node.quorum.log.append(change)
-        log = node.quorum.log.log
+        log = node.quorum.log.partition_log
         await log.truncate_to(change.batches[-1].base_offset)  # its end is lost
         await log.flush()
         node.crash()

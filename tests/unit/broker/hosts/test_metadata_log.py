@@ -92,13 +92,13 @@ def test_a_roll_is_synced_with_the_records_before_it() -> None:
         append(log, "a")
         await log.sync()
         append(log, "b")
-        log.log.roll()
+        log.partition_log.roll()
         append(log, "c")
         assert await log.sync() == 3
         node.crash()
         log = await opened(node)
         assert values(log) == ["a", "b", "c"]
-        assert len(log.log.segments) == 2
+        assert len(log.partition_log.segments) == 2
 
     asyncio.run(run())
 
@@ -133,7 +133,7 @@ def test_a_log_that_starts_after_its_snapshots_is_refused() -> None:
         node = QuorumNode()
         log = await opened(node)
         append(log, "a", "b")
-        await log.log.truncate_fully_and_start_at(10)
+        await log.partition_log.truncate_fully_and_start_at(10)
         append(log, "c")
         await log.close()
         with pytest.raises(CorruptFile, match="starts at offset 10"):
@@ -164,7 +164,7 @@ def test_a_damaged_batch_is_named() -> None:
         log = await opened(node)
         append(log, "first")
         append(log, "second")
-        file = log.log.segments.active.file
+        file = log.partition_log.segments.active.file
         file.write_at(file.size - 3, b"?")
         with pytest.raises(CorruptFile, match="offset 1"):
             values(log)
@@ -196,7 +196,7 @@ def test_a_record_with_bytes_after_its_end_is_refused() -> None:
         assert values(log) == ["a"]
         value = encode_metadata_record(setting("s", "b"), 0) + b"?"
         data = build_batch([Record(1, 0, None, value)], leader_epoch=1)
-        log.log.append_as_leader(data, 1, AppendOrigin.RAFT_LEADER)
+        log.partition_log.append_as_leader(data, 1, AppendOrigin.RAFT_LEADER)
         with pytest.raises(CorruptFile, match="more bytes follow"):
             values(log)
 

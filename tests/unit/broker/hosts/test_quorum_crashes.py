@@ -42,7 +42,7 @@ class Witness:
     def check(self, node: QuorumNode) -> None:
         found = int(node.settings().get(NAME, "0"))
         assert self.answered <= found <= self.answered + 1, "an answered record is lost, or one came back that nobody wrote"
-        for batch in node.quorum.log.batches(node.quorum.log.log.log_start_offset):
+        for batch in node.quorum.log.batches(node.quorum.log.partition_log.log_start_offset):
             if batch.last_offset in self.places:
                 epoch, value = self.places[batch.last_offset]
                 assert batch.epoch == epoch

@@ -86,8 +86,8 @@ def test_old_ones_go_by_size_and_the_log_below_with_them(monkeypatch: pytest.Mon
             await node.set(NAME, str(number))
             await settled(node)
         log = node.quorum.log
-        assert log.log.log_start_offset > 0
-        assert log.snapshots.ids[0].offset <= log.log.log_start_offset
+        assert log.partition_log.log_start_offset > 0
+        assert log.snapshots.ids[0].offset <= log.partition_log.log_start_offset
         assert len(checkpoints(node)) == len(log.snapshots.ids) < 10
         await node.close()
         await node.start()
@@ -126,7 +126,7 @@ def test_a_start_that_had_much_to_check_is_the_last_of_its_kind(monkeypatch: pyt
         await node.start()
         await settled(node)
         assert len(checkpoints(node)) == 2
-        assert node.quorum.log.log.segments.active.size == 0
+        assert node.quorum.log.partition_log.segments.active.size == 0
         await node.close()
         await node.start()
         await settled(node)
@@ -204,7 +204,7 @@ def test_writes_go_on_while_a_snapshot_is_written() -> None:
             if syncs == 1:
                 await released.wait()
 
-        await node.quorum.log.log.flush()
+        await node.quorum.log.partition_log.flush()
         node.disk.pause = pause
         snapshot = asyncio.ensure_future(writer.write(node.controller.published))
         await asyncio.sleep(0)
