@@ -21,7 +21,7 @@ SEEDS_MAX = 60
 
 def metadata_is_not_synced(patch: pytest.MonkeyPatch) -> None:
     async def sync(log: MetadataLog) -> int:
-        return log.log.log_end_offset
+        return log.partition_log.log_end_offset
 
     patch.setattr(MetadataLog, "sync", sync)
 
