@@ -230,4 +230,4 @@ def test_the_terminal_table(folder: Path) -> None:
     assert "gzip" in shown
     assert "7/0 #3–3" in shown
     assert "txn,control" in shown
-    assert "2023-11-14 22:13:20.002" in shown
+    assert "2023-11-14T22:13:20.002Z" in shown

@@ -13,7 +13,7 @@ from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, retired
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
-from ottla.cli.common.times import parse_time_ms
+from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.consume.formatters import Formatter, find_formatter
 from ottla.cli.consume.options import METADATA_AGE_MS_MAX, ConsumeOptions, FetchLimits
 from ottla.errors import OttlaError
@@ -60,7 +60,7 @@ INTERRUPTED = 130
 @click.option("--partition", "--partitions", "partitions", multiple=True, metavar="0,2-4", help="Only these.  [default: all]")
 @click.option("--offset", metavar="N|earliest|latest", help="Where to begin.  [default: latest]")
 @click.option("--from-beginning", is_flag=True, help="Begin with the first record there is.")
-@click.option("--from-time", metavar="WHEN", help="Begin with the first record since then: ISO 8601, milliseconds, or 1h ago.")
+@click.option("--from-time", metavar="WHEN", help=f"Begin with the first record since then: {TIME_HELP}.")
 @click.option("--max-messages", type=click.IntRange(-1), help="Stop after so many records.")
 @click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when so long nothing has come.")
 @click.option("--until-end", is_flag=True, help="Stop at what is the end of each partition now.")

@@ -5,7 +5,6 @@ segment of a gigabyte is shown as it is read.
 """
 
 import json
-from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
 from ottla.cli.dump_log.rows import Kind, Row
@@ -75,14 +74,3 @@ class JsonRenderer:
 
     def finish(self) -> None:
         self._out.flush()
-
-
-def local_time(timestamp_ms: object) -> str:
-    """A timestamp for people, in UTC so that it reads the same everywhere; `-` for none."""
-    if not isinstance(timestamp_ms, int) or timestamp_ms < 0:
-        return "-"
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from rich.console import Console
 from rich.text import Text
 
-from ottla.cli.dump_log.render import local_time
+from ottla.cli.common.times import show_time
 from ottla.cli.dump_log.rows import Kind, Row
 
 Cell = Callable[[dict[str, object]], str]
@@ -38,7 +38,7 @@ def _field(name: str) -> Cell:
 
 def _time(*names: str) -> Cell:
     def cell(fields: dict[str, object]) -> str:
-        return next((local_time(fields[name]) for name in names if name in fields), "-")
+        return next((show_time(fields[name]) for name in names if name in fields), "-")
 
     return cell
 
@@ -62,7 +62,7 @@ def _flags(fields: dict[str, object]) -> str:
 BATCH_COLUMNS = (
     Column("offsets", 23, lambda f: f"{f['baseOffset']}–{f['lastOffset']}"),
     Column("count", 7, _field("count")),
-    Column("max timestamp (UTC)", 23, _time("CreateTime", "LogAppendTime")),
+    Column("max timestamp", 24, _time("CreateTime", "LogAppendTime")),
     Column("codec", 6, _field("compresscodec"), left=True),
     Column("bytes", 9, _field("size")),
     Column("position", 11, _field("position")),
@@ -74,7 +74,7 @@ BATCH_COLUMNS = (
 COLUMNS: dict[Kind, tuple[Column, ...]] = {
     Kind.BATCH: BATCH_COLUMNS,
     Kind.OFFSET_INDEX_ENTRY: (Column("offset", 20, _field("offset")), Column("position", 12, _field("position"))),
-    Kind.TIME_INDEX_ENTRY: (Column("timestamp (UTC)", 24, _time("timestamp")), Column("offset", 20, _field("offset"))),
+    Kind.TIME_INDEX_ENTRY: (Column("timestamp", 24, _time("timestamp")), Column("offset", 20, _field("offset"))),
     Kind.TRANSACTION_INDEX_ENTRY: (
         Column("producer id", 12, _field("producerId")),
         Column("first offset", 20, _field("firstOffset")),
@@ -88,7 +88,7 @@ COLUMNS: dict[Kind, tuple[Column, ...]] = {
         Column("transaction since", 18, _field("currentTxnFirstOffset")),
         Column("last sequence", 14, _field("lastSequence")),
         Column("last offset", 20, _field("lastOffset")),
-        Column("last timestamp (UTC)", 24, _time("lastTimestamp")),
+        Column("last timestamp", 24, _time("lastTimestamp")),
     ),
     Kind.CHECKPOINT_ENTRY: (
         Column("topic", 40, _field("topic"), left=True),
@@ -141,7 +141,7 @@ class TableRenderer:
         for name, value in fields.items():
             if name == "offset" or name in ("keySize", "valueSize", "sequence") or (name == "headerKeys" and not value):
                 continue
-            shown = local_time(value) if name in ("CreateTime", "LogAppendTime") else value
+            shown = show_time(value) if name in ("CreateTime", "LogAppendTime") else value
             label = "" if name in ("CreateTime", "LogAppendTime") else f"{name}: "
             line.append(f"  {label}", style="dim").append(str(shown))
         return line

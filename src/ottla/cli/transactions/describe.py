@@ -90,7 +90,7 @@ def _print_table(view: TransactionView) -> None:
         ("Producer epoch", view.producer_epoch),
         ("State", view.state),
         ("Timeout", f"{view.timeout_ms} ms"),
-        ("Begun (UTC)", show_time(view.start_ms)),
+        ("Begun", show_time(view.start_ms)),
         ("Open for", "-" if view.start_ms < 0 else f"{_duration_ms(view)} ms"),
         ("Partitions", ", ".join(map(str, view.partitions)) or "-"),
     ]

@@ -27,7 +27,7 @@ HEADINGS = (
     "LastTimestamp",
     "CurrentTransactionStartOffset",
 )
-SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence", "Last record (UTC)", "#Transaction from")
+SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence", "Last record", "#Transaction from")
 
 
 @click.command("describe-producers", epilog=EXAMPLES)

@@ -39,7 +39,7 @@ HEADINGS = (
     "LastTimestamp",
     "Duration(min)",
 )
-SHORT_HEADINGS = ("Topic", "#Partition", "#Producer", "#Epoch", "#Coordinator epoch", "#Start", "Last record (UTC)", "#Minutes")
+SHORT_HEADINGS = ("Topic", "#Partition", "#Producer", "#Epoch", "#Coordinator epoch", "#Start", "Last record", "#Minutes")
 MINUTE_MS = 60_000
 TIMEOUT_MIN_DEFAULT = 15
 
