@@ -10,7 +10,7 @@ import click
 from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.offsets import PLACES, FoundOffset, list_offsets
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -56,6 +56,7 @@ _PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out topics that the cluster keeps for itself.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def get_offsets(
     settings: ClientSettings,
@@ -97,7 +98,7 @@ def get_offsets(
         )
     elif is_for_people(as_json, plain):
         rows = [(topic, index, each.offset, show_time(each.timestamp)) for (topic, index), each in offsets.items()]
-        print_table(None, ("Topic", "#Partition", "#Offset", "Timestamp"), rows)
+        print_table(None, ("Topic", "#Partition", "#Offset", "#Timestamp"), rows)
     else:
         for (topic, index), each in offsets.items():
             click.echo(f"{topic}:{index}:{each.offset}")

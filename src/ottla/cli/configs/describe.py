@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.configs import ConfigSource, Resource, describe_configs, source_name
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -45,6 +45,7 @@ Configs = Sequence[DescribeConfigsResourceResult]
 @click.option("--docs", is_flag=True, help="What each setting means, as the broker tells.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool, plain: bool, **said: Any) -> None:
     """Show the settings of topics, brokers, loggers and groups.
@@ -114,7 +115,7 @@ def _print_table(resource: Resource, configs: Configs, docs: bool) -> None:
     if not configs:
         click.echo(f"{resource}: nothing was set; --all shows every setting")
         return
-    headings = ["Setting", "Value", "Source", *(["Meaning"] if docs else [])]
+    headings = ["=Setting", "=Value", "=Source", *(["=Meaning"] if docs else [])]
     rows = [
         (
             each.name,

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import click
 
+from ottla.cli.common.options import plain_option, wide_option
+from ottla.cli.common.output import make_console
 from ottla.cli.dump_log.decoders import DECODERS, find_decoder, record_decoder
 from ottla.cli.dump_log.internal_topics import decoder_for_topic_of, internal_decoder
 from ottla.cli.dump_log.kinds import dump_file, is_known
@@ -49,7 +51,8 @@ Examples:
     help="Accepted for Kafka's sake; batches of any size are read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
-@click.option("--plain", is_flag=True, help="Kafka's own lines, also on a terminal (pipes get them anyway).")
+@plain_option
+@wide_option
 def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     """Show what is in log segments, indexes, snapshots and checkpoints.
 
@@ -120,8 +123,6 @@ def _renderer(as_json: bool, plain: bool) -> Renderer:
         return JsonRenderer(sys.stdout)
     if plain or not sys.stdout.isatty():
         return PlainRenderer(sys.stdout)
-    from rich.console import Console
-
     from ottla.cli.dump_log.table import TableRenderer
 
-    return TableRenderer(Console())
+    return TableRenderer(*make_console())

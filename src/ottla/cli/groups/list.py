@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -38,6 +38,7 @@ GROUP_WIDTH_MIN, GAP, WORD_WIDTH = 15, 10, 20
 @timeout_option
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def list_groups(
     settings: ClientSettings,

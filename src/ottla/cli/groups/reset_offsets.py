@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -45,6 +45,7 @@ Examples:
 @timeout_option
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def reset_offsets(
     settings: ClientSettings,
