@@ -11,7 +11,7 @@ from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.offsets import PLACES, FoundOffset, list_offsets
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, warn
+from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, parse_time_ms, show_time
@@ -101,7 +101,7 @@ def get_offsets(
         print_table(None, ("Topic", "#Partition", "#Offset", "#Timestamp"), rows)
     else:
         for (topic, index), each in offsets.items():
-            click.echo(f"{topic}:{index}:{each.offset}")
+            say(f"{topic}:{index}:{each.offset}")
 
 
 def parse_when(text: str) -> int:

@@ -66,7 +66,7 @@ CHANGING: tuple[tuple[str, ...], ...] = (
     ("topics", "create", "NAME"),
     ("topics", "delete", "NAME", "--yes"),
     ("groups", "delete", "NAME", "--yes"),
-    ("groups", "describe", "NAME", "--offsets", "--members"),
+    ("groups", "describe", "absent-NAME"),
     ("delete-records", "NAME:0:5", "--yes"),
     ("transactions", "force-terminate", "NAME", "--yes"),
     ("consume", "NAME", "--partition", "7"),

@@ -7,9 +7,8 @@ person sits at both ends. Everything that is printed here is escaped: names may 
 from __future__ import annotations
 
 import json
-import shutil
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -43,6 +42,13 @@ def can_ask() -> bool:
 def say(*parts: str, err: bool = False) -> None:
     """One line, escaped; parts have a tab between them."""
     click.echo("\t".join(map(escape, parts)), err=err)
+
+
+def print_data(lines: Iterable[str]) -> None:
+    """Lines that a program reads back: as they are in a pipe, escaped on a terminal."""
+    is_for_terminal = sys.stdout.isatty()
+    for line in lines:
+        click.echo(escape(line) if is_for_terminal else line, color=True)  # without colours click would take ESC out of names
 
 
 def warn(text: str) -> None:
@@ -107,6 +113,8 @@ def _print_wrapped(text: str, *, indent: int = 0, style: str = "") -> None:
 
 def make_console() -> tuple[Console, int | None]:
     """The terminal, and how wide its lines may be; None where --wide was given."""
+    import shutil
+
     from rich.console import Console
 
     # rich asks no further for the width of a terminal that cannot do colours, and ignores COLUMNS there.

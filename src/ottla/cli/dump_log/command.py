@@ -52,6 +52,7 @@ Examples:
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @plain_option
+@click.option("--raw", is_flag=True, help="Kafka's lines, with controls in keys and payloads as they are, also on a terminal.")
 @wide_option
 def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     """Show what is in log segments, indexes, snapshots and checkpoints.
@@ -64,7 +65,7 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     chosen = list(_expand(disk, [*paths, *(part.strip() for part in (files or "").split(",") if part.strip())]))
     if not chosen:
         raise click.UsageError("say which files or folders to dump, for example: ottla dump-log data/orders-0")
-    renderer = _renderer(bool(flags["as_json"]), bool(flags["plain"]))
+    renderer = _renderer(bool(flags["as_json"]), bool(flags["plain"]), bool(flags["raw"]))
     print_data, forced = _content_decoder(flags)
     damaged = False
     for path in chosen:
@@ -118,11 +119,11 @@ def _content_decoder(flags: dict[str, object]) -> tuple[str, RecordDecoder | Non
     return ("auto" if named == ["string", "string"] else "forced"), record_decoder(key, value)
 
 
-def _renderer(as_json: bool, plain: bool) -> Renderer:
+def _renderer(as_json: bool, plain: bool, raw: bool) -> Renderer:
     if as_json:
         return JsonRenderer(sys.stdout)
-    if plain or not sys.stdout.isatty():
-        return PlainRenderer(sys.stdout)
+    if plain or raw or not sys.stdout.isatty():
+        return PlainRenderer(sys.stdout, for_terminal=sys.stdout.isatty() and not raw)
     from ottla.cli.dump_log.table import TableRenderer
 
     return TableRenderer(*make_console())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import click
 
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table
+from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups import listing
@@ -78,7 +78,7 @@ def list_groups(
         print_table(None, ("Group", "Type", "State", "Protocol", "#Coordinator"), rows)
     elif states is None and types is None and protocols is None:
         for each in found:
-            click.echo(each.id)
+            say(each.id)
     else:
         _print_lines(found, types is not None, states is not None, protocols is not None)
 

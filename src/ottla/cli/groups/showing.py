@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-import click
-
 from ottla.cli.common.offsets import FoundOffset
-from ottla.cli.common.output import print_padded, print_table, print_title
+from ottla.cli.common.output import print_padded, print_table, print_title, say
 from ottla.cli.groups.offsets import GroupOffsets
 from ottla.cli.groups.views import Assignment, GroupView, MemberView
 from ottla.ids import TopicPartition
@@ -141,7 +139,7 @@ def print_lines(group: DescribedGroup, part: Part, verbose: bool) -> None:
     if part is Part.OFFSETS and not group.offsets:
         return
     headings, widths, cells = zip(*_COLUMNS[part](group, verbose), strict=True)
-    click.echo()
+    say()
     print_padded(headings, list(zip(*cells, strict=True)), widths)
 
 
