@@ -19,9 +19,10 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 
 GAP = "  "
-NAME_CELLS_MIN, GIVING_WAY_CELLS_MIN, WRAPPED_CELLS_MIN = 10, 8, 20
-"""How far a column may shrink. A wrapped one has room for the longest int64 with a comma."""
-_CHUNK = re.compile(r"(?:[^ ,;.]|\.(?![a-zA-Z]))*(?:[ ,;]+|\.|$)")
+NAME_CELLS_MIN, GIVING_WAY_CELLS_MIN, WRAPPED_CELLS_MAX = 10, 8, 20
+"""How far a column may shrink. A wrapped one has room for its longest word, the longest int64 with a comma at most."""
+_WORD = re.compile(r"[^ ]* +|[^ ]+$")
+_PART = re.compile(r"(?:[^ ,;.]|\.(?![a-zA-Z]))*(?:[ ,;]+|\.|$)")
 
 
 @dataclass(slots=True)
@@ -52,12 +53,18 @@ class _Column:
 
     @property
     def width_min(self) -> int:
-        limits = {"#": self.cells_width, "=": WRAPPED_CELLS_MIN, "~": GIVING_WAY_CELLS_MIN, "": NAME_CELLS_MIN}
+        limits = {"#": self.cells_width, "=": self._parts_width, "~": GIVING_WAY_CELLS_MIN, "": NAME_CELLS_MIN}
         return max(self.words_width, min(self.cells_width, limits[self.mark]))
+
+    @property
+    def _parts_width(self) -> int:
+        """Of the longest part that is not broken."""
+        parts = (cell_len(part.rstrip()) for cell in self.cells for part in _PART.findall(cell))
+        return min(max(parts, default=0), WRAPPED_CELLS_MAX)
 
     def fit(self, text: str, width: int) -> list[str]:
         """The lines of a cell, all `width` wide."""
-        lines = wrap(text, width) if self.mark == "=" else [shorten(text, width)]
+        lines = wrap(text, width, in_lists=True) if self.mark == "=" else [shorten(text, width)]
         return [_pad(line, width, self.mark == "#") for line in lines]
 
     def fit_heading(self, width: int) -> list[str]:
@@ -125,7 +132,8 @@ def _blocks(columns: Sequence[_Column], width: int) -> list[str]:
     for number in range(len(columns[0].cells)):
         lines += [""] if lines else []
         for column in columns:
-            parts = wrap(column.cells[number], max(width - indent - len(GAP), WRAPPED_CELLS_MIN))
+            room = max(width - indent - len(GAP), WRAPPED_CELLS_MAX)
+            parts = wrap(column.cells[number], room, in_lists=column.mark == "=")
             starts = [column.heading, *[""] * (len(parts) - 1)]
             lines += [f"{_pad(start, indent, False)}{GAP}{part}".rstrip() for start, part in zip(starts, parts, strict=True)]
     return lines
@@ -145,11 +153,14 @@ def shorten(text: str, width: int) -> str:
     return f"{head}…{tail[: _fitting(tail, width - cell_len(head) - 1)][::-1]}"
 
 
-def wrap(text: str, width: int) -> list[str]:
-    """Lines of at most `width`, broken as `=` says; within a longer word, but not within a number."""
+def wrap(text: str, width: int, *, in_lists: bool = False) -> list[str]:
+    """Lines of at most `width`, broken after blanks, `in_lists` as `=` says; within a longer word, but not within a number.
+
+    Elsewhere a comma may stand within a number: 1,597,551.
+    """
     lines: list[str] = []
     line = ""
-    for chunk in _CHUNK.findall(text):
+    for chunk in (_PART if in_lists else _WORD).findall(text):
         if line and cell_len(line) + cell_len(chunk.rstrip()) > width:
             lines.append(line.rstrip())
             line = ""

@@ -82,7 +82,11 @@ def test_an_endless_terminal_keeps_everything_on_one_line() -> None:
     ],
 )
 def test_text_is_broken_between_words_and_never_within_a_number(text: str, width: int, lines: list[str]) -> None:
-    assert wrap(text, width) == lines
+    assert wrap(text, width, in_lists=True) == lines
+
+
+def test_commas_within_numbers_do_not_break_prose() -> None:
+    assert wrap("of 270,553,174,016 bytes", 15) == ["of", "270,553,174,016", "bytes"]
 
 
 NUMBERS = st.integers(min_value=0, max_value=2**63 - 1).map(str)
