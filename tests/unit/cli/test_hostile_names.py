@@ -92,7 +92,7 @@ def test_json_has_no_controls_and_decodes_to_the_true_name(arguments: tuple[str,
         assert any(HOSTILE in text for text in texts(decoded)), said.out
 
 
-def test_records_are_escaped_on_a_terminal_and_raw_in_a_pipe_or_on_request() -> None:
+def test_records_are_escaped_on_a_terminal_but_not_in_a_pipe() -> None:
     parts = [f"--formatter-property=print.{part}=true" for part in ("key", "headers")]
     raw = HOSTILE.encode()
     shown = run(HOSTILE, CONSUME, *parts, columns=80)
@@ -103,7 +103,7 @@ def test_records_are_escaped_on_a_terminal_and_raw_in_a_pipe_or_on_request() -> 
     assert list(unsafe(run(HOSTILE, CONSUME, "--formatter", "logging", columns=80).err)) == []
 
 
-def test_plans_of_resets_are_raw_in_a_pipe_and_escaped_on_a_terminal() -> None:
+def test_reset_plans_are_escaped_on_a_terminal_but_not_in_a_pipe() -> None:
     plan = ("groups", "reset-offsets", "idle", "--topic", "NAME", "--to-latest", "--export")
     assert HOSTILE in run(HOSTILE, plan).out
     check(run(HOSTILE, plan, columns=80))

@@ -60,9 +60,7 @@ def test_names_cannot_forge_lines_or_steer_terminals() -> None:
     assert line.endswith(r"group a\n2026-11-15 10:20:30.123 ERROR    node: all is lost\x1b[2J\x00\u2028 and é stays is empty")
 
 
-def test_bidi_controls_and_lone_surrogates_are_escaped_in_both_outputs(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_bidi_controls_and_surrogates_are_escaped_in_both_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(level="INFO", directory=tmp_path)
     logging.getLogger("ottla.node").info("member %s", "a\u202eb\u2066\x9b\udcff")
     (file,) = tmp_path.iterdir()
