@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, json_option, yes_option
-from ottla.cli.common.output import confirm, print_json
+from ottla.cli.common.output import confirm, print_json, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.errors import KafkaError
@@ -59,11 +59,11 @@ def delete_records(
     if as_json:
         print_json([_as_json(each, result) for each, result in results.items()])
         return 1 if failed else 0
-    click.echo("Executing records delete operation")
-    click.echo("Records delete operation completed:")
+    say("Executing records delete operation")
+    say("Records delete operation completed:")
     for each, result in results.items():
         said = f"error: {result}" if isinstance(result, KafkaError) else f"low_watermark: {result}"
-        click.echo(f"partition: {each}\t{said}")
+        say(f"partition: {each}", said)
     return 1 if failed else 0
 
 

@@ -10,11 +10,11 @@ import click
 from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.offsets import PLACES, FoundOffset, list_offsets
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, warn
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.common.times import parse_time_ms, show_time
+from ottla.cli.common.times import TIME_HELP, parse_time_ms, show_time
 from ottla.cli.topics.choosing import choose
 from ottla.errors import KafkaError, OttlaError
 from ottla.ids import TopicPartition
@@ -51,11 +51,12 @@ _PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
     show_default=True,
     metavar="WHEN",
     help="latest (-1), earliest (-2), max-timestamp (-3), earliest-local (-4), latest-tiered (-5), "
-    "earliest-pending-upload (-6), milliseconds since 1970, a time in ISO 8601, or a duration before now such as 30m.",
+    f"earliest-pending-upload (-6), {TIME_HELP}.",
 )
 @click.option("--exclude-internal-topics", is_flag=True, help="Leave out topics that the cluster keeps for itself.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def get_offsets(
     settings: ClientSettings,
@@ -97,10 +98,10 @@ def get_offsets(
         )
     elif is_for_people(as_json, plain):
         rows = [(topic, index, each.offset, show_time(each.timestamp)) for (topic, index), each in offsets.items()]
-        print_table(None, ("Topic", "#Partition", "#Offset", "Timestamp (UTC)"), rows)
+        print_table(None, ("Topic", "#Partition", "#Offset", "#Timestamp"), rows)
     else:
         for (topic, index), each in offsets.items():
-            click.echo(f"{topic}:{index}:{each.offset}")
+            say(f"{topic}:{index}:{each.offset}")
 
 
 def parse_when(text: str) -> int:

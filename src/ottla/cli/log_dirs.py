@@ -8,8 +8,8 @@ from typing import Any
 import click
 
 from ottla.cli.common.cluster import Cluster, refusal
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_table, warn
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.errors import OttlaError
@@ -32,6 +32,7 @@ Examples:
 @click.option("--topics", "--topic-list", "topic_list", metavar="A,B,…", help="Only these topics.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options(retire_broker_list=False)
 def log_dirs(
     settings: ClientSettings,
@@ -56,8 +57,8 @@ def log_dirs(
         "version": 1,
     }
     if not as_json:
-        click.echo("Querying brokers for log directories information")
-        click.echo(f"Received log directory information from brokers {','.join(map(str, found))}")
+        say("Querying brokers for log directories information")
+        say(f"Received log directory information from brokers {','.join(map(str, found))}")
     print_json(for_programs)
 
 

@@ -10,9 +10,13 @@ import logging
 import sys
 from pathlib import Path
 from time import localtime, strftime
+from types import TracebackType
 from typing import TextIO
 
+from ottla.cli.common.escaping import escape
 from ottla.cli.log_limits import CoordinatorLines
+
+_ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 FILE_NAME = "server.log"
 LINE = "%(asctime)s.%(msecs)03d %(levelname)-8s %(short_name)s: %(message)s"
@@ -21,7 +25,6 @@ _DAY = "%Y-%m-%d"
 MESSAGE_CHARACTERS_MAX = 4000
 HEAD_CHARACTERS = 2000
 """Of what is longer the middle is left out: it is a name, and what happened to it stands before and behind."""
-_VISIBLE = {code: ascii(chr(code))[1:-1] for code in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 
 
 class LineFormatter(logging.Formatter):
@@ -36,14 +39,16 @@ class LineFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """One line and no more, whatever names clients give to what they make: those may forge lines or steer terminals."""
-        message = record.message
-        if not message.isprintable():
-            message = message.translate(_VISIBLE)
+        message = escape(record.message)
         if len(message) > MESSAGE_CHARACTERS_MAX:
             left_out = len(message) - MESSAGE_CHARACTERS_MAX
             message = f"{message[:HEAD_CHARACTERS]}… ({left_out} characters) …{message[HEAD_CHARACTERS + left_out :]}"
         record.message = message
         return super().formatMessage(record)
+
+    def formatException(self, ei: _ExceptionInfo) -> str:
+        """Below the line of the event, indented: what an exception says cannot begin a line that looks like an event's."""
+        return "\n".join(f"    {escape(line)}" for line in super().formatException(ei).split("\n"))
 
 
 class DailyFile(logging.Handler):

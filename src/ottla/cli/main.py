@@ -13,6 +13,8 @@ from collections.abc import Sequence
 import click
 
 from ottla import __version__
+from ottla.cli.common.escaping import escape
+from ottla.cli.common.output import warn
 from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
@@ -84,13 +86,15 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = ottla.main(args=arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as mistake:
+        if not isinstance(mistake, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # its message is the help
+            mistake.message = escape(mistake.message)  # type: ignore[misc]  # final: click never changes it
         mistake.show()
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        click.echo(f"ottla: {error}", err=True)
+        warn(str(error))
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
-        click.echo("ottla: interrupted", err=True)
+        warn("interrupted")
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from ottla.cli.common.options import json_option
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import print_json, say
 from ottla.cli.storage_features import feature_dependencies, parse_features, version_mapping
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def random_uuid() -> None:
     from ottla.env.real.randomness import RealRandomness
     from ottla.ids import uuid_text
 
-    click.echo(uuid_text(RealRandomness().new_uuid()))
+    say(uuid_text(RealRandomness().new_uuid()))
 
 
 @storage.command("format")
@@ -112,7 +112,7 @@ def format_command(
     settings = read_config(config)
     with real_world() as world:
         for line in asyncio.run(format_directories(world, settings, options)):
-            click.echo(line)
+            say(line)
 
 
 def read_config(path: Path) -> BrokerConfig:
@@ -140,14 +140,16 @@ def info(config: Path, as_json: bool) -> int:
     if found:
         _section("Found log directory:" if len(found) == 1 else "Found log directories:", found)
     if metadata is not None:
-        click.echo("Found metadata: {" + ", ".join(f"{name}={metadata[name]}" for name in sorted(metadata)) + "}\n")
+        say("Found metadata: {" + ", ".join(f"{name}={metadata[name]}" for name in sorted(metadata)) + "}")
+        say()
     if problems:
         _section("Found problem:" if len(problems) == 1 else "Found problems:", problems)
     return 1 if problems else 0
 
 
 def _section(title: str, lines: Iterable[str]) -> None:
-    click.echo("\n".join([title, *(f"  {line}" for line in lines), ""]))
+    for line in (title, *(f"  {line}" for line in lines), ""):
+        say(line)
 
 
 def _look(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.common.output import say
 from ottla.metadata import features
 
 
@@ -40,9 +41,9 @@ def version_mapping(release_version: str | None) -> None:
         names = ", ".join(version.name for version in features.METADATA_VERSIONS.values())
         raise click.ClickException(f"there is no release version {shown!r}: use one of {names}")
     levels = features.default_levels(level)
-    click.echo(f"{features.METADATA_VERSION}={level} ({shown})")
+    say(f"{features.METADATA_VERSION}={level} ({shown})")
     for name in _FEATURES:
-        click.echo(f"{name}={levels.get(name, 0)}")
+        say(f"{name}={levels.get(name, 0)}")
 
 
 @click.command("feature-dependencies")
@@ -65,12 +66,12 @@ def feature_dependencies(wanted: tuple[tuple[str, int], ...]) -> None:
             shown += f" ({features.metadata_version_name(level)})"
         needs = features.DEPENDENCIES.get((name, level), {})
         if not needs:
-            click.echo(f"{shown} has no dependencies.")
+            say(f"{shown} has no dependencies.")
             continue
-        click.echo(f"{shown} requires:")
+        say(f"{shown} requires:")
         for needed, needed_level in needs.items():
             also = f" ({features.metadata_version_name(needed_level)})" if needed == features.METADATA_VERSION else ""
-            click.echo(f"    {needed}={needed_level}{also}")
+            say(f"    {needed}={needed_level}{also}")
 
 
 def _check(name: str, level: int) -> None:

@@ -3,7 +3,8 @@
     said = run_cli("topics", "list", "-b", bootstrap)
     assert said.rc == 0, said.err
 
-Standard input is a real file or pipe, since verbs read its descriptor; output is neither a terminal nor a file.
+Standard input is a real file or pipe, since verbs read its descriptor; output is no file, and a terminal only where
+a test asks for one.
 """
 
 import contextlib
@@ -11,6 +12,7 @@ import io
 import os
 import sys
 import tempfile
+import unittest.mock
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -31,11 +33,23 @@ class Said:
         return self.out.splitlines()
 
 
-def run_cli(*arguments: object, stdin: bytes = b"") -> Said:
-    """One `ottla` command, to its end."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def run_cli(*arguments: object, stdin: bytes = b"", columns: int | None = None) -> Said:
+    """One `ottla` command, to its end; on a terminal without colours if `columns` says how wide it is."""
+    out = (io.TextIOWrapper if columns is None else _Terminal)(io.BytesIO(), "utf-8")
+    err = io.TextIOWrapper(io.BytesIO(), "utf-8")
     rc = 0
-    with _standard_input(stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+    screen = {} if columns is None else {"COLUMNS": str(columns), "TERM": "dumb"}
+    with (
+        unittest.mock.patch.dict(os.environ, screen),
+        _standard_input(stdin),
+        contextlib.redirect_stdout(out),
+        contextlib.redirect_stderr(err),
+    ):
         try:
             main([str(argument) for argument in arguments])
         except SystemExit as ended:

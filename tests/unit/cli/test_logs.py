@@ -60,6 +60,27 @@ def test_names_cannot_forge_lines_or_steer_terminals() -> None:
     assert line.endswith(r"group a\n2026-11-15 10:20:30.123 ERROR    node: all is lost\x1b[2J\x00\u2028 and é stays is empty")
 
 
+def test_bidi_controls_and_surrogates_are_escaped_in_both_outputs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(level="INFO", directory=tmp_path)
+    logging.getLogger("ottla.node").info("member %s", "a\u202eb\u2066\x9b\udcff")
+    (file,) = tmp_path.iterdir()
+    assert file.read_text().endswith("member a\\u202eb\\u2066\\x9b\\udcff\n")
+    assert capsys.readouterr().err == file.read_text()
+
+
+def test_no_line_of_a_traceback_looks_like_an_event(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    configure_logging(level="INFO", directory=tmp_path)
+    try:
+        raise ValueError("x\n2026-11-15 10:20:30.123 ERROR    node: forged\r\x1b[2J")
+    except ValueError:
+        logging.getLogger("ottla.node").exception("it went wrong")
+    (file,) = tmp_path.iterdir()
+    first, *rest = file.read_text().split("\n")[:-1]
+    assert first.endswith(" ERROR    node: it went wrong")
+    assert all(line.startswith("    ") and line.isprintable() for line in rest)
+    assert capsys.readouterr().err == file.read_text()
+
+
 def test_of_endless_names_the_middle_is_left_out() -> None:
     record = logging.LogRecord("ottla.coordinator", logging.INFO, "", 0, "group %s is empty", ("x" * 32_000,), None)
     line = LineFormatter().format(record)

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from ottla.cli.common.escaping import escape
+
 if TYPE_CHECKING:
     from ottla.cli.common.cluster import Cluster
 
@@ -39,6 +41,6 @@ def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cl
             cluster.close()
 
     try:
-        return [name for name in asyncio.run(names()) if name.startswith(incomplete)]
+        return [name for name in asyncio.run(names()) if name.startswith(incomplete) and escape(name) == name]
     except Exception:  # completion must never disturb the line being typed
         return []

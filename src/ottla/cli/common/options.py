@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
+from ottla.cli.common.output import WIDE
 from ottla.cli.common.settings import (
     DEFAULT_BOOTSTRAP,
     ENVIRONMENT_VARIABLE,
@@ -83,6 +84,18 @@ def cluster_options(
     return decorate
 
 
+def _mark_wide(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.meta[WIDE] = True
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="JSON, for programs.")
 plain_option = click.option("--plain", is_flag=True, help="Kafka's own lines, also on a terminal (pipes get them anyway).")
+wide_option = click.option(
+    "--wide",
+    is_flag=True,
+    expose_value=False,
+    callback=_mark_wide,
+    help="Tables on a terminal with all columns, nothing shortened, however long the lines.",
+)
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")

@@ -1,19 +1,27 @@
 """How verbs speak to people and programs: tables on a terminal, plain lines in a pipe, JSON where asked for.
 
 Results go to standard output; warnings, questions and errors to standard error. Nothing ever waits for an answer unless a
-person sits at both ends.
+person sits at both ends. Everything that is printed here is escaped: names may hold what steers a terminal (`escaping.py`).
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from ottla.cli.common.escaping import escape, escape_json
 from ottla.errors import OttlaError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+HEADING_STYLE, NOTE_STYLE = "bold cyan", "dim"
+WIDE = "ottla.wide"
+"""Where --wide leaves its mark in click's context."""
 
 
 def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
@@ -31,41 +39,91 @@ def can_ask() -> bool:
     return is_typed() and sys.stderr.isatty()
 
 
+def say(*parts: str, err: bool = False) -> None:
+    """One line, escaped; parts have a tab between them."""
+    click.echo("\t".join(map(escape, parts)), err=err)
+
+
+def print_data(lines: Iterable[str]) -> None:
+    """Lines that a program reads back: as they are in a pipe, escaped on a terminal."""
+    is_for_terminal = sys.stdout.isatty()
+    for line in lines:
+        click.echo(escape(line) if is_for_terminal else line, color=True)  # without colours click would take ESC out of names
+
+
 def warn(text: str) -> None:
-    click.echo(f"ottla: {text}", err=True)
+    say(f"ottla: {text}", err=True)
 
 
 def confirm(question: str, yes: bool) -> None:
     """Ask on a terminal unless told not to; a no ends the command."""
-    if not yes and can_ask() and not click.confirm(question, err=True):
+    if not yes and can_ask() and not click.confirm(escape(question), err=True):
         raise OttlaError("nothing was changed")
 
 
 def print_json(value: Any) -> None:
-    click.echo(json.dumps(value, ensure_ascii=False))
+    click.echo(escape_json(json.dumps(value, ensure_ascii=False)))
 
 
-def print_table(title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns as wide as their content, below a title; a heading that begins with `#` is for numbers, which sit right."""
-    from rich.box import SIMPLE_HEAD
-    from rich.console import Console
-    from rich.table import Table
+def is_wide() -> bool:
+    """Whether the user gave --wide."""
+    context = click.get_current_context(silent=True)
+    return context is not None and WIDE in context.meta
 
-    table = Table(box=SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for heading in headings:
-        table.add_column(heading.removeprefix("#"), justify="right" if heading.startswith("#") else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*("" if cell is None else str(cell) for cell in row))
-    console = Console(highlight=False, markup=False)
+
+def print_table(
+    title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()
+) -> None:
+    """A title, details below it, and a table that fits the terminal; `tables.py` says what the marks of headings mean."""
+    from rich.text import Text
+
+    from ottla.cli.common.tables import lay_out
+
+    console, width = make_console()
     if title is not None:
-        console.print(title, style="bold", soft_wrap=True)
-    console.print(table)
+        print_title(title, *details)
+    table = lay_out(headings, [["" if cell is None else escape(str(cell)) for cell in row] for row in rows], width)
+    for line in table.headings:
+        console.print(Text(line, style=HEADING_STYLE), soft_wrap=True)
+    for line in table.rows:
+        console.print(Text(line), soft_wrap=True)
+    if table.left_out:
+        _print_wrapped(f"(no room for {', '.join(table.left_out)}: --wide shows all columns)", style=NOTE_STYLE)
     console.print()
+
+
+def print_title(title: str, *details: str) -> None:
+    """A title in bold, and indented lines below it."""
+    _print_wrapped(title, style="bold")
+    for line in details:
+        _print_wrapped(line, indent=2)
+
+
+def _print_wrapped(text: str, *, indent: int = 0, style: str = "") -> None:
+    """Text that is broken between words where the terminal ends, and goes on further right."""
+    from rich.text import Text
+
+    from ottla.cli.common.tables import wrap
+
+    console, width = make_console()
+    first, *more = [escape(text)] if width is None else wrap(escape(text), width - indent - 4)
+    for line in (" " * indent + first, *(" " * (indent + 4) + line for line in more)):
+        console.print(Text(line, style=style), soft_wrap=True)
+
+
+def make_console() -> tuple[Console, int | None]:
+    """The terminal, and how wide its lines may be; None where --wide was given."""
+    import shutil
+
+    from rich.console import Console
+
+    # rich asks no further for the width of a terminal that cannot do colours, and ignores COLUMNS there.
+    return Console(highlight=False, markup=False), None if is_wide() else shutil.get_terminal_size().columns
 
 
 def print_padded(headings: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[int]) -> None:
     """Lines for pipes: cells filled up to their column's width, or to its longest cell; columns of width 0 are as they come."""
-    lines = [list(headings), *(["-" if cell is None else str(cell) for cell in row] for row in rows)]
+    lines = [list(headings), *(["-" if cell is None else escape(str(cell)) for cell in row] for row in rows)]
     filled = [
         max(width, *map(len, column)) if width else 0 for width, column in zip(widths, zip(*lines, strict=True), strict=True)
     ]
@@ -75,7 +133,7 @@ def print_padded(headings: Sequence[str], rows: Sequence[Sequence[object]], widt
 
 def print_tabbed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
     """Lines for pipes with a tab after each cell, as the newer ones of Kafka's tools print them."""
-    lines = [list(headings), *([str(cell) for cell in row] for row in rows)]
+    lines = [list(headings), *([escape(str(cell)) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:
         click.echo("".join(f"{cell.ljust(width)}\t" for cell, width in zip(line, widths, strict=True)))

@@ -13,6 +13,7 @@ from typing import Any
 
 import click
 
+from ottla.cli.common.output import warn
 from ottla.config.java_properties import parse_properties
 from ottla.env.net import SocketOptions
 from ottla.link import LinkOptions
@@ -122,7 +123,7 @@ def build_settings(
     ours = {"bootstrap.servers", "client.id", "security.protocol", *_NUMBERS}
     for name in properties:
         if name not in ours and name not in known:
-            click.echo(f"ottla: the setting {name} means nothing to this command and is ignored", err=True)
+            warn(f"the setting {name} means nothing to this command and is ignored")
     return settings
 
 

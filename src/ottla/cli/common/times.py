@@ -1,30 +1,40 @@
-"""Moments as people write and read them: milliseconds since 1970, ISO 8601, or a duration before now."""
+"""Times as verbs read and print them. One rule for all options: a time without an offset is UTC.
+
+What is printed (`2026-01-31T12:00:00.000Z`) can be given back to every option that takes a time.
+"""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import click
 
+TIME_HELP = (
+    "a time such as 2026-01-31T12:00, UTC unless it has an offset (Z, +01:00), milliseconds since 1970, "
+    "or a duration before now such as 30m"
+)
+"""What every option that takes a time says in its help."""
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
 _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
-    """Milliseconds since 1970. A time without a zone is this machine's; a duration counts back from now."""
+    """Milliseconds since 1970, never negative: negative numbers stand for places such as the end of a log."""
     if text.isascii() and text.isdigit():
         return int(text)
     duration_ms = parse_duration_ms(text)
     if duration_ms is not None:
-        return (current_ms() if now_ms is None else now_ms) - duration_ms
+        return max(0, (current_ms() if now_ms is None else now_ms) - duration_ms)
     try:
-        return round(datetime.fromisoformat(text).timestamp() * 1000)
+        moment = datetime.fromisoformat(text)
+        # Whole milliseconds: through a float, what show_time printed could come back as another one.
+        since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     except (ValueError, OverflowError):
-        raise click.UsageError(
-            f"{flag} does not understand {text!r}: give milliseconds since 1970, a time such as 2026-01-31T12:00 or "
-            "2026-01-31T12:00Z, or a duration before now such as 90s, 30m, 1h30m or 7d"
-        ) from None
+        raise click.UsageError(f"{flag} does not understand {text!r}: give {TIME_HELP}, 90s, 1h30m or 7d") from None
+    return max(0, since_epoch // timedelta(milliseconds=1))
 
 
 def parse_duration_ms(text: str) -> int | None:
@@ -40,12 +50,12 @@ def current_ms() -> int:
     return int(datetime.now(UTC).timestamp() * 1000)
 
 
-def show_time(timestamp_ms: int) -> str:
-    """A timestamp for people, in UTC so that it reads the same everywhere; `-` for none."""
-    if timestamp_ms < 0:
+def show_time(timestamp_ms: object) -> str:
+    """A timestamp for people, as options read it; `-` for none."""
+    if not isinstance(timestamp_ms, int) or timestamp_ms < 0:
         return "-"
     try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
+        moment = _EPOCH + timedelta(milliseconds=timestamp_ms)
+    except OverflowError:
         return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"
+    return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{timestamp_ms % 1000:03d}Z"

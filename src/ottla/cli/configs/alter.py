@@ -10,7 +10,7 @@ import click
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.configs import Resource
 from ottla.cli.common.options import cluster_options, json_option
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import print_json, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties
 from ottla.cli.configs.entities import entity_arguments, find_entity
@@ -79,11 +79,11 @@ def alter(
     if as_json:
         print_json({"type": resource.type.name.lower(), "name": resource.name, "set": added, "unset": removed})
     elif validate_only:
-        click.echo(f"The settings of {resource} could be changed.")
+        say(f"The settings of {resource} could be changed.")
     elif resource.name:
-        click.echo(f"Completed updating config for {entity.kind} {resource.name}.")
+        say(f"Completed updating config for {entity.kind} {resource.name}.")
     else:
-        click.echo("Completed updating default config for brokers in the cluster.")
+        say("Completed updating default config for brokers in the cluster.")
 
 
 def parse_grouped_pairs(text: str) -> dict[str, str]:

@@ -9,8 +9,8 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.configs import ConfigSource, Resource, describe_configs, source_name
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_table
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_json, print_table, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.configs.entities import Entity, entity_arguments, find_entity
@@ -45,6 +45,7 @@ Configs = Sequence[DescribeConfigsResourceResult]
 @click.option("--docs", is_flag=True, help="What each setting means, as the broker tells.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool, plain: bool, **said: Any) -> None:
     """Show the settings of topics, brokers, loggers and groups.
@@ -94,16 +95,16 @@ async def _all_of(cluster: Cluster, type_: ResourceType) -> list[Resource]:
 def _print_lines(resource: Resource, configs: Configs, show_all: bool, docs: bool) -> None:
     """Kafka's own lines."""
     if resource == Resource(ResourceType.BROKER, ""):
-        click.echo("Default configs for brokers in the cluster are:")
+        say("Default configs for brokers in the cluster are:")
     else:
         kind = resource.type.name.lower().replace("_", "-")
-        click.echo(f"{'All' if show_all else 'Dynamic'} configs for {kind} {resource.name} are:")
+        say(f"{'All' if show_all else 'Dynamic'} configs for {kind} {resource.name} are:")
     for each in configs:
         synonyms = ", ".join(f"{source_name(one.source)}:{one.name}={_text(one.value)}" for one in each.synonyms)
         sensitive = "true" if each.is_sensitive else "false"
-        click.echo(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
+        say(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
         if docs and each.documentation:
-            click.echo(f"    {each.documentation}")
+            say(f"    {each.documentation}")
 
 
 def _text(value: str | None) -> str:
@@ -112,9 +113,9 @@ def _text(value: str | None) -> str:
 
 def _print_table(resource: Resource, configs: Configs, docs: bool) -> None:
     if not configs:
-        click.echo(f"{resource}: nothing was set; --all shows every setting")
+        say(f"{resource}: nothing was set; --all shows every setting")
         return
-    headings = ["Setting", "Value", "Source", *(["Meaning"] if docs else [])]
+    headings = ["=Setting", "=Value", "=Source", *(["=Meaning"] if docs else [])]
     rows = [
         (
             each.name,

@@ -11,9 +11,10 @@ import click
 from ottla.cli.common.completion import complete_topics, complete_words
 from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, retired
+from ottla.cli.common.output import say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
-from ottla.cli.common.times import parse_time_ms
+from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.consume.formatters import Formatter, find_formatter
 from ottla.cli.consume.options import METADATA_AGE_MS_MAX, ConsumeOptions, FetchLimits
 from ottla.errors import OttlaError
@@ -60,7 +61,7 @@ INTERRUPTED = 130
 @click.option("--partition", "--partitions", "partitions", multiple=True, metavar="0,2-4", help="Only these.  [default: all]")
 @click.option("--offset", metavar="N|earliest|latest", help="Where to begin.  [default: latest]")
 @click.option("--from-beginning", is_flag=True, help="Begin with the first record there is.")
-@click.option("--from-time", metavar="WHEN", help="Begin with the first record since then: ISO 8601, milliseconds, or 1h ago.")
+@click.option("--from-time", metavar="WHEN", help=f"Begin with the first record since then: {TIME_HELP}.")
 @click.option("--max-messages", type=click.IntRange(-1), help="Stop after so many records.")
 @click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when so long nothing has come.")
 @click.option("--until-end", is_flag=True, help="Stop at what is the end of each partition now.")
@@ -81,6 +82,7 @@ INTERRUPTED = 130
 @click.option("--key-deserializer", metavar="NAME", help="Short for key.deserializer.")
 @click.option("--value-deserializer", metavar="NAME", help="Short for value.deserializer.")
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be shown, instead of stopping.")
+@click.option("--raw", is_flag=True, help="Keys, values and headers as they are, also on a terminal (as in a pipe).")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @click.option("--group", metavar="ID", help="Not supported yet.")
 @retired("--whitelist", "use --include")
@@ -92,7 +94,8 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
     """Show the records of TOPIC as they come, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
 
     Without --partition all partitions are read at once, and those that are added meanwhile; within each, records come in order.
-    Nothing is remembered for the next time. How many records were shown is told on standard error.
+    Nothing is remembered for the next time. How many records were shown is told on standard error. On a terminal, control
+    characters in records are escaped; --raw prints them.
     """
     options = build_options(name, topic, settings, flags)
     formatter = build_formatter(as_json, flags, options.skip_bad)
@@ -120,7 +123,7 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
 
 
 def _tell(records: int) -> None:
-    click.echo(f"Processed a total of {records} messages", err=True)
+    say(f"Processed a total of {records} messages", err=True)
 
 
 def build_formatter(as_json: bool, flags: dict[str, Any], skip_bad: bool) -> Formatter:
@@ -129,7 +132,8 @@ def build_formatter(as_json: bool, flags: dict[str, Any], skip_bad: bool) -> For
     for part in ("key", "value"):
         if flags[f"{part}_deserializer"] is not None:
             properties[f"{part}.deserializer"] = flags[f"{part}_deserializer"]
-    return find_formatter("json" if as_json else flags["formatter"], properties, skip_bad)
+    for_terminal = sys.stdout.isatty() and not flags["raw"]
+    return find_formatter("json" if as_json else flags["formatter"], properties, skip_bad, for_terminal)
 
 
 def build_options(name: str | None, topic: str | None, settings: ClientSettings, flags: dict[str, Any]) -> ConsumeOptions:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import base64
 import json
-import sys
 from collections.abc import Mapping
 from typing import Protocol
 
 import click
 
+from ottla.cli.common.escaping import escape_bytes, escape_json
+from ottla.cli.common.output import say
 from ottla.cli.consume.deserializers import BadData, Deserializer, as_text, find_deserializer
 from ottla.cli.consume.records import Consumed
 from ottla.ids import TopicPartition
@@ -39,20 +40,23 @@ class Formatter(Protocol):
     def format(self, partition: TopicPartition, batch: Consumed) -> bytes: ...
 
 
-def find_formatter(name: str, properties: Mapping[str, str], skip_bad: bool = False) -> Formatter:
-    """The formatter of a short name or of one of Kafka's class names, set up by `properties`."""
+def find_formatter(name: str, properties: Mapping[str, str], skip_bad: bool = False, for_terminal: bool = False) -> Formatter:
+    """The formatter of a short name or of one of Kafka's class names, set up by `properties`.
+
+    For a terminal, controls in keys, values and headers are escaped.
+    """
     plain = name
     for prefix in _PREFIXES:
         plain = plain.removeprefix(prefix)
     match NAMES.get(plain, plain.lower()):
         case "default":
-            return LineFormatter(properties, skip_bad)
+            return LineFormatter(properties, skip_bad, for_terminal)
         case "json":
             return JsonFormatter(properties, skip_bad)
         case "no-op":
             return NoOpFormatter()
         case "logging":
-            return LoggingFormatter(LineFormatter(properties, skip_bad))
+            return LoggingFormatter(LineFormatter(properties, skip_bad, for_terminal))
     raise click.UsageError(
         f"no formatter is called {name!r}: choose default, no-op, logging or json; Java classes of others cannot run here"
     )
@@ -90,7 +94,8 @@ class CannotShow(BadData):
 class LineFormatter:
     """Kafka's default formatter."""
 
-    def __init__(self, properties: Mapping[str, str], skip_bad: bool = False) -> None:
+    def __init__(self, properties: Mapping[str, str], skip_bad: bool = False, for_terminal: bool = False) -> None:
+        self._for_terminal = for_terminal
         self._deserializers = _Deserializers(properties)
         self._skip_bad = skip_bad
         self._key_separator = properties.get("key.separator", "\t").encode()
@@ -105,7 +110,7 @@ class LineFormatter:
 
     def format(self, partition: TopicPartition, batch: Consumed) -> bytes:
         end = self._line_separator
-        if self._shown == ["value"] and self._deserializers.value is None:
+        if self._shown == ["value"] and self._deserializers.value is None and not self._for_terminal:
             null = self._null
             return end.join([null if record.value is None else record.value for record in batch.records]) + end
         if not self._shown:
@@ -139,13 +144,18 @@ class LineFormatter:
         return b"Delivery:NOT_PRESENT"  # counted for share groups only
 
     def _headers(self, record: Record) -> bytes:
-        headers = [name.encode() + b":" + self._data(value, self._deserializers.headers) for name, value in record.headers]
+        headers = [
+            self._safe(name.encode()) + b":" + self._data(value, self._deserializers.headers) for name, value in record.headers
+        ]
         return self._headers_separator.join(headers) if headers else b"NO_HEADERS"
 
     def _data(self, data: bytes | None, deserializer: Deserializer | None) -> bytes:
         if data is None:
             return self._null
-        return data if deserializer is None else as_text(deserializer(data)).encode()
+        return self._safe(data if deserializer is None else as_text(deserializer(data)).encode())
+
+    def _safe(self, data: bytes) -> bytes:
+        return escape_bytes(data).encode() if self._for_terminal else data
 
 
 class NoOpFormatter:
@@ -165,7 +175,7 @@ class LoggingFormatter:
         for record in batch.records:
             key = "null" if record.key is None else record.key.decode("utf-8", "replace")
             value = "null" if record.value is None else record.value.decode("utf-8", "replace")
-            sys.stderr.write(f"{batch.timestamp_type}:{record.timestamp}, key:{key}, value:{value}\n")
+            say(f"{batch.timestamp_type}:{record.timestamp}, key:{key}, value:{value}", err=True)
         return self._inner.format(partition, batch)
 
 
@@ -186,7 +196,7 @@ class JsonFormatter:
                     before = "".join(lines).encode()
                     raise CannotShow(partition, record, problem, before, len(lines) + 1) from None
             else:
-                lines.append(json.dumps(shown, ensure_ascii=False) + "\n")
+                lines.append(escape_json(json.dumps(shown, ensure_ascii=False)) + "\n")
         return "".join(lines).encode()
 
     def _record(self, partition: TopicPartition, batch: Consumed, record: Record) -> dict[str, object]:

@@ -5,6 +5,8 @@ from collections.abc import Iterator
 
 import click
 
+from ottla.cli.common.options import plain_option, wide_option
+from ottla.cli.common.output import make_console
 from ottla.cli.dump_log.decoders import DECODERS, find_decoder, record_decoder
 from ottla.cli.dump_log.internal_topics import decoder_for_topic_of, internal_decoder
 from ottla.cli.dump_log.kinds import dump_file, is_known
@@ -49,7 +51,9 @@ Examples:
     help="Accepted for Kafka's sake; batches of any size are read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
-@click.option("--plain", is_flag=True, help="Kafka's own lines, also on a terminal (pipes get them anyway).")
+@plain_option
+@click.option("--raw", is_flag=True, help="Kafka's lines, with controls in keys and payloads as they are, also on a terminal.")
+@wide_option
 def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     """Show what is in log segments, indexes, snapshots and checkpoints.
 
@@ -61,7 +65,7 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     chosen = list(_expand(disk, [*paths, *(part.strip() for part in (files or "").split(",") if part.strip())]))
     if not chosen:
         raise click.UsageError("say which files or folders to dump, for example: ottla dump-log data/orders-0")
-    renderer = _renderer(bool(flags["as_json"]), bool(flags["plain"]))
+    renderer = _renderer(bool(flags["as_json"]), bool(flags["plain"]), bool(flags["raw"]))
     print_data, forced = _content_decoder(flags)
     damaged = False
     for path in chosen:
@@ -115,13 +119,11 @@ def _content_decoder(flags: dict[str, object]) -> tuple[str, RecordDecoder | Non
     return ("auto" if named == ["string", "string"] else "forced"), record_decoder(key, value)
 
 
-def _renderer(as_json: bool, plain: bool) -> Renderer:
+def _renderer(as_json: bool, plain: bool, raw: bool) -> Renderer:
     if as_json:
         return JsonRenderer(sys.stdout)
-    if plain or not sys.stdout.isatty():
-        return PlainRenderer(sys.stdout)
-    from rich.console import Console
-
+    if plain or raw or not sys.stdout.isatty():
+        return PlainRenderer(sys.stdout, for_terminal=sys.stdout.isatty() and not raw)
     from ottla.cli.dump_log.table import TableRenderer
 
-    return TableRenderer(Console())
+    return TableRenderer(*make_console())

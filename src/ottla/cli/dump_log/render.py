@@ -5,9 +5,9 @@ segment of a gigabyte is shown as it is read.
 """
 
 import json
-from datetime import UTC, datetime
 from typing import Protocol, TextIO
 
+from ottla.cli.common.escaping import escape, escape_json
 from ottla.cli.dump_log.rows import Kind, Row
 
 # Fields that Kafka's tool prints the way Java shows an optional number.
@@ -32,28 +32,31 @@ def _plain_value(name: str, value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, dict):
-        return json.dumps(value, separators=(",", ":"), ensure_ascii=False)
+        return escape_json(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
     if isinstance(value, list):
         return "[" + ",".join(str(item) for item in value) + "]"
     return "null" if value is None else str(value)
 
 
 class PlainRenderer:
-    """Kafka's lines."""
+    """Kafka's lines. The content of records is escaped `for_terminal`, everything else always."""
 
-    def __init__(self, out: TextIO) -> None:
+    def __init__(self, out: TextIO, for_terminal: bool = False) -> None:
         self._out = out
+        self._for_terminal = for_terminal
 
     def start_file(self, path: str) -> None:
-        self._out.write(f"Dumping {path}\n")
+        self._out.write(f"Dumping {escape(path)}\n")
 
     def show(self, row: Row) -> None:
         if row.kind in (Kind.NOTE, Kind.PROBLEM):
-            self._out.write(f"{row.fields['text']}\n")
+            self._out.write(f"{escape(str(row.fields['text']))}\n")
             return
         line = " ".join(
             f"{name}{'' if name in _BARE_WORDS else ':'} {_plain_value(name, value)}" for name, value in row.fields.items()
         )
+        if self._for_terminal or row.kind is not Kind.RECORD:
+            line = escape(line)
         self._out.write(f"| {line}\n" if row.kind is Kind.RECORD else f"{line}\n")
 
     def finish(self) -> None:
@@ -71,18 +74,8 @@ class JsonRenderer:
         self._path = path
 
     def show(self, row: Row) -> None:
-        self._out.write(json.dumps({"file": self._path, "kind": row.kind.value, **row.fields}, ensure_ascii=False) + "\n")
+        shown = json.dumps({"file": self._path, "kind": row.kind.value, **row.fields}, ensure_ascii=False)
+        self._out.write(escape_json(shown) + "\n")
 
     def finish(self) -> None:
         self._out.flush()
-
-
-def local_time(timestamp_ms: object) -> str:
-    """A timestamp for people, in UTC so that it reads the same everywhere; `-` for none."""
-    if not isinstance(timestamp_ms, int) or timestamp_ms < 0:
-        return "-"
-    try:
-        moment = datetime.fromtimestamp(timestamp_ms / 1000, UTC)
-    except (OverflowError, ValueError, OSError):
-        return str(timestamp_ms)
-    return moment.strftime("%Y-%m-%d %H:%M:%S.") + f"{timestamp_ms % 1000:03d}"

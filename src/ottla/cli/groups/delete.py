@@ -7,7 +7,7 @@ import click
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
 from ottla.cli.common.options import cluster_options, json_option, yes_option
-from ottla.cli.common.output import confirm, print_json, warn
+from ottla.cli.common.output import confirm, print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.choosing import find_groups, group_arguments, named_groups, timeout_option, with_timeout
@@ -52,9 +52,9 @@ def delete(
     if as_json:
         print_json({"deleted": deleted, "failed": {group_id: str(error) for group_id, error in failed.items()}})
     elif not failed:
-        click.echo(f"Deletion of requested consumer groups ({_quoted(deleted)}) was successful.")
+        say(f"Deletion of requested consumer groups ({_quoted(deleted)}) was successful.")
     elif deleted:
-        click.echo(f"These consumer groups were deleted successfully: {_quoted(deleted)}")
+        say(f"These consumer groups were deleted successfully: {_quoted(deleted)}")
     return 1 if failed else 0
 
 

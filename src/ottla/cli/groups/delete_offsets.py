@@ -8,7 +8,7 @@ from ottla.cli.common.cluster import Cluster, refusal, topic_refusal
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
 from ottla.cli.common.options import cluster_options, json_option, yes_option
-from ottla.cli.common.output import confirm, print_json, print_padded
+from ottla.cli.common.output import confirm, print_json, print_padded, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.choosing import complete_groups, parse_topics, timeout_option, with_timeout
@@ -74,7 +74,7 @@ def delete_offsets(
         )
         return 1 if failed else 0
     if not failed:
-        click.echo(f"Request succeeded for deleting offsets from group {group_id}.")
+        say(f"Request succeeded for deleting offsets from group {group_id}.")
     rows = [
         (
             each.topic,
@@ -83,7 +83,7 @@ def delete_offsets(
         )
         for each, error in results.items()
     ]
-    click.echo()
+    say()
     print_padded(("TOPIC", "PARTITION", "STATUS"), rows, (15, 10, 0))
     return 1 if failed else 0
 

@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.offsets import LATEST
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -38,6 +38,7 @@ _QUIET_STATES = ("Stable",)
 @timeout_option
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe(
     settings: ClientSettings,

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups import listing
@@ -38,6 +38,7 @@ GROUP_WIDTH_MIN, GAP, WORD_WIDTH = 15, 10, 20
 @timeout_option
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def list_groups(
     settings: ClientSettings,
@@ -77,7 +78,7 @@ def list_groups(
         print_table(None, ("Group", "Type", "State", "Protocol", "#Coordinator"), rows)
     elif states is None and types is None and protocols is None:
         for each in found:
-            click.echo(each.id)
+            say(each.id)
     else:
         _print_lines(found, types is not None, states is not None, protocols is not None)
 

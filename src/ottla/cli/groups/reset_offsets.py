@@ -7,8 +7,8 @@ from typing import Any
 import click
 
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, warn
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_data, print_json, print_padded, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.choosing import group_arguments, named_groups, parse_topics, timeout_option, with_timeout
@@ -45,6 +45,7 @@ Examples:
 @timeout_option
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def reset_offsets(
     settings: ClientSettings,
@@ -92,12 +93,12 @@ def reset_offsets(
 def _show(plan: Plan, export: bool, as_json: bool, plain: bool, with_group: bool) -> None:
     rows = [(group_id, *each, offset) for group_id, offsets in plan.items() for each, offset in offsets.items()]
     if export:
-        click.echo(to_csv(plan, with_group))
+        print_data([*to_csv(plan, with_group), ""])  # Kafka's tool ends with an empty line, too
     elif as_json:
         names = ("group", "topic", "partition", "newOffset")
         print_json([dict(zip(names, row, strict=True)) for row in rows])
     elif is_for_people(as_json, plain):
         print_table(None, ("Group", "Topic", "#Partition", "#New offset"), rows)
     elif plan:
-        click.echo()
+        say()
         print_padded(("GROUP", "TOPIC", "PARTITION", "NEW-OFFSET"), rows, (15, 15, 10, 0))

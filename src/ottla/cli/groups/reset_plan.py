@@ -18,13 +18,13 @@ _UNQUOTED_LENGTH_MAX = 24
 """… and around longer texts."""
 
 
-def to_csv(plan: Mapping[str, Mapping[TopicPartition, int]], with_group: bool) -> str:
-    """Lines of a plan, each with its end."""
-    lines = []
+def to_csv(plan: Mapping[str, Mapping[TopicPartition, int]], with_group: bool) -> list[str]:
+    """The lines of a plan, without their ends."""
+    lines: list[str] = []
     for group_id, offsets in plan.items():
         group = f"{_text(group_id)}," if with_group else ""
-        lines += [f"{group}{_text(each.topic)},{each.partition},{offset}\n" for each, offset in offsets.items()]
-    return "".join(lines)
+        lines += [f"{group}{_text(each.topic)},{each.partition},{offset}" for each, offset in offsets.items()]
+    return lines
 
 
 def _text(value: str) -> str:

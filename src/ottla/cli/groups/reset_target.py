@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime
 from enum import Enum
 from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.common.times import current_ms, parse_duration_ms
+from ottla.cli.common.times import TIME_HELP, current_ms, parse_duration_ms, parse_time_ms
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -45,7 +44,7 @@ _OPTIONS = (
     click.option(
         "--to-datetime",
         metavar="TIME",
-        help="To the first record since TIME: 2026-01-31T12:00:00.000, UTC unless it has a zone.",
+        help=f"To the first record since then: {TIME_HELP}.",
     ),
     click.option("--by-duration", metavar="DURATION", help="To the first record of the last PT1H30M, or 1h30m."),
     click.option("--from-file", metavar="CSV", help="To offsets from a file as --export writes it; - reads standard input."),
@@ -70,23 +69,12 @@ def find_target(said: dict[str, Any]) -> Target:
     scenario = given[0]
     value = said[scenario.value]
     if scenario is Scenario.DATETIME:
-        return Target(scenario, _parse_datetime_ms(value))
+        return Target(scenario, parse_time_ms(value, "--to-datetime"))
     if scenario is Scenario.DURATION:
         return Target(scenario, _parse_duration_start_ms(value))
     if scenario is Scenario.FILE:
         return Target(scenario, path=value)
     return Target(scenario, value if scenario in (Scenario.OFFSET, Scenario.SHIFT) else 0)
-
-
-def _parse_datetime_ms(text: str) -> int:
-    """Kafka takes a time without a zone as UTC."""
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise click.UsageError(
-            f"--to-datetime does not understand {text!r}: write 2026-01-31T12:00:00.000 (UTC), or add a zone: +01:00"
-        ) from None
-    return round((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() * 1000)
 
 
 _JAVA_DURATION = re.compile(

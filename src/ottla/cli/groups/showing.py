@@ -7,10 +7,8 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-import click
-
 from ottla.cli.common.offsets import FoundOffset
-from ottla.cli.common.output import print_padded, print_table
+from ottla.cli.common.output import print_padded, print_table, print_title, say
 from ottla.cli.groups.offsets import GroupOffsets
 from ottla.cli.groups.views import Assignment, GroupView, MemberView
 from ottla.ids import TopicPartition
@@ -141,13 +139,26 @@ def print_lines(group: DescribedGroup, part: Part, verbose: bool) -> None:
     if part is Part.OFFSETS and not group.offsets:
         return
     headings, widths, cells = zip(*_COLUMNS[part](group, verbose), strict=True)
-    click.echo()
+    say()
     print_padded(headings, list(zip(*cells, strict=True)), widths)
 
 
-_NUMBERS = frozenset(
-    {"PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "#PARTITIONS", "CURRENT-EPOCH", "TARGET-EPOCH"}
+_NUMBERS = dict.fromkeys(
+    ("PARTITION", "LEADER-EPOCH", "CURRENT-OFFSET", "LOG-END-OFFSET", "LAG", "#PARTITIONS", "CURRENT-EPOCH", "TARGET-EPOCH"),
+    "#",
 )
+_MARKS: dict[Part, dict[str, str]] = {
+    Part.OFFSETS: {**_NUMBERS, "CONSUMER-ID": "~", "HOST": "~", "CLIENT-ID": "~"},
+    Part.MEMBERS: {  # without their ids members could not be told apart: those are only shortened
+        **_NUMBERS,
+        "GROUP-INSTANCE-ID": "~",
+        "HOST": "~",
+        "CLIENT-ID": "~",
+        "CURRENT-ASSIGNMENT": "=",
+        "TARGET-ASSIGNMENT": "=",
+    },
+}
+"""The marks of `tables.py`, by Kafka's headings."""
 
 
 def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
@@ -160,10 +171,12 @@ def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
         words.append(f"epoch {view.epoch}, target assignment of epoch {view.target_epoch}")
     title = f"{view.id}  ({', '.join(words)}; coordinator {where.id} at {where.host}:{where.port})"
     if part is Part.STATE:
-        click.echo(title)
+        print_title(title)
         return
     columns = [column for column in _COLUMNS[part](group, verbose) if column[0] != "GROUP"]
-    headings = [f"#{heading.removeprefix('#')}" if heading in _NUMBERS else heading for heading, _, _ in columns]
+    headings = [
+        _MARKS[part].get(heading, "") + heading.removeprefix("#").replace("-", " ").capitalize() for heading, _, _ in columns
+    ]
     rows = [["-" if cell is None else cell for cell in row] for row in zip(*(cells for _, _, cells in columns), strict=True)]
     print_table(title, headings, rows)
 

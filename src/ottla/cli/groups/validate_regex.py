@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import click
 
+from ottla.cli.common.output import say
 from ottla.errors import OttlaError
 
 
@@ -22,7 +23,7 @@ def validate_regex(regex: str) -> int:
         re2.compile(regex, options=options)
     except re2.error as error:
         said = error.args[0]
-        click.echo(f"The regular expression `{regex}` is invalid: {said.decode() if isinstance(said, bytes) else said}.")
+        say(f"The regular expression `{regex}` is invalid: {said.decode() if isinstance(said, bytes) else said}.")
         return 1
-    click.echo(f"The regular expression `{regex}` is valid.")
+    say(f"The regular expression `{regex}` is valid.")
     return 0

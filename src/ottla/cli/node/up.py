@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from ottla.cli.common.escaping import escape
+from ottla.cli.common.output import print_json
 
 if TYPE_CHECKING:
     from ottla.broker.node import Node
@@ -80,12 +82,12 @@ def _tell(node: Node, directory: str, as_json: bool) -> None:
     address = node.bootstrap_servers
     if as_json:
         facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": directory}
-        click.echo(json.dumps(facts))
+        print_json(facts)
         return
     where = "" if address in FOUND_BY_ITSELF else f" --bootstrap-server {address}"
-    click.echo(
+    click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
-Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {directory})
+Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {escape(directory)})
 
 Try next, in another terminal:
   ottla topics create greetings --partitions 3{where}

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.common.completion import complete_topics
 from ottla.cli.common.options import cluster_options, json_option
-from ottla.cli.common.output import can_ask, is_typed, print_json, warn
+from ottla.cli.common.output import can_ask, is_typed, print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
 from ottla.cli.produce.lines import LineReader, build_format
@@ -97,7 +97,7 @@ def produce(settings: ClientSettings, name: str | None, topic: str | None, as_js
     if sys.stdin is None:
         raise click.UsageError("there is no standard input to read lines from")
     if can_ask():
-        click.echo(f"Type records for {options.topic}, one a line; Ctrl-D ends.", err=True)
+        say(f"Type records for {options.topic}, one a line; Ctrl-D ends.", err=True)
     from ottla.cli.produce.running import produce_lines
 
     produced = with_cluster(
@@ -110,7 +110,7 @@ def produce(settings: ClientSettings, name: str | None, topic: str | None, as_js
         ]
         print_json({"topic": options.topic, "records": produced.records, "partitions": partitions})
     elif sys.stderr.isatty():
-        click.echo(f"{produced.records:,} records stored in {options.topic}.", err=True)
+        say(f"{produced.records:,} records stored in {options.topic}.", err=True)
 
 
 def _reader_properties(flags: dict[str, Any]) -> dict[str, str]:

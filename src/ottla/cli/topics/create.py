@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, json_option
-from ottla.cli.common.output import print_json, warn
+from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
 from ottla.cli.topics.choosing import parse_assignment
@@ -86,7 +86,7 @@ def create(
             }
         )
     else:
-        click.echo(f"Topic {made.name} could be created." if validate_only else f"Created topic {made.name}.")
+        say(f"Topic {made.name} could be created." if validate_only else f"Created topic {made.name}.")
 
 
 async def _create(

@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, json_option, yes_option
-from ottla.cli.common.output import confirm, is_for_people, print_json
+from ottla.cli.common.output import confirm, is_for_people, print_json, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import choose, topic_arguments
@@ -43,7 +43,7 @@ def delete(
     if as_json:
         print_json(chosen)
     elif is_for_people():
-        click.echo(f"Deleted {', '.join(chosen)}.")
+        say(f"Deleted {', '.join(chosen)}.")
 
 
 async def _delete(cluster: Cluster, names: list[str]) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
-from ottla.cli.common.output import is_for_people, print_json, print_table
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
+from ottla.cli.common.output import is_for_people, print_json, print_table, print_title, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import topic_arguments
@@ -56,6 +56,7 @@ FILTERS: dict[str, tuple[str, Filter]] = {
 )
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe(
     settings: ClientSettings,
@@ -105,24 +106,32 @@ def _print_lines(topics: Sequence[TopicView], with_head: bool, with_partitions: 
     for topic in topics:
         if with_head:
             configs = ",".join(f"{name}={value}" for name, value in topic.configs.items())
-            click.echo(
-                f"Topic: {topic.name}\tTopicId: {uuid_text(topic.id)}\tPartitionCount: {topic.partition_count}"
-                f"\tReplicationFactor: {topic.replication_factor}\tConfigs: {configs}"
+            say(
+                f"Topic: {topic.name}",
+                f"TopicId: {uuid_text(topic.id)}",
+                f"PartitionCount: {topic.partition_count}",
+                f"ReplicationFactor: {topic.replication_factor}",
+                f"Configs: {configs}",
             )
         for each in topic.partitions if with_partitions else ():
-            click.echo(
-                f"\tTopic: {topic.name}\tPartition: {each.index}\tLeader: {each.leader if each.leader >= 0 else 'none'}"
-                f"\tReplicas: {_joined(each.replicas)}\tIsr: {_joined(each.isr)}\tElr: {_joined(each.elr)}"
-                f"\tLastKnownElr: {_joined(each.last_known_elr)}"
+            say(
+                "",
+                f"Topic: {topic.name}",
+                f"Partition: {each.index}",
+                f"Leader: {each.leader if each.leader >= 0 else 'none'}",
+                f"Replicas: {_joined(each.replicas)}",
+                f"Isr: {_joined(each.isr)}",
+                f"Elr: {_joined(each.elr)}",
+                f"LastKnownElr: {_joined(each.last_known_elr)}",
             )
 
 
 def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
     for topic in topics:
-        configs = "".join(f"\n  {name}={value}" for name, value in topic.configs.items())
+        configs = [f"{name}={value}" for name, value in topic.configs.items()]
         title = (
             f"{topic.name}  (id {uuid_text(topic.id)}, partitions: {topic.partition_count}, "
-            f"replication factor: {topic.replication_factor}){configs}"
+            f"replication factor: {topic.replication_factor})"
         )
         rows = [
             (
@@ -133,9 +142,9 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
             for each in topic.partitions
         ]
         if with_partitions:
-            print_table(title, ("#Partition", "#Leader", "Replicas", "Isr", "Elr", "LastKnownElr"), rows)
+            print_table(title, ("#Partition", "#Leader", "=Replicas", "=ISR", "=ELR", "=Last known ELR"), rows, configs)
         else:
-            click.echo(title)
+            print_title(title, *configs)
 
 
 def _as_json(topic: TopicView) -> dict[str, object]:

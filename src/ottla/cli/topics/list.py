@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from ottla.cli.common.options import cluster_options, json_option
-from ottla.cli.common.output import print_json
+from ottla.cli.common.output import print_json, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import choose, topic_arguments
@@ -34,4 +34,4 @@ def list_topics(
         print_json(shown)
     else:
         for name in shown:
-            click.echo(name)
+            say(name)

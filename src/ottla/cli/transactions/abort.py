@@ -6,7 +6,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, yes_option
-from ottla.cli.common.output import confirm, is_for_people
+from ottla.cli.common.output import confirm, is_for_people, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.transactions.asking import find_producers
@@ -75,7 +75,7 @@ def abort(
 
     with_cluster(settings, run)
     if is_for_people():
-        click.echo(f"Aborted the transaction {what} of partition {wanted}.")
+        say(f"Aborted the transaction {what} of partition {wanted}.")
 
 
 async def _find(cluster: Cluster, partition: TopicPartition, start_offset: int) -> WritableTxnMarker:

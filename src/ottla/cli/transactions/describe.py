@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -44,6 +44,7 @@ HEADINGS = (
 )
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe(settings: ClientSettings, names: tuple[str, ...], flagged: tuple[str, ...], as_json: bool, plain: bool) -> None:
     """Show the producer, the state and the partitions of transactional ids."""
@@ -90,11 +91,11 @@ def _print_table(view: TransactionView) -> None:
         ("Producer epoch", view.producer_epoch),
         ("State", view.state),
         ("Timeout", f"{view.timeout_ms} ms"),
-        ("Begun (UTC)", show_time(view.start_ms)),
+        ("Begun", show_time(view.start_ms)),
         ("Open for", "-" if view.start_ms < 0 else f"{_duration_ms(view)} ms"),
         ("Partitions", ", ".join(map(str, view.partitions)) or "-"),
     ]
-    print_table(view.id, ("", ""), rows)
+    print_table(view.id, ("", "="), rows)
 
 
 def _as_json(view: TransactionView) -> dict[str, object]:

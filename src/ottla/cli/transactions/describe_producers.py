@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -27,7 +27,7 @@ HEADINGS = (
     "LastTimestamp",
     "CurrentTransactionStartOffset",
 )
-SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence", "Last record (UTC)", "#Transaction from")
+SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence", "#Last record", "#Transaction from")
 
 
 @click.command("describe-producers", epilog=EXAMPLES)
@@ -35,6 +35,7 @@ SHORT_HEADINGS = ("#Producer", "#Epoch", "#Coordinator epoch", "#Last sequence",
 @click.option("--broker-id", type=click.IntRange(0), metavar="ID", help="Ask this replica.  [default: the leader]")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def describe_producers(
     settings: ClientSettings,

@@ -9,7 +9,7 @@ import click
 
 from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -39,7 +39,7 @@ HEADINGS = (
     "LastTimestamp",
     "Duration(min)",
 )
-SHORT_HEADINGS = ("Topic", "#Partition", "#Producer", "#Epoch", "#Coordinator epoch", "#Start", "Last record (UTC)", "#Minutes")
+SHORT_HEADINGS = ("Topic", "#Partition", "#Producer", "#Epoch", "#Coordinator epoch", "#Start", "#Last record", "#Minutes")
 MINUTE_MS = 60_000
 TIMEOUT_MIN_DEFAULT = 15
 
@@ -66,6 +66,7 @@ class OpenTransaction(NamedTuple):
 )
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def find_hanging(
     settings: ClientSettings,

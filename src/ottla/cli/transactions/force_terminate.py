@@ -7,7 +7,7 @@ import click
 from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
 from ottla.cli.common.options import cluster_options, yes_option
-from ottla.cli.common.output import confirm, is_for_people
+from ottla.cli.common.output import confirm, is_for_people, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.transactions.asking import describe_transactions, id_refusal
@@ -42,7 +42,7 @@ def force_terminate(settings: ClientSettings, name: str | None, flagged: str | N
     confirm(f"Abort what {transactional_id} has open, and fence its producer?", yes)
     with_cluster(settings, lambda cluster: _terminate(cluster, transactional_id))
     if is_for_people():
-        click.echo(f"{transactional_id} has no open transaction any more.")
+        say(f"{transactional_id} has no open transaction any more.")
 
 
 async def _terminate(cluster: Cluster, transactional_id: str) -> None:

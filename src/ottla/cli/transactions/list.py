@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.options import cluster_options, json_option, plain_option
+from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
@@ -36,6 +36,7 @@ STATES = (
 @click.option("--state", "states", metavar="STATES", help="Only those in these states, with commas between them.")
 @json_option
 @plain_option
+@wide_option
 @cluster_options()
 def list_transactions(
     settings: ClientSettings, duration_ms: int | None, pattern: str | None, states: str | None, as_json: bool, plain: bool

@@ -169,7 +169,7 @@ def test_tables_for_people(ottla: RunOttla, coordinator: FakeNode, monkeypatch: 
     for module in ("list", "describe", "reset_offsets"):
         monkeypatch.setattr(f"ottla.cli.groups.{module}.is_for_people", lambda *_: True)
     assert "Coordinator" in ottla("groups", "list").out
-    said = ottla("groups", "describe", "new", "--verbose").out
+    said = ottla("groups", "describe", "new", "--verbose", "--wide").out
     assert (
         "new  (consumer, Reconciling, uniform, 1 member, epoch 5, target assignment of epoch 5; coordinator 1 at localhost:"
         in said

@@ -1,0 +1,48 @@
+"""What would steer a terminal, forge a line or hide text is spelt out, in text and in JSON."""
+
+import json
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.cli.common.escaping import escape, escape_bytes, escape_json
+
+BIDI_CONTROLS = set("\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+ANY_TEXT = st.text(st.characters(codec=None, exclude_categories=()))
+
+
+def is_unsafe(character: str) -> bool:
+    return unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") or character in BIDI_CONTROLS
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("orders-é-日本", "orders-é-日本"),
+        ("a\nb\tc\0", r"a\nb\tc\x00"),
+        ("\x1b[2J\x7f\x9b31m", r"\x1b[2J\x7f\x9b31m"),
+        ("\u202eevil\u2066\u200f\u2028", r"\u202eevil\u2066\u200f\u2028"),
+        ("\udcff", r"\udcff"),
+        ("C:\\new", "C:\\new"),
+    ],
+)
+def test_controls_are_spelt_out(text: str, shown: str) -> None:
+    assert escape(text) == shown
+
+
+def test_bytes_that_are_no_utf_8_are_shown_as_numbers() -> None:
+    assert escape_bytes(b"ok \xff\x1b \xc2\x9b") == r"ok \xff\x1b \x9b"
+
+
+@given(ANY_TEXT)
+def test_nothing_unsafe_is_left_in_text(text: str) -> None:
+    assert not any(map(is_unsafe, escape(text)))
+
+
+@given(ANY_TEXT)
+def test_nothing_unsafe_is_left_in_json_and_it_decodes_to_the_same(text: str) -> None:
+    shown = escape_json(json.dumps({text: [text]}, ensure_ascii=False))
+    assert not any(map(is_unsafe, shown))
+    assert json.loads(shown) == {text: [text]}
