@@ -8,6 +8,9 @@ from typing import Final
 from ottla.broker.solo_settings import solo_settings
 
 HOST: Final = "127.0.0.1"
+INTERNAL_PARTITIONS: Final = 4
+"""Partitions of __consumer_offsets and __transaction_state. Kafka makes 50 each, for clusters: 100 folders to make and to remove
+take longer than everything else that a broker for tests does."""
 _FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
@@ -18,6 +21,8 @@ def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[st
             raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
     return {
         **solo_settings(HOST, port, data),
+        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
+        "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
         **{name: setting_text(value) for name, value in config.items()},
     }
 

@@ -1,6 +1,7 @@
-"""Stopping a broker that clients still use: requests that wait are answered at once."""
+"""Stopping a broker that clients still use: requests that wait are answered at once, and little is left to remove."""
 
 import asyncio
+from pathlib import Path
 
 import pytest
 from tests.support.broker_links import connected
@@ -8,6 +9,7 @@ from tests.support.broker_links import connected
 from ottla.link import Link
 from ottla.testing import Broker
 from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
 MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "process"])
@@ -22,9 +24,9 @@ async def long_fetch(link: Link, topic: str) -> FetchRequest:
 
 
 @MODES
-def test_fetches_that_wait_are_answered_when_it_stops(process: bool) -> None:
+def test_fetches_that_wait_are_answered_when_it_stops(tmp_path: Path, process: bool) -> None:
     async def scenario() -> None:
-        async with Broker(process=process) as broker:
+        async with Broker(data=tmp_path, process=process) as broker:
             await broker.aio.produce("orders", "value")
             async with connected(broker) as link:
                 request = await long_fetch(link, "orders")
@@ -37,6 +39,7 @@ def test_fetches_that_wait_are_answered_when_it_stops(process: bool) -> None:
                     assert (partition.error_code, bytes(partition.records), partition.high_watermark) == (0, b"", 1)
 
     asyncio.run(scenario())
+    assert (tmp_path / ".kafka_cleanshutdown").exists()
 
 
 def test_a_fetch_is_dropped_when_its_connection_closes() -> None:
@@ -55,3 +58,14 @@ def test_a_fetch_is_dropped_when_its_connection_closes() -> None:
             assert isinstance(answer.exception(), Exception)
 
     asyncio.run(scenario())
+
+
+def test_internal_topics_have_few_partitions_unless_asked_for_more() -> None:
+    async def find_coordinator(broker: Broker) -> None:
+        async with connected(broker) as link:
+            await link.request(FindCoordinatorRequest(key_type=0, coordinator_keys=["a-group"]))
+
+    for config, count in (({}, 4), ({"offsets.topic.num.partitions": 7}, 7)):
+        with Broker(config) as broker:
+            asyncio.run(find_coordinator(broker))
+            assert len(list(broker.data.glob("__consumer_offsets-*"))) == count
