@@ -42,7 +42,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A Kafka broker for this test alone: `kafka_broker.bootstrap_servers`."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("kafka_broker"))):
-        options.update(marker.kwargs)
+        options.update(_arguments(marker, "config", "process", "port", "data"))
     with _broker(request.config, **options) as broker:
         yield broker
 
@@ -61,7 +61,7 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     broker: Broker = request.getfixturevalue(name)
     marker = request.node.get_closest_marker("kafka_topic")
     topic = f"{re.sub('[^a-zA-Z0-9_-]', '-', request.node.name)[:TOPIC_NAME_MAX]}-{next(_numbers)}"
-    broker.create_topic(topic, **(marker.kwargs if marker is not None else {}))
+    broker.create_topic(topic, **({} if marker is None else _arguments(marker, "partitions", "config")))
     yield topic
     if broker.is_running and topic in broker.topics():
         broker.delete_topic(topic)
@@ -76,6 +76,16 @@ def _broker(pytestconfig: pytest.Config, **options: Any) -> Broker:
         process=options.pop("process", pytestconfig.getoption("--kafka-broker-process")),
         **options,
     )
+
+
+def _arguments(marker: pytest.Mark, *names: str) -> dict[str, Any]:
+    known = ", ".join(f"{name}=…" for name in names)
+    if marker.args:
+        raise pytest.UsageError(f"{marker.name} takes named arguments only: {known}")
+    for name in marker.kwargs:
+        if name not in names:
+            raise pytest.UsageError(f"{marker.name} has no argument {name}=…; there are {known}")
+    return dict(marker.kwargs)
 
 
 def _setting(line: str) -> tuple[str, str]:

@@ -19,12 +19,27 @@ def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[st
     for name in _FOLDERS:
         if name in config:
             raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
+    if config:
+        _check_names(config)
     return {
         **solo_settings(HOST, port, data),
         "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
         "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
         **{name: setting_text(value) for name, value in config.items()},
     }
+
+
+def _check_names(config: Mapping[str, object]) -> None:
+    """`ValueError` for names that Kafka does not have. In a test they are mistakes: nobody reads its broker's log for a warning."""
+    from ottla.config.notices import hint, unknown_names
+    from ottla.config.topic_keys import TOPIC_KEYS
+
+    def told(name: str) -> str:
+        where = ". Settings of one topic go to create_topic(config=…)" if name in TOPIC_KEYS else ""
+        return f"{name} is no broker setting of Kafka{hint(name)}{where}"
+
+    if unknown := unknown_names(config):
+        raise ValueError("\n".join(told(name) for name in unknown))
 
 
 def setting_text(value: object) -> str:

@@ -122,6 +122,26 @@ def test_settings_for_all_brokers(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions\n")
     assert done.returncode != 0
     assert "write NAME=VALUE" in done.stdout + done.stderr
+    done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partition=7\n")
+    assert done.returncode != 0
+    assert "num.partition is no broker setting of Kafka; did you mean num.partitions?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("marker", "error"),
+    [
+        ("kafka_broker(config={'num.partition': 3})", "num.partition is no broker setting of Kafka; did you mean num.partitions?"),
+        ("kafka_broker({'num.partitions': 3})", "kafka_broker takes named arguments only: config=…, process=…, port=…, data=…"),
+        ("kafka_broker(proces=True)", "kafka_broker has no argument proces=…; there are config=…, process=…, port=…, data=…"),
+        ("kafka_topic(3)", "kafka_topic takes named arguments only: partitions=…, config=…"),
+        ("kafka_topic(config={'retension.ms': 3})", "unknown topic setting retension.ms; did you mean retention.ms?"),
+    ],
+)
+def test_a_misspelt_marker_is_an_error(tmp_path: Path, marker: str, error: str) -> None:
+    code = f"import pytest\n\n\n@pytest.mark.{marker}\ndef test_it(kafka_broker, kafka_topic):\n    pass\n"
+    done = run_pytest(tmp_path, code)
+    assert "1 error" in done.stdout
+    assert error in done.stdout
 
 
 def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:
