@@ -115,6 +115,45 @@ def test_the_log_of_the_broker_comes_with_a_failure(tmp_path: Path) -> None:
         assert "INVALID_RECORD: a test asked for INVALID_RECORD" in done.stdout
 
 
+READS_AND_FAILS = """
+import pytest
+from confluent_kafka import Producer
+
+
+@pytest.fixture
+def bootstrap_servers(BROKER):
+    return BROKER.bootstrap_servers
+
+
+@pytest.fixture
+def broken(BROKER):
+    BROKER.create_topic("orders")
+    BROKER.create_topic("orders")
+
+
+def test_that_reads(bootstrap_servers):
+    settings = {"bootstrap.servers": bootstrap_servers, "message.timeout.ms": 500, "allow.auto.create.topics": False}
+    producer = Producer(settings)
+    producer.produce("nowhere", b"value")
+    assert producer.flush(10) != 0
+
+
+def test_that_is_not_set_up(broken, BROKER):
+    pass
+"""
+
+
+@pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_session_broker"])
+def test_refused_reads_come_with_a_failure_once(tmp_path: Path, fixture: str) -> None:
+    for options in ([], ["--kafka-broker-process"]):
+        ini = "kafka_broker_config =\n    auto.create.topics.enable=false\n"
+        done = run_pytest(tmp_path, READS_AND_FAILS.replace("BROKER", fixture), "--tb=line", *options, ini=ini)
+        assert "1 failed, 1 error" in done.stdout
+        assert "failed: UNKNOWN_TOPIC_OR_PARTITION for nowhere" in done.stdout
+        assert "failed: TOPIC_ALREADY_EXISTS for orders: topic orders exists already" in done.stdout
+        assert done.stdout.count("Kafka broker, last lines of its log") == 2
+
+
 def test_settings_for_all_brokers(tmp_path: Path) -> None:
     code = "def test_it(kafka_broker):\n    kafka_broker.produce('a', 'b')\n    assert kafka_broker.topics() == {'a': 7}\n"
     done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions=7\n")
