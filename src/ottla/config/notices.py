@@ -61,9 +61,8 @@ def notices(settings: Mapping[str, str]) -> list[str]:
             told.append(f"{name} is a setting of older Kafkas and has no effect: {advice}")
         elif name == "authorizer.class.name" and settings[name].strip():
             told.append(_NO_ACCESS_CONTROL)
-        elif base in BROKER_KEYS:
-            if base not in words:
-                without_effect.append(name)
+        elif base in BROKER_KEYS and base not in words:
+            without_effect.append(name)
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")
     told += [f"{name} is no broker setting of Kafka 4.3 and has no effect{hint(name)}" for name in unknown_names(settings)]

@@ -19,6 +19,8 @@ import pytest
 if TYPE_CHECKING:
     from ottla.testing import Broker
 
+__tracebackhide__ = True  # what goes wrong in a fixture is told by its error
+
 LINES_SHOWN = 40
 NO_LINES = "(no request was refused, and nothing went wrong)"
 TOPIC_NAME_MAX = 200
@@ -107,9 +109,10 @@ def _note(node: pytest.Item | pytest.Session, broker: Broker) -> None:
 
 def _brokers(item: pytest.Item) -> list[Broker]:
     """The brokers that a test uses, by these fixtures or its own, each once. Imports nothing to find out."""
-    values = [*getattr(item, "funcargs", {}).values(), *item.stash.get(_USED, [])]
+    noted: list[Broker] = item.stash.get(_USED, [])
     if "kafka_session_broker" in getattr(item, "fixturenames", ()):
-        values += item.session.stash.get(_USED, [])
+        noted = noted + item.session.stash.get(_USED, [])
+    values = [*getattr(item, "funcargs", {}).values(), *noted]
     found = [value for value in values if type(value).__module__ == "ottla.testing.broker" and hasattr(value, "log_lines")]
     return list({id(broker): broker for broker in found}.values())
 

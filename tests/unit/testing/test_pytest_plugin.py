@@ -1,10 +1,9 @@
 """The pytest plugin, in runs of pytest of its own."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.support.user_tests import run_pytest
 
 USES = """
 import pytest
@@ -74,13 +73,6 @@ def test_that_fails(kafka_broker):
     producer.flush(10)
     assert len(kafka_broker.records("orders")) == 1
 """
-
-
-def run_pytest(folder: Path, code: str, *options: str, ini: str = "") -> subprocess.CompletedProcess[str]:
-    (folder / "test_user.py").write_text(code)
-    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
-    command = [sys.executable, "-m", "pytest", "-q", *options, "test_user.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_fixtures_markers_and_topics(tmp_path: Path) -> None:
@@ -169,7 +161,10 @@ def test_settings_for_all_brokers(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("marker", "error"),
     [
-        ("kafka_broker(config={'num.partition': 3})", "num.partition is no broker setting of Kafka; did you mean num.partitions?"),
+        (
+            "kafka_broker(config={'num.partition': 3})",
+            "num.partition is no broker setting of Kafka; did you mean num.partitions?",
+        ),
         ("kafka_broker({'num.partitions': 3})", "kafka_broker takes named arguments only: config=…, process=…, port=…, data=…"),
         ("kafka_broker(proces=True)", "kafka_broker has no argument proces=…; there are config=…, process=…, port=…, data=…"),
         ("kafka_topic(3)", "kafka_topic takes named arguments only: partitions=…, config=…"),

@@ -65,7 +65,7 @@ def test_it_is_tried_only_when_the_news_could_be_enough() -> None:
 
 def test_when_the_node_stops_it_is_answered_at_once_and_only_once() -> None:
     async def scenario() -> None:
-        held, partitions = await two_partitions()
+        _, partitions = await two_partitions()
         attempt = Attempt()
         fetch = DelayedFetch(attempt, partitions, 60_000)
         reply = waiting(fetch)
