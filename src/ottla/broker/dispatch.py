@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from importlib import import_module
 from typing import Any, Protocol
 
@@ -26,6 +26,7 @@ from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pendi
 from ottla.broker.services import Services
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import Uuid
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message, Part, UnsupportedVersion
 from ottla.wire.headers import encode_response, parse_request, read_request_header
@@ -62,7 +63,7 @@ class Route:
 
     __slots__ = ("counters", "handle", "is_reported", "key", "name", "newest", "oldest", "refuse")
 
-    def __init__(self, key: int, module: HandlerModule, counters: ApiCounters) -> None:
+    def __init__(self, key: int, module: HandlerModule, counters: ApiCounters, is_reported: bool) -> None:
         api = APIS[key]
         self.key = key
         self.name = api.name
@@ -70,7 +71,7 @@ class Route:
         self.newest = api.advertised()[1]
         self.handle = module.handle
         self.refuse = module.refuse
-        self.is_reported = key in REPORTED
+        self.is_reported = is_reported
         self.counters = counters
 
 
@@ -144,6 +145,8 @@ class Dispatcher:
         self._usual: dict[int, AnswersFrames] = {}
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
+        self.reported: Container[int] = REPORTED
+        """The APIs whose responses are searched for refused parts; from the first request of each on."""
         self.on_broken: Callable[[BaseException], None] | None = None
         """Told of broken invariants: the node has to stop."""
         self.intercept: Intercept | None = None
@@ -216,7 +219,7 @@ class Dispatcher:
         if failure is not None:
             counters.errors += 1
             response = self._refused(route, context, request, failure)
-        elif route.is_reported and response is not None and (refused := summary_of(response)) is not None:
+        elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
         parts = None
@@ -228,6 +231,11 @@ class Dispatcher:
                 parts = self._encode_refusal(route, context, request, flaw)
         self._count_reply(counters, context.received_s, parts)
         return parts
+
+    def _topic_name(self, topic_id: Uuid) -> str | None:
+        assert self.services is not None
+        topic = self.services.metadata.topic_by_id(topic_id)
+        return None if topic is None else topic.name
 
     def _count_reply(self, counters: ApiCounters, received_s: float, parts: list[Part] | None) -> None:
         if parts is not None:
@@ -303,7 +311,7 @@ class Dispatcher:
             except Exception as flaw:
                 raise self._not_loaded(connection, flaw) from None
             if module is not None:
-                route = routes[key] = Route(key, module, self.counters.of(key))
+                route = routes[key] = Route(key, module, self.counters.of(key), key in self.reported)
                 if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
                     self._usual[key] = module.frame_answers(self.services)
         return route

@@ -54,6 +54,10 @@ class InterceptedRequest(Pending):
         else:
             self._begin()
 
+    def answer_now(self) -> None:
+        if self._inner is not None:
+            self._inner.answer_now()
+
     def abandon(self) -> None:
         super().abandon()
         if self._timer is not None:

@@ -2,17 +2,17 @@
 
 Owns which APIs are looked at. They are those that change something: their clients count on it, and what was refused of one
 request in a thousand is hard to find on their side. Reads are left out: that a partition is not here (any more) is everyday
-news to consumers, and so is most of what coordinators refuse.
+news to consumers, and so is most of what coordinators refuse. Brokers for tests look at all APIs (`Dispatcher.reported`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import islice
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import Any, Final, NamedTuple
 
 from ottla.errors.codes import error_name
-from ottla.ids import uuid_text
+from ottla.ids import Uuid, uuid_text
 from ottla.wire.api_table import ApiKey
 from ottla.wire.base import Message, Struct
 
@@ -25,7 +25,13 @@ REPORTED: Final = frozenset(
 )
 _LENGTH_MAX: Final = 500
 _COUNTED_MAX: Final = 1000
-_NAMES: Final = ("name", "topic_name", "resource_name", "feature", "index", "partition_index")
+_NAMES: Final = (
+    *("name", "topic", "topic_name", "resource_name", "feature", "group_id", "key", "transactional_id"),
+    *("index", "partition_index", "partition"),
+)
+
+TopicName = Callable[[Uuid], str | None]
+"""The name of the topic with an id; None if there is none."""
 
 
 class Refusal(NamedTuple):
@@ -40,11 +46,13 @@ class Refusal(NamedTuple):
         return f"{what}: {self.message}" if self.message else what
 
 
-def summary_of(response: Message) -> str | None:
+def summary_of(response: Message, topic_name: TopicName = lambda _: None) -> str | None:
     """What was refused, in one line; None if nothing was."""
     if response.KEY == ApiKey.PRODUCE and not _has_refused_batches(response):
         return None  # sooner: all but a few are such
-    found = refusals_in(response)
+    found = refusals_in(response, "", topic_name)
+    if code := getattr(response, "error_code", 0):
+        found = chain([Refusal("", code, getattr(response, "error_message", None))], found)
     first = next(found, None)
     if first is None:
         return None
@@ -78,7 +86,7 @@ def has_refusals(part: Struct) -> bool:
     return False
 
 
-def refusals_in(part: Struct, subject: str = "") -> Iterator[Refusal]:
+def refusals_in(part: Struct, subject: str, topic_name: TopicName) -> Iterator[Refusal]:
     """Every part below `part` that has an error code."""
     for field in part.__slots__:
         items = getattr(part, field)
@@ -88,15 +96,15 @@ def refusals_in(part: Struct, subject: str = "") -> Iterator[Refusal]:
             if isinstance(item, Struct):
                 code = getattr(item, "error_code", 0)
                 if code:
-                    yield Refusal(_subject(item, subject), code, getattr(item, "error_message", None))
+                    yield Refusal(_subject(item, subject, topic_name), code, getattr(item, "error_message", None))
                 else:
-                    yield from refusals_in(item, _subject(item, subject))
+                    yield from refusals_in(item, _subject(item, subject, topic_name), topic_name)
 
 
-def _subject(item: Struct, above: str) -> str:
+def _subject(item: Struct, above: str, topic_name: TopicName) -> str:
     for field in _NAMES:
         found = getattr(item, field, None)
         if found is not None and found != "":
             return f"{above}-{found}" if above else str(found)
     topic_id = getattr(item, "topic_id", None)
-    return uuid_text(topic_id) if topic_id else above
+    return topic_name(topic_id) or uuid_text(topic_id) if topic_id else above

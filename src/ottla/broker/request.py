@@ -112,6 +112,9 @@ class Pending:
         else:
             self._deliver = deliver
 
+    def answer_now(self) -> None:
+        """The node is stopping: a request that waits only for more to answer with is answered with what there is."""
+
     def abandon(self) -> None:
         """Nobody waits any more. The request is let go at once: who parks this may keep it for long."""
         self._is_done = True

@@ -1,14 +1,16 @@
 """What an operator should hear about a `server.properties`: settings without effect here, unknown ones, ones that are gone.
 
-None of them stops the node: a file written for Kafka is taken as it is. The sentences are made at the start, for its log.
+None of them stops the node: a file written for Kafka is taken as it is. The sentences are made at the start, for its log. A
+broker for tests refuses unknown names instead (`unknown_names`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS, base_name
+from ottla.config.topic_keys import TOPIC_SYNONYMS
 
 REMOVED: dict[str, str] = {
     "advertised.host.name": "use advertised.listeners",
@@ -52,7 +54,6 @@ def notices(settings: Mapping[str, str]) -> list[str]:
     """One sentence each, most important first."""
     told: list[str] = []
     without_effect: list[str] = []
-    unknown: list[str] = []
     words = documentation()
     for name in sorted(settings):
         base = base_name(name)
@@ -60,15 +61,17 @@ def notices(settings: Mapping[str, str]) -> list[str]:
             told.append(f"{name} is a setting of older Kafkas and has no effect: {advice}")
         elif name == "authorizer.class.name" and settings[name].strip():
             told.append(_NO_ACCESS_CONTROL)
-        elif base in BROKER_KEYS:
-            if base not in words:
-                without_effect.append(name)
-        else:
-            unknown.append(name)
+        elif base in BROKER_KEYS and base not in words:
+            without_effect.append(name)
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")
-    told += [_unknown(name) for name in unknown]
+    told += [f"{name} is no broker setting of Kafka 4.3 and has no effect{hint(name)}" for name in unknown_names(settings)]
     return told
+
+
+def unknown_names(names: Iterable[str]) -> list[str]:
+    """Those that no broker of Kafka has ever had, by name: most likely misspelt."""
+    return sorted(name for name in names if _removed(name) is None and base_name(name) not in BROKER_KEYS)
 
 
 def _removed(name: str) -> str | None:
@@ -77,9 +80,9 @@ def _removed(name: str) -> str | None:
     return REMOVED.get(name)
 
 
-def _unknown(name: str) -> str:
+def hint(name: str) -> str:
+    """What an unknown name was probably meant to be, as the end of a sentence; empty if nothing comes near."""
     import difflib  # only when a person may have mistyped: not worth start-up time
 
-    near = difflib.get_close_matches(name, BROKER_KEYS, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    return f"{name} is no broker setting of Kafka 4.3 and has no effect{hint}"
+    near = [broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ())] or difflib.get_close_matches(name, BROKER_KEYS, n=1)
+    return f"; did you mean {near[0]}?" if near else ""

@@ -7,11 +7,14 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
-from ottla.testing.engine import Engine, Text
+from ottla.testing.arguments import Text
+from ottla.testing.engine import Engine
 from ottla.testing.records import Record
 
 if TYPE_CHECKING:
     from ottla.testing.faults import Fault
+
+__tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 
 class AsyncBroker:

@@ -11,13 +11,16 @@ from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any
 
 from ottla.testing.aio import AsyncBroker
-from ottla.testing.engine import Engine, Text
+from ottla.testing.arguments import Text
+from ottla.testing.engine import Engine
 from ottla.testing.errors import BrokerFailed, NotRunning, TimedOut
 from ottla.testing.host import Facts
 from ottla.testing.records import Record
 
 if TYPE_CHECKING:
     from ottla.testing.faults import Faults
+
+__tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 __all__ = ["Broker", "BrokerFailed", "NotRunning", "TimedOut"]
 

@@ -94,6 +94,8 @@ def main() -> None:
     package.addHandler(handler)
     package.setLevel(logging.INFO)
     asyncio.run(_run(output_fd))
+    logging.shutdown()
+    os._exit(0)  # everything is closed: tearing down the interpreter would only hold up the parent
 
 
 async def _run(output_fd: int) -> None:

@@ -10,13 +10,22 @@ import asyncio
 import shutil
 import tempfile
 import threading
-from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.errors import KafkaError, OttlaError
+from ottla.testing.arguments import (
+    Headers,
+    Text,
+    as_bytes,
+    check_awaited,
+    check_new_topic,
+    check_place,
+    check_topic,
+)
 from ottla.testing.background import Background
-from ottla.testing.errors import BrokerFailed, NotRunning
+from ottla.testing.errors import BrokerFailed, NotRunning, without_internals
 from ottla.testing.host import Facts, Host, Launch
 from ottla.testing.records import Record
 from ottla.testing.settings import node_settings
@@ -26,9 +35,7 @@ if TYPE_CHECKING:  # what only the helpers need is imported with the first of th
     from ottla.testing.faults import Fault
 
 T = TypeVar("T")
-Headers = Sequence[tuple[str, bytes | None]]
-Text = bytes | str | None
-"""What may be given for a key or value; text is written as UTF-8."""
+__tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 _ABANDON_S = 5.0
 LATEST = -1
@@ -38,6 +45,7 @@ class Engine:
     """Everything of one broker. Coroutines are for its own loop, through `submit`."""
 
     def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
+        node_settings(config, port, "")  # a mistake is told when the broker is made
         self._config = dict(config)
         self._port = port
         self._given_data = None if data is None else Path(data).resolve()
@@ -49,7 +57,6 @@ class Engine:
         self._last_lines: list[str] = []
         self.data: Path | None = self._given_data
         self.facts: Facts | None = None
-        node_settings(self._config, port, "")  # a mistake is told when the broker is made
 
     # The loop
 
@@ -68,11 +75,17 @@ class Engine:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Block until `work` is done."""
-        return self._on_loop(work).submit(work).result()
+        try:
+            return self._on_loop(work).submit(work).result()
+        except OttlaError as error:
+            raise without_internals(error)  # noqa: B904  # it is the same error
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Await `work` on whatever loop this is; if that is cancelled, so is the work."""
-        return await asyncio.wrap_future(self._on_loop(work).submit(work))
+        try:
+            return await asyncio.wrap_future(self._on_loop(work).submit(work))
+        except OttlaError as error:
+            raise without_internals(error)  # noqa: B904  # it is the same error
 
     def run_if_begun(self, work: Coroutine[Any, Any, None]) -> None:
         """The same for what need not be done without a loop."""
@@ -233,39 +246,52 @@ class Engine:
                 raise host.failure from error
             raise
 
-    async def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> None:
-        await self._help(lambda client: client.create_topic(name, partitions, config))
+    # Arguments are checked when a helper is called, and not on the loop: a mistake is told at the line that made it.
 
-    async def delete_topic(self, name: str) -> None:
-        await self._help(lambda client: client.delete_topic(name))
+    def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> Coroutine[Any, Any, None]:
+        check_new_topic(name, partitions, config)
+        return self._help(lambda client: client.create_topic(name, partitions, config))
 
-    async def topics(self) -> dict[str, int]:
-        return await self._help(lambda client: client.topics())
+    def delete_topic(self, name: str) -> Coroutine[Any, Any, None]:
+        check_topic(name)
+        return self._help(lambda client: client.delete_topic(name))
 
-    async def produce(
+    def topics(self) -> Coroutine[Any, Any, dict[str, int]]:
+        return self._help(lambda client: client.topics())
+
+    def produce(
         self, name: str, value: Text, key: Text, partition: int | None, headers: Headers, timestamp: int | None
-    ) -> Record:
+    ) -> Coroutine[Any, Any, Record]:
+        check_topic(name)
+        check_place(partition, headers, timestamp)
+        key_bytes, value_bytes = as_bytes("key", key), as_bytes("value", value)
+
         async def work(client: Client) -> Record:
             topic = await client.find_topic(name, may_create=True)
-            return await client.produce(topic, partition, _bytes(key), _bytes(value), headers, timestamp)
+            return await client.produce(topic, partition, key_bytes, value_bytes, headers, timestamp)
 
-        return await self._help(work)
+        return self._help(work)
 
-    async def records(self, name: str) -> list[Record]:
+    def records(self, name: str) -> Coroutine[Any, Any, list[Record]]:
         from ottla.testing.reading import read_now
 
-        return await self._help(lambda client: read_now(client, name))
+        check_topic(name)
+        return self._help(lambda client: read_now(client, name))
 
-    async def await_records(self, name: str, count: int, timeout_s: float) -> list[Record]:
+    def await_records(self, name: str, count: int, timeout_s: float) -> Coroutine[Any, Any, list[Record]]:
         from ottla.testing.reading import await_records
 
-        return await self._help(lambda client: await_records(client, name, count, timeout_s))
+        check_topic(name)
+        check_awaited(count, timeout_s)
+        return self._help(lambda client: await_records(client, name, count, timeout_s))
 
-    async def end_offsets(self, name: str) -> dict[int, int]:
+    def end_offsets(self, name: str) -> Coroutine[Any, Any, dict[int, int]]:
+        check_topic(name)
+
         async def work(client: Client) -> dict[int, int]:
             return await client.offsets(await client.find_topic(name), LATEST)
 
-        return await self._help(work)
+        return self._help(work)
 
     async def tell(self, name: str, values: dict[str, Any]) -> Any:
         """A command to the node."""
@@ -274,7 +300,3 @@ class Engine:
     async def await_hits(self, fault: Fault, count: int, timeout_s: float) -> int:
         hits = await self.tell("await_hits", {"id": fault.id, "count": count, "timeout_s": timeout_s})
         return fault.check_hits(hits, count, timeout_s)
-
-
-def _bytes(text: Text) -> bytes | None:
-    return text.encode() if isinstance(text, str) else text

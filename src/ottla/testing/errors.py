@@ -1,6 +1,8 @@
 """What a broker for tests may raise, beside the `KafkaError` that a request was refused with."""
 
-from ottla.errors import OttlaError
+from __future__ import annotations
+
+from ottla.errors import BrokenInvariant, OttlaError
 
 
 class BrokerFailed(OttlaError):
@@ -13,3 +15,18 @@ class NotRunning(OttlaError):
 
 class TimedOut(OttlaError, TimeoutError):
     """What was awaited did not come in time. The text says what was there instead."""
+
+
+def without_internals(error: OttlaError) -> OttlaError:
+    """`error` and its causes without their tracebacks: what a user needs is the text, and the line that called us.
+
+    A broken invariant keeps its traceback, for the bug report.
+    """
+    seen: set[int] = set()
+    each: BaseException | None = error
+    while each is not None and id(each) not in seen:
+        seen.add(id(each))
+        if not isinstance(each, BrokenInvariant):
+            each.__traceback__ = None
+        each = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+    return error

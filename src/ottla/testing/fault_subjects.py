@@ -60,6 +60,7 @@ _TOPICS_WITH_PARTITIONS_IN_ANSWERS: Final = (ApiKey.METADATA,)
 
 def check_subject(api_key: int | None, topic: str | None, partition: int | None) -> None:
     """`ValueError` if requests of the API cannot be about such a topic or partition."""
+    __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
     if topic is None:
         if partition is not None:
             raise ValueError(f"partition {partition} of which topic? Give topic=… too")

@@ -17,10 +17,13 @@ from typing import Any, Protocol, TypedDict, Unpack
 from ottla.broker.handlers import MODULES
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.testing import fault_rules
+from ottla.testing.arguments import check_kind
 from ottla.testing.errors import TimedOut
 from ottla.testing.fault_rules import FaultRule
 from ottla.testing.fault_subjects import check_subject
 from ottla.wire.apis import APIS
+
+__tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 EVERY_API = "*"
 
@@ -105,6 +108,7 @@ class Faults:
 
     def delay(self, api: str | int, seconds: float, **only: Unpack[Only]) -> Fault:
         """Wait before handling requests; those behind them on the same connection wait too."""
+        check_kind("seconds", seconds, (int, float), "a number of seconds")
         if not seconds >= 0:
             raise ValueError(f"a delay of {seconds} seconds cannot be")
         return self._add(FaultRule(fault_rules.DELAY, api_key(api), delay_s=seconds, **only))
@@ -133,6 +137,9 @@ class Faults:
         self._tell("clear")
 
     def _add(self, rule: FaultRule) -> Fault:
+        check_kind("topic", rule.topic, (str, type(None)), "a topic's name")
+        check_kind("partition", rule.partition, (int, type(None)), "a partition's number")
+        check_kind("times", rule.times, (int, type(None)), "a number of requests")
         check_subject(rule.api_key, rule.topic, rule.partition)
         if rule.times is not None and rule.times < 1:
             raise ValueError(f"times={rule.times}: a fault that meets no request is none; leave it out for all requests")

@@ -19,9 +19,14 @@ import pytest
 if TYPE_CHECKING:
     from ottla.testing import Broker
 
+__tracebackhide__ = True  # what goes wrong in a fixture is told by its error
+
 LINES_SHOWN = 40
+NO_LINES = "(no request was refused, and nothing went wrong)"
 TOPIC_NAME_MAX = 200
 _numbers = count(1)
+_USED: pytest.StashKey[list[Broker]] = pytest.StashKey()
+"""Of a test: the brokers it uses, also through other fixtures. Of the session: its broker."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -42,15 +47,17 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """A Kafka broker for this test alone: `kafka_broker.bootstrap_servers`."""
     options: dict[str, Any] = {}
     for marker in reversed(list(request.node.iter_markers("kafka_broker"))):
-        options.update(marker.kwargs)
+        options.update(_arguments(marker, "config", "process", "port", "data"))
     with _broker(request.config, **options) as broker:
+        _note(request.node, broker)
         yield broker
 
 
 @pytest.fixture(scope="session")
-def kafka_session_broker(pytestconfig: pytest.Config) -> Iterator[Broker]:
+def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
     """One Kafka broker for all tests; use `kafka_topic` to keep out of each other's way."""
-    with _broker(pytestconfig) as broker:
+    with _broker(request.config) as broker:
+        _note(request.session, broker)
         yield broker
 
 
@@ -59,9 +66,10 @@ def kafka_topic(request: pytest.FixtureRequest) -> Iterator[str]:
     """A new topic, in `kafka_broker` if the test uses that, else in `kafka_session_broker`."""
     name = "kafka_broker" if "kafka_broker" in request.fixturenames else "kafka_session_broker"
     broker: Broker = request.getfixturevalue(name)
+    _note(request.node, broker)
     marker = request.node.get_closest_marker("kafka_topic")
     topic = f"{re.sub('[^a-zA-Z0-9_-]', '-', request.node.name)[:TOPIC_NAME_MAX]}-{next(_numbers)}"
-    broker.create_topic(topic, **(marker.kwargs if marker is not None else {}))
+    broker.create_topic(topic, **({} if marker is None else _arguments(marker, "partitions", "config")))
     yield topic
     if broker.is_running and topic in broker.topics():
         broker.delete_topic(topic)
@@ -78,6 +86,16 @@ def _broker(pytestconfig: pytest.Config, **options: Any) -> Broker:
     )
 
 
+def _arguments(marker: pytest.Mark, *names: str) -> dict[str, Any]:
+    known = ", ".join(f"{name}=…" for name in names)
+    if marker.args:
+        raise pytest.UsageError(f"{marker.name} takes named arguments only: {known}")
+    for name in marker.kwargs:
+        if name not in names:
+            raise pytest.UsageError(f"{marker.name} has no argument {name}=…; there are {known}")
+    return dict(marker.kwargs)
+
+
 def _setting(line: str) -> tuple[str, str]:
     name, separator, value = line.partition("=")
     if not separator:
@@ -85,10 +103,18 @@ def _setting(line: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
+def _note(node: pytest.Item | pytest.Session, broker: Broker) -> None:
+    node.stash.setdefault(_USED, []).append(broker)
+
+
 def _brokers(item: pytest.Item) -> list[Broker]:
-    """The brokers that a test was handed, by these fixtures or its own. Imports nothing to find out."""
-    values = getattr(item, "funcargs", {}).values()
-    return [value for value in values if type(value).__module__ == "ottla.testing.broker" and hasattr(value, "log_lines")]
+    """The brokers that a test uses, by these fixtures or its own, each once. Imports nothing to find out."""
+    noted: list[Broker] = item.stash.get(_USED, [])
+    if "kafka_session_broker" in getattr(item, "fixturenames", ()):
+        noted = noted + item.session.stash.get(_USED, [])
+    values = [*getattr(item, "funcargs", {}).values(), *noted]
+    found = [value for value in values if type(value).__module__ == "ottla.testing.broker" and hasattr(value, "log_lines")]
+    return list({id(broker): broker for broker in found}.values())
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -99,7 +125,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     if report.failed and call.when != "teardown":
         for broker in _brokers(item):
             lines = broker.log_lines[-LINES_SHOWN:]
-            report.sections.append((f"Kafka broker, last lines of its log ({broker!r})", "\n".join(lines) or "(nothing)"))
+            report.sections.append((f"Kafka broker, last lines of its log ({broker!r})", "\n".join(lines) or NO_LINES))
 
 
 @pytest.hookimpl(trylast=True)

@@ -7,14 +7,19 @@ that JSON can hold, so that they can come through a pipe. A node that cannot go 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker import dispatch
 from ottla.broker.formatting import format_if_new
+from ottla.broker.handlers import MODULES
 from ottla.broker.node import Node
 from ottla.testing.host import Facts, Launch
+from ottla.testing.refusal_log import RefusalLog
 from ottla.testing.world import killable_world
+from ottla.wire.api_table import ApiKey
 
 if TYPE_CHECKING:
     from ottla.errors import OttlaError
@@ -39,8 +44,11 @@ class NodeRunner:
         assert self._node is not None, "started"
         return self._node
 
-    async def start(self, launch: Launch) -> Facts:
-        """Format what is new and start; whatever keeps it from starting is raised, and everything given back."""
+    async def start(self, launch: Launch, logger: logging.Logger = dispatch.logger) -> Facts:
+        """Format what is new and start; whatever keeps it from starting is raised, and everything given back.
+
+        Requests that are refused, wholly or in part, are logged to `logger`.
+        """
         self._tasks_before = asyncio.all_tasks()
         world = self._holding.enter_context(killable_world(is_synced=launch.is_synced))
         try:
@@ -50,6 +58,9 @@ class NodeRunner:
             self._holding.close()
             raise
         self._node = node
+        # Before its first request: the loop has had no turn since the node began to serve.
+        node.dispatcher.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
+        node.dispatcher.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
         node.broken.add_done_callback(self._is_broken)
         return Facts(node.bootstrap_servers, node.cluster_id, node.node_id)
 

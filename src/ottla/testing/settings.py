@@ -6,20 +6,46 @@ from collections.abc import Mapping
 from typing import Final
 
 from ottla.broker.solo_settings import solo_settings
+from ottla.testing.arguments import check_kind
+
+__tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 HOST: Final = "127.0.0.1"
+INTERNAL_PARTITIONS: Final = 4
+"""Of __consumer_offsets and __transaction_state. Kafka makes 50 of each, for clusters. To remove the folders of 50 took 0.2 s,
+more than everything else that a broker for tests does."""
 _FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
 def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[str, str]:
     """The settings of a node that is a cluster of its own; those of `config` win."""
+    check_kind("config", config, Mapping, "a dict of broker settings")
+    for name in config:
+        check_kind("config", name, str, "names of settings")
     for name in _FOLDERS:
         if name in config:
             raise ValueError(f"{name} cannot be set for a broker for tests: name its folder with Broker(data=…)")
+    if config:
+        _check_names(config)
     return {
         **solo_settings(HOST, port, data),
+        "offsets.topic.num.partitions": str(INTERNAL_PARTITIONS),
+        "transaction.state.log.num.partitions": str(INTERNAL_PARTITIONS),
         **{name: setting_text(value) for name, value in config.items()},
     }
+
+
+def _check_names(config: Mapping[str, object]) -> None:
+    """`ValueError` for names that Kafka does not have: nobody reads the log of a test's broker for a warning."""
+    from ottla.config.notices import hint, unknown_names
+    from ottla.config.topic_keys import TOPIC_KEYS
+
+    def told(name: str) -> str:
+        where = ". Settings of one topic go to create_topic(config=…)" if name in TOPIC_KEYS else ""
+        return f"{name} is no broker setting of Kafka{hint(name)}{where}"
+
+    if unknown := unknown_names(config):
+        raise ValueError("\n".join(told(name) for name in unknown))
 
 
 def setting_text(value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+from ottla.broker import dispatch
 from ottla.errors import OttlaError
 from ottla.testing.background import Background
 from ottla.testing.errors import BrokerFailed
@@ -43,15 +44,9 @@ class ThreadHost:
             raise
 
     async def _start(self, launch: Launch) -> Facts:
-        from ottla.broker import dispatch
-        from ottla.broker.net.fault_log import FaultLog
-
         assert self._log is not None
         self._runner = NodeRunner()
-        facts = await self._runner.start(launch)
-        logger = PrivateLogger(dispatch.logger, self._log)
-        self._runner.node.dispatcher.fault_log = FaultLog(asyncio.get_running_loop().time, logger)
-        return facts
+        return await self._runner.start(launch, PrivateLogger(dispatch.logger, self._log))
 
     async def stop(self) -> None:
         assert self._runner is not None

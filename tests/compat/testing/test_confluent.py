@@ -162,3 +162,35 @@ def test_a_producer_through_a_kill(broker: Broker, topic: str) -> None:
     assert client.flush(30) == 0
     assert outcomes == [None]
     assert values(broker, topic) == [b"before", b"after"]
+
+
+@pytest.mark.parametrize("is_closed", [False, True], ids=["open", "closed"])
+def test_it_stops_soon_after_a_consumer_was_used(is_closed: bool) -> None:
+    """The goal is 0.1 s, though a fetch waits for 50 s. A machine that does something else gets more tries."""
+    took_s: list[float] = []
+    while not took_s or min(took_s) >= 0.1:
+        assert len(took_s) < 10, f"every stop took longer than that: {took_s}"
+        broker = Broker()
+        broker.start()
+        broker.produce("orders", "value")
+        settings = {"auto.offset.reset": "earliest", "enable.auto.commit": False, "fetch.wait.max.ms": 50_000, **QUIET}
+        consumer = confluent_kafka.Consumer({"bootstrap.servers": broker.bootstrap_servers, "group.id": "g", **settings})
+        consumer.subscribe(["orders"])
+        while consumer.poll(0.1) is None:
+            pass
+        wait_for_a_parked_fetch(broker)
+        if is_closed:
+            consumer.close()
+        began_s = time.perf_counter()
+        broker.stop()
+        took_s.append(time.perf_counter() - began_s)
+        if not is_closed:
+            consumer.close()
+
+
+def wait_for_a_parked_fetch(broker: Broker) -> None:
+    partition = broker._engine._host._runner.node.services.partitions.find("orders", 0)  # type: ignore
+    deadline_s = time.monotonic() + 30
+    while not partition.watches:
+        assert time.monotonic() < deadline_s
+        time.sleep(0.001)

@@ -132,7 +132,7 @@ def test_what_is_refused_of_a_request_is_counted_and_a_line(caplog: pytest.LogCa
         return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=parts)])
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), server.dispatcher.counters.of(ApiKey.PRODUCE))
+        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), server.dispatcher.counters.of(ApiKey.PRODUCE), True)
         context = RequestContext(server.dispatcher.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]  # a fake
         for response in (answer(0, 0), answer(0, ErrorCode.MESSAGE_TOO_LARGE)):
             server.dispatcher.conclude(route, context, None, 100, response, None)

@@ -12,6 +12,7 @@ from ottla.wire.messages.delete_records import (
     DeleteRecordsResponse,
     DeleteRecordsTopicResult,
 )
+from ottla.wire.messages.heartbeat import HeartbeatResponse
 from ottla.wire.messages.incremental_alter_configs import AlterConfigsResourceResponse, IncrementalAlterConfigsResponse
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 
@@ -56,6 +57,8 @@ def produced(*codes: int, **topic: object) -> ProduceResponse:
             ),
             "INVALID_CONFIG for t: bad",
         ),
+        (HeartbeatResponse(), None),
+        (HeartbeatResponse(error_code=25), "UNKNOWN_MEMBER_ID"),
     ],
 )
 def test_what_was_refused(response: Message, said: str | None) -> None:
@@ -67,3 +70,8 @@ def test_a_name_can_neither_begin_a_line_nor_fill_the_log() -> None:
     assert said is not None
     assert said.isprintable()
     assert len(said) <= 520
+
+
+def test_a_topic_that_is_given_by_its_id_is_named() -> None:
+    response = produced(TOO_LARGE, topic_id=Uuid(b"\1" * 16))
+    assert summary_of(response, lambda topic_id: "orders") == "MESSAGE_TOO_LARGE for orders-0: why"

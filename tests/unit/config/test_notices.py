@@ -30,6 +30,12 @@ def test_an_unknown_name_gets_a_hint() -> None:
     ]
 
 
+def test_a_topic_setting_gets_the_brokers_name_for_it() -> None:
+    assert notices({"segment.ms": "3"}) == [
+        "segment.ms is no broker setting of Kafka 4.3 and has no effect; did you mean log.roll.ms?"
+    ]
+
+
 def test_an_authorizer_that_does_not_guard_is_said_so() -> None:
     assert (
         "may do everything" in notices({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})[0]

@@ -214,6 +214,12 @@ def test_records_are_awaited_where_connections_are_refused() -> None:
 def test_mistakes_in_settings_are_told() -> None:
     with pytest.raises(ValueError, match="data="):
         Broker({"log.dirs": "/tmp/x"})
+    with pytest.raises(ValueError, match=r"^num\.partition is no broker setting of Kafka; did you mean num\.partitions\?$"):
+        Broker({"num.partition": 3, "num.network.threads": 3, "zookeeper.connect": "a:1", "ottla.metrics.port": -1})
+    with pytest.raises(
+        ValueError, match=r"(?s)no\.such\.thing is .* Kafka\nretention\.ms is .*log\.retention\.ms\?.*create_topic"
+    ):
+        Broker({"retention.ms": 1000, "no.such.thing": 1})
     broker = Broker({"num.partitions": "many"})
     with pytest.raises(OttlaError, match=r"num\.partitions"):
         broker.start()

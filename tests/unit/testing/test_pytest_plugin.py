@@ -1,10 +1,9 @@
 """The pytest plugin, in runs of pytest of its own."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from tests.unit.testing.user_tests import run_pytest
 
 USES = """
 import pytest
@@ -76,13 +75,6 @@ def test_that_fails(kafka_broker):
 """
 
 
-def run_pytest(folder: Path, code: str, *options: str, ini: str = "") -> subprocess.CompletedProcess[str]:
-    (folder / "test_user.py").write_text(code)
-    (folder / "pytest.ini").write_text(f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\n{ini}")
-    command = [sys.executable, "-m", "pytest", "-q", *options, "test_user.py"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300, check=False)
-
-
 def test_fixtures_markers_and_topics(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, USES)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -115,6 +107,45 @@ def test_the_log_of_the_broker_comes_with_a_failure(tmp_path: Path) -> None:
         assert "INVALID_RECORD: a test asked for INVALID_RECORD" in done.stdout
 
 
+READS_AND_FAILS = """
+import pytest
+from confluent_kafka import Producer
+
+
+@pytest.fixture
+def bootstrap_servers(BROKER):
+    return BROKER.bootstrap_servers
+
+
+@pytest.fixture
+def broken(BROKER):
+    BROKER.create_topic("orders")
+    BROKER.create_topic("orders")
+
+
+def test_that_reads(bootstrap_servers):
+    settings = {"bootstrap.servers": bootstrap_servers, "message.timeout.ms": 500, "allow.auto.create.topics": False}
+    producer = Producer(settings)
+    producer.produce("nowhere", b"value")
+    assert producer.flush(10) != 0
+
+
+def test_that_is_not_set_up(broken, BROKER):
+    pass
+"""
+
+
+@pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_session_broker"])
+def test_refused_reads_come_with_a_failure_once(tmp_path: Path, fixture: str) -> None:
+    for options in ([], ["--kafka-broker-process"]):
+        ini = "kafka_broker_config =\n    auto.create.topics.enable=false\n"
+        done = run_pytest(tmp_path, READS_AND_FAILS.replace("BROKER", fixture), "--tb=line", *options, ini=ini)
+        assert "1 failed, 1 error" in done.stdout
+        assert "failed: UNKNOWN_TOPIC_OR_PARTITION for nowhere" in done.stdout
+        assert "failed: TOPIC_ALREADY_EXISTS for orders: topic orders exists already" in done.stdout
+        assert done.stdout.count("Kafka broker, last lines of its log") == 2
+
+
 def test_settings_for_all_brokers(tmp_path: Path) -> None:
     code = "def test_it(kafka_broker):\n    kafka_broker.produce('a', 'b')\n    assert kafka_broker.topics() == {'a': 7}\n"
     done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions=7\n")
@@ -122,6 +153,29 @@ def test_settings_for_all_brokers(tmp_path: Path) -> None:
     done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partitions\n")
     assert done.returncode != 0
     assert "write NAME=VALUE" in done.stdout + done.stderr
+    done = run_pytest(tmp_path, code, ini="kafka_broker_config =\n    num.partition=7\n")
+    assert done.returncode != 0
+    assert "num.partition is no broker setting of Kafka; did you mean num.partitions?" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("marker", "error"),
+    [
+        (
+            "kafka_broker(config={'num.partition': 3})",
+            "num.partition is no broker setting of Kafka; did you mean num.partitions?",
+        ),
+        ("kafka_broker({'num.partitions': 3})", "kafka_broker takes named arguments only: config=…, process=…, port=…, data=…"),
+        ("kafka_broker(proces=True)", "kafka_broker has no argument proces=…; there are config=…, process=…, port=…, data=…"),
+        ("kafka_topic(3)", "kafka_topic takes named arguments only: partitions=…, config=…"),
+        ("kafka_topic(config={'retension.ms': 3})", "unknown topic setting retension.ms; did you mean retention.ms?"),
+    ],
+)
+def test_a_misspelt_marker_is_an_error(tmp_path: Path, marker: str, error: str) -> None:
+    code = f"import pytest\n\n\n@pytest.mark.{marker}\ndef test_it(kafka_broker, kafka_topic):\n    pass\n"
+    done = run_pytest(tmp_path, code)
+    assert "1 error" in done.stdout
+    assert error in done.stdout
 
 
 def test_nothing_is_imported_until_it_is_used(tmp_path: Path) -> None:

@@ -186,7 +186,10 @@ class Connection:
         if isinstance(reply, Parked):
             reply.on_ready = self._pump
             self._replies.append(reply)
-            return out
+            if not self._is_leaving:
+                return out
+            reply.pending.answer_now()
+            return self._collect_replies(out)
         if len(frame) > FREE_BYTES:
             self._memory.give(len(frame))
         if reply is None:
@@ -251,10 +254,13 @@ class Connection:
     # The end
 
     def leave(self) -> None:
-        """Receive nothing more, answer what was received, then end."""
+        """Receive nothing more, answer what was received, then end. Fetches that wait are answered with what there is."""
         if self._frames or self._replies or self.stream.unsent_bytes:
             self._is_leaving = True
             self.stream.pause()
+            for reply in list(self._replies):
+                if isinstance(reply, Parked) and not reply.is_ready:
+                    reply.pending.answer_now()
             self._pump()
         else:
             self.end()

@@ -43,7 +43,7 @@ class DelayedFetch(Pending):
         self._partitions = partitions
         for partition in partitions:
             partition.watches[self] = None
-        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self._time_is_over)
+        self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)
 
     def may_be_answered_by(self, size_bytes: int) -> bool:
         """Whether `size_bytes` more in one of the partitions could make up what was missing."""
@@ -52,7 +52,7 @@ class DelayedFetch(Pending):
 
     def try_answer(self, is_last: bool = False) -> None:
         """Answer if there is enough to say."""
-        if self._is_done:
+        if self._is_done or self._timer.cancelled():  # answered, or its records are being read from the disk
             return
         try:
             answer = self._attempt.answer(is_last)
@@ -69,7 +69,7 @@ class DelayedFetch(Pending):
         else:
             self.complete(answer)
 
-    def _time_is_over(self) -> None:
+    def answer_now(self) -> None:
         self.try_answer(is_last=True)
 
     def _leave(self) -> None:

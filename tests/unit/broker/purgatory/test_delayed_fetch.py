@@ -63,6 +63,29 @@ def test_it_is_tried_only_when_the_news_could_be_enough() -> None:
     virtual(scenario())
 
 
+def test_when_the_node_stops_it_is_answered_at_once_and_only_once() -> None:
+    async def scenario() -> None:
+        _, partitions = await two_partitions()
+        attempt = Attempt()
+        fetch = DelayedFetch(attempt, partitions, 60_000)
+        reply = waiting(fetch)
+        fetch.answer_now()
+        assert isinstance(await reply, FetchResponse)
+        assert not any(partition.watches for partition in partitions)
+
+        cold = Attempt()
+        cold.later = Pending()
+        fetch = DelayedFetch(cold, partitions, 60_000)
+        reply = waiting(fetch)
+        fetch.answer_now()
+        fetch.answer_now()
+        assert cold.tries == 1, "its records are being read"
+        cold.later.complete(FetchResponse())
+        assert isinstance(await reply, FetchResponse)
+
+    virtual(scenario())
+
+
 def test_a_try_that_goes_wrong_is_told_and_the_others_are_answered() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()

@@ -31,7 +31,7 @@ def partitions_of(broker: Broker, topic: str) -> int:
 
 @pytest.mark.parametrize(("key_type", "topic"), [(0, OFFSETS_TOPIC), (1, TRANSACTIONS_TOPIC)])
 def test_the_internal_topic_is_made_and_its_leader_named(key_type: int, topic: str) -> None:
-    with Broker() as broker:
+    with Broker({"offsets.topic.num.partitions": 50, "transaction.state.log.num.partitions": 50}) as broker:
         assert partitions_of(broker, topic) == 0
         response = find(broker, 6, "a", "b", key_type=key_type)
         assert [(found.key, found.node_id, found.port, found.error_code) for found in response.coordinators] == [  # type: ignore[attr-defined]
