@@ -80,7 +80,9 @@ class Actions(Commands):
             return super().parse_args(ctx, self.in_our_spelling(args))
         except click.NoSuchOption as unknown:
             if hint := did_you_mean(unknown.option_name, [f"--{action}" for action in self.actions]):
-                raise click.UsageError(f"{unknown.option_name} is none of the actions of {ctx.command_path}: {hint}", ctx) from None
+                raise click.UsageError(
+                    f"{unknown.option_name} is none of the actions of {ctx.command_path}: {hint}", ctx
+                ) from None
             # Flags of an action, and no action: the flags are not what is wrong.
             example = f"{ctx.command_path} {next(iter(self.actions))} …"
             raise click.UsageError(f"say what to do, one of {', '.join(self.actions)}: {example}", ctx) from None
