@@ -105,7 +105,7 @@ def test_other_requests(request_: bytes, status: int, is_last: bool) -> None:
 def test_kafka_client_learns_at_once_that_the_port_speaks_http() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         begun_s = asyncio.get_running_loop().time()
-        with pytest.raises(PeerFault, match="speaks HTTP.*metrics port.*port of a Kafka listener"):
+        with pytest.raises(PeerFault, match=r"speaks HTTP.*metrics port.*port of a Kafka listener"):
             await Link.connect(network.host("client"), "node", server.port)
         assert asyncio.get_running_loop().time() - begun_s < 1
 

@@ -8,7 +8,8 @@ both spellings.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import click
 
@@ -28,7 +29,7 @@ class Commands(click.Group):
     """A group that suggests what a mistyped word may mean."""
 
     kind = "commands"
-    aliases: dict[str, str] = {}
+    aliases: Mapping[str, str] = MappingProxyType({})
     """Other names of its commands, which help does not list."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:

@@ -1,7 +1,8 @@
 """One node in this process, in the foreground, until it is told to stop.
 
 SIGINT, SIGTERM and SIGHUP (its terminal is closed; ignored under nohup) stop it in good order; a second one does not hurry it,
-since what it does then is write what must not be lost. What keeps it from starting, and what makes it stop by itself, ends in one sentence and exit code 1.
+since what it does then is write what must not be lost. What keeps it from starting, and what makes it stop by itself, ends in
+one sentence and exit code 1.
 """
 
 from __future__ import annotations
