@@ -31,9 +31,15 @@ class Said:
         return self.out.splitlines()
 
 
-def run_cli(*arguments: object, stdin: bytes = b"") -> Said:
+class _Terminal(io.TextIOWrapper):
+    def isatty(self) -> bool:
+        return True
+
+
+def run_cli(*arguments: object, stdin: bytes = b"", err_is_terminal: bool = False) -> Said:
     """One `ottla` command, to its end."""
-    out, err = io.TextIOWrapper(io.BytesIO(), "utf-8"), io.TextIOWrapper(io.BytesIO(), "utf-8")
+    out = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    err = (_Terminal if err_is_terminal else io.TextIOWrapper)(io.BytesIO(), "utf-8")
     rc = 0
     with _standard_input(stdin), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:

@@ -1,0 +1,23 @@
+"""Words for texts that people read."""
+
+import pytest
+
+from ottla.errors.texts import counted, listed
+
+
+@pytest.mark.parametrize(
+    ("count", "text"), [(0, "0 records"), (1, "1 record"), (2, "2 records"), (1_234_567, "1,234,567 records")]
+)
+def test_counts_have_the_right_plural(count: int, text: str) -> None:
+    assert counted(count, "record") == text
+
+
+def test_plural_may_be_given() -> None:
+    assert (counted(1, "entry", "entries"), counted(3, "entry", "entries")) == ("1 entry", "3 entries")
+
+
+@pytest.mark.parametrize(
+    ("names", "text"), [("", ""), ("a", "a"), ("ab", "a and b"), ("abc", "a, b and c"), ("abcdefg", "a, b, c, d, e and 2 more")]
+)
+def test_long_lists_are_cut(names: str, text: str) -> None:
+    assert listed(list(names)) == text
