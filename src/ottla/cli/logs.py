@@ -13,6 +13,7 @@ from time import localtime, strftime
 from typing import TextIO
 
 from ottla.cli.log_limits import CoordinatorLines
+from ottla.errors import OttlaError
 
 FILE_NAME = "server.log"
 LINE = "%(asctime)s.%(msecs)03d %(levelname)-8s %(short_name)s: %(message)s"
@@ -50,8 +51,8 @@ class DailyFile(logging.Handler):
     """A file per day, `server.log.2026-11-15`, in the machine's own time. Old ones are the operator's to remove."""
 
     def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)  # before logging knows of the handler, and closes it at the end
         super().__init__()
-        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._day = ""
         self._file: TextIO | None = None
@@ -87,7 +88,12 @@ def configure_logging(*, level: str, directory: Path | None = None) -> None:
     terminal.setLevel(level)
     handlers: list[logging.Handler] = [terminal]
     if directory is not None:
-        handlers.append(DailyFile(directory))
+        try:
+            handlers.append(DailyFile(directory))
+        except OSError as error:
+            raise OttlaError(
+                f"log files cannot be written to {directory}: {error.strerror}. Name another folder with --log-dir"
+            ) from None
     limits = CoordinatorLines()
     for handler in handlers:
         handler.addFilter(limits)

@@ -83,8 +83,8 @@ def notices(settings: Mapping[str, str]) -> list[str]:
             unknown.append(name)
     if unguarded:
         told.append(
-            f"{listed(unguarded)} {'has' if len(unguarded) == 1 else 'have'} no effect: Ottla has no access control yet. Every client "
-            "that can connect may do everything: keep this node where only trusted clients reach it"
+            f"{listed(unguarded)} {'has' if len(unguarded) == 1 else 'have'} no effect: Ottla has no access control yet. Every "
+            "client that can connect may do everything: keep this node where only trusted clients reach it"
         )
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")

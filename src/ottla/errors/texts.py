@@ -6,6 +6,16 @@ def counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count:,} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def sized(size_bytes: int) -> str:
+    """`512 bytes`, `1.5 MB`: in powers of 1000, as disks are sold."""
+    size, unit = float(size_bytes), ""
+    for unit in ("kB", "MB", "GB", "TB"):  # noqa: B007  # the last one stays
+        size /= 1000
+        if size < 999.95:
+            break
+    return counted(size_bytes, "byte") if size_bytes < 1000 else f"{size:,.1f} {unit}"
+
+
 def listed(names: list[str], shown_max: int = 5) -> str:
     """`a, b and c`; beyond `shown_max` names `a, b, c, d, e and 7 more`."""
     shown = names[:shown_max]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.errors.texts import counted, listed
+from ottla.errors.texts import counted, listed, sized
 
 
 @pytest.mark.parametrize(
@@ -10,6 +10,23 @@ from ottla.errors.texts import counted, listed
 )
 def test_counts_have_the_right_plural(count: int, text: str) -> None:
     assert counted(count, "record") == text
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "text"),
+    [
+        (0, "0 bytes"),
+        (1, "1 byte"),
+        (999, "999 bytes"),
+        (1000, "1.0 kB"),
+        (999_949, "999.9 kB"),
+        (999_950, "1.0 MB"),
+        (1_550_000_000, "1.6 GB"),
+        (5_000_000_000_000_000, "5,000.0 TB"),
+    ],
+)
+def test_sizes_have_a_unit(size_bytes: int, text: str) -> None:
+    assert sized(size_bytes) == text
 
 
 def test_plural_may_be_given() -> None:

@@ -132,10 +132,13 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
     except BrokenInvariant:
         raise
     except OttlaError as failure:
+        why = str(failure)
         if isinstance(failure, LogDirectoryFailed):
             here.lose_directory(failure)
-        logger.error("%s cannot be served: %s", name, failure)
-        here.set_offline(name, str(failure))
+            why = failure.brief
+        if name not in here.offline:  # else it has been logged, alone or with its directory
+            logger.error("%s cannot be served: %s", name, why)
+        here.set_offline(name, why)
         return None
     log.config = config
     partition = Partition(here, here.node_id, new.topic_id, log)
@@ -157,7 +160,7 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid)
             partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
         doomed.append(name)
     for failed in await here.directories.delete_all(doomed):
-        logger.error("files of a deleted partition stay, its directory has failed: %s", failed)
+        logger.error("files of a deleted partition stay: %s", failed.brief)
         here.lose_directory(failed)
 
 

@@ -192,7 +192,7 @@ class Partition(PartitionTail):
             raise failure
         if isinstance(failure, LogDirectoryFailed):
             self._owner.lose_directory(failure, self.log)
-            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {failure}")
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {failure.brief}")
         if isinstance(failure, OutOfDescriptors):
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
         if isinstance(failure, CorruptFile):
