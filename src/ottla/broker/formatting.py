@@ -131,7 +131,7 @@ def _cannot_be_made(disk: Disk, directory: str, error: OSError) -> FormatRefused
     """The refusal of a directory that the operating system refuses: why, and what to do."""
     where, remedy, path = "(log.dirs; --data of `ottla up`)", remedy_for(error), directory
     reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
-    while path not in ("", "/"):
+    while isinstance(error, (NotADirectoryError, FileExistsError)) and path not in ("", "/"):
         if disk.exists(path) and not disk.is_directory(path):
             reason = f"{path} is a file, not a folder"
         path = posixpath.dirname(path)
