@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.hosts.activation import BOOTSTRAP_CHECKPOINT
 from ottla.env import OpenMode
-from ottla.errors import LogDirectoryFailed, OttlaError
+from ottla.errors import OttlaError, remedy_for
 from ottla.ids import Uuid, uuid_text
 from ottla.log.directories.meta_properties import MetaProperties, check_same_node, read_meta_properties, write_meta_properties
 from ottla.log.names import CLUSTER_METADATA_TOPIC, META_PROPERTIES
@@ -80,7 +80,7 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
         try:
             await _format(world, config, options, directory, records, levels, voters if is_metadata else None)
         except OSError as error:
-            raise LogDirectoryFailed(directory, error) from error
+            raise _cannot_be_made(world.disk, directory, error) from error
         name = features.metadata_version_name(levels[features.METADATA_VERSION])
         kind = _kind(voters, config.node_id) if is_metadata else "data"
         lines.append(f"Formatted {kind} directory {directory} with metadata.version {name}.")
@@ -100,7 +100,7 @@ async def format_if_new(
 
     config = BrokerConfig.from_settings(settings)
     disk, metadata_directory = world.disk, config.log.metadata_log_dir
-    metas = {path: read_meta_properties(disk, path) for path in sorted({*config.log.log_dirs, metadata_directory})}
+    metas = {path: _read_meta(disk, path) for path in sorted({*config.log.log_dirs, metadata_directory})}
     formatted = {path: meta for path, meta in metas.items() if meta is not None}
     if len(formatted) == len(metas):
         return []
@@ -118,6 +118,25 @@ async def format_if_new(
     is_standalone = not config.controller_quorum_voters
     options = FormatOptions(cluster_id, standalone=is_standalone, features=levels, ignore_formatted=True)
     return await format_directories(world, config, options)
+
+
+def _read_meta(disk: Disk, directory: str) -> MetaProperties | None:
+    try:
+        return read_meta_properties(disk, directory)
+    except OSError as error:
+        raise _cannot_be_made(disk, directory, error) from error
+
+
+def _cannot_be_made(disk: Disk, directory: str, error: OSError) -> FormatRefused:
+    """The refusal of a directory that the operating system refuses: why, and what to do."""
+    where, remedy, path = "(log.dirs; --data of `ottla up`)", remedy_for(error), directory
+    reason = f"{error.strerror or error}{f': {error.filename}' if error.filename else ''}"
+    while isinstance(error, (NotADirectoryError, FileExistsError)) and path not in ("", "/"):
+        if disk.exists(path) and not disk.is_directory(path):
+            reason = f"{path} is a file, not a folder"
+        path = posixpath.dirname(path)
+    advice = "Name another folder" if remedy is None else f"{remedy}, or name another folder"
+    return FormatRefused(f"log directory {directory} cannot be made: {reason}. {advice} {where}")
 
 
 def _check_empty(disk: Disk, directory: str) -> None:
@@ -139,10 +158,7 @@ def _unformatted(disk: Disk, directories: Iterable[str], config: BrokerConfig, o
     metas: dict[str, MetaProperties] = {}
     unformatted = []
     for directory in directories:
-        try:
-            meta = read_meta_properties(disk, directory)
-        except NotADirectoryError:
-            raise FormatRefused(f"{directory} is not a folder: correct log.dirs or metadata.log.dir") from None
+        meta = _read_meta(disk, directory)
         if meta is None:
             unformatted.append(directory)
         elif not options.ignore_formatted:

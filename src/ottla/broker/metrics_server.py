@@ -26,6 +26,8 @@ IDLE_S = 120.0
 Page = Callable[[], Awaitable[bytes]]
 
 _PLAIN = "text/plain; charset=utf-8"
+_FIRST_BYTES = b"\r\n" + bytes(range(0x20, 0x7F))
+"""What an HTTP request may begin with. A Kafka request begins with a zero byte, TLS with 0x16."""
 
 
 class MetricsServer:
@@ -105,6 +107,10 @@ class _Connection:
 
     def _read_head(self) -> None:
         """Answer the next request, if it is there whole."""
+        if self._head and self._head[0] not in _FIRST_BYTES:
+            # A Kafka or TLS client. It would wait for an answer, and we for the end of a line that never comes.
+            self._send(400, _PLAIN, b"This port serves metrics over HTTP.\n", is_last=True)
+            return
         end = self._head.find(b"\r\n\r\n")
         if end < 0:
             if len(self._head) > HEAD_BYTES_MAX:

@@ -43,6 +43,7 @@ from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
 from ottla.log.directories.log_directory import LogWorld
 from ottla.log.directories.opening import LockedDirectories, MustStop, lock_directories
+from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
     from ottla.env import World
@@ -140,7 +141,9 @@ class Node:
         self._stopping.push_async_callback(self.listeners.close)
         # First of all: members that wait for a rebalance are told to look for another coordinator, and hold up nobody.
         self._stopping.push_async_callback(services.coordinators.stop)
-        logger.info("node %d of cluster %s is up at %s", self.node_id, self.cluster_id, self.bootstrap_servers)
+        logger.info(
+            "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
+        )
 
     def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:
         directories, partitions = storage.directories, self._partitions

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from ottla.cli.common.escaping import escape
 from ottla.cli.log_limits import CoordinatorLines
+from ottla.errors import OttlaError
 
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
@@ -55,8 +56,8 @@ class DailyFile(logging.Handler):
     """A file per day, `server.log.2026-11-15`, in the machine's own time. Old ones are the operator's to remove."""
 
     def __init__(self, directory: Path) -> None:
+        directory.mkdir(parents=True, exist_ok=True)  # before logging knows of the handler, and closes it at the end
         super().__init__()
-        directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
         self._day = ""
         self._file: TextIO | None = None
@@ -92,7 +93,12 @@ def configure_logging(*, level: str, directory: Path | None = None) -> None:
     terminal.setLevel(level)
     handlers: list[logging.Handler] = [terminal]
     if directory is not None:
-        handlers.append(DailyFile(directory))
+        try:
+            handlers.append(DailyFile(directory))
+        except OSError as error:
+            raise OttlaError(
+                f"log files cannot be written to {directory}: {error.strerror}. Name another folder with --log-dir"
+            ) from None
     limits = CoordinatorLines()
     for handler in handlers:
         handler.addFilter(limits)

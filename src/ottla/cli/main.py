@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import click
 
 from ottla import __version__
-from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import warn
+from ottla.cli.common.output import say, warn
+from ottla.cli.common.spelling import Commands
 from ottla.errors import OttlaError
 
 # verb → (module, attribute, one-line help shown without importing the module)
@@ -38,8 +38,10 @@ VERBS: dict[str, tuple[str, str, str]] = {
 ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consumer-groups": "groups"}
 
 
-class LazyVerbs(click.Group):
+class LazyVerbs(Commands):
     """A click group whose verbs are imported when they are run."""
+
+    aliases = ALIASES
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Each of Kafka's tools has the flag; here a verb has no version of its own.
@@ -72,8 +74,18 @@ class LazyVerbs(click.Group):
             formatter.write_dl([(verb, VERBS[verb][2]) for verb in sorted(VERBS)])
 
 
+def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        from ottla.records.kernels import variant
+
+        say(f"ottla {__version__} (speaks Apache Kafka 4.3.0; {variant()} kernels)")
+        ctx.exit()
+
+
 @click.command(cls=LazyVerbs, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="ottla", message="%(prog)s %(version)s (speaks Apache Kafka 4.3.0)")
+@click.option(
+    "--version", is_flag=True, expose_value=False, is_eager=True, callback=_print_version, help="Show the version and exit."
+)
 def ottla() -> None:
     """Kafka in Python: tools for Apache Kafka 4.3's protocol and files.
 
@@ -86,17 +98,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     try:
         code = ottla.main(args=arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as mistake:
-        if not isinstance(mistake, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # its message is the help
-            mistake.message = escape(mistake.message)  # type: ignore[misc]  # final: click never changes it
-        mistake.show()
+        _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        warn(str(error))
+        from ottla.config.values import InvalidConfig  # late: only now it matters
+
+        warn(str(error), lines=isinstance(error, InvalidConfig))
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         warn("interrupted")
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
+
+
+def _show(mistake: click.ClickException) -> None:
+    """Print what click found wrong: how the verb is called, then the error with the prefix that all errors have."""
+    text = mistake.format_message()
+    if isinstance(mistake, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
+        click.echo(text, err=True)  # noqa: TID251  # a verb without arguments: the text is its help
+        return
+    if isinstance(mistake, click.UsageError) and mistake.ctx is not None:
+        say(mistake.ctx.get_usage(), err=True)
+        say(f"Try '{mistake.ctx.command_path} --help' for help.", err=True)
+        say("", err=True)
+    if isinstance(mistake, click.NoSuchOption):
+        near = " or ".join(sorted(mistake.possibilities or ()))
+        text = f"there is no option {mistake.option_name}{f': did you mean {near}?' if near else ''}"
+    warn(text)
 
 
 if __name__ == "__main__":

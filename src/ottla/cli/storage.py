@@ -14,6 +14,7 @@ import click
 
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say
+from ottla.cli.common.spelling import Commands
 from ottla.cli.storage_features import feature_dependencies, parse_features, version_mapping
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ CONFIG = click.option(
 )
 
 
-@click.group(epilog=EPILOG)
+@click.group(cls=Commands, epilog=EPILOG)
 def storage() -> None:
     """Format the log directories of a node, and look at them."""
 

@@ -170,6 +170,11 @@ class BrokerConfig:
 
         `InvalidConfig` for the first value, or combination of values, that cannot stand.
         """
+        if not settings.get("process.roles"):
+            from ottla.config import zookeeper_era  # late: few files need it
+
+            if zookeeper_era.is_of_zookeeper_era(settings):
+                raise zookeeper_era.refuse(settings)
         parsed = BROKER_KEYS.parse_known(settings)
 
         def value_of(name: str) -> Value:

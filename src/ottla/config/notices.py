@@ -6,15 +6,18 @@ broker for tests refuses unknown names instead (`unknown_names`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from typing import Any
 
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS, base_name
 from ottla.config.topic_keys import TOPIC_SYNONYMS
+from ottla.errors.texts import listed
 
 REMOVED: dict[str, str] = {
     "advertised.host.name": "use advertised.listeners",
     "advertised.port": "use advertised.listeners",
+    "auto.include.jmx.reporter": "reporters are named in metric.reporters; for Prometheus set ottla.metrics.port",
     "broker.id.generation.enable": "ids are given by hand: set node.id",
     "control.plane.listener.name": "the controller has listeners of its own: use controller.listener.names",
     "delegation.token.master.key": "use delegation.token.secret.key",
@@ -44,34 +47,63 @@ REMOVED: dict[str, str] = {
 """Settings of older Kafkas → what to do instead."""
 
 _ZOOKEEPER = "ZooKeeper is gone: use process.roles with controller.quorum.bootstrap.servers"
-_NO_ACCESS_CONTROL = (
-    "authorizer.class.name has no effect yet: every client that can connect may do everything. Keep this node where "
-    "only trusted clients reach it"
-)
+AUTHORIZER = ("authorizer.class.name", "super.users", "allow.everyone.if.no.acl.found")
+"""Access control: without it the operator must know. The last two are read by Kafka's StandardAuthorizer, and in no table."""
+
+PLUGINS = ("metrics.jmx.include", "metrics.jmx.exclude")
+"""What other classes that come with Kafka read by themselves, so that its tables do not name them."""
+_PLUGIN_PREFIXES = ("client.quota.callback.", "config.providers.")
+_REMOTE_STORAGE_PREFIXES = {
+    "remote.log.storage.manager.impl.prefix": "rsm.config.",
+    "remote.log.metadata.manager.impl.prefix": "rlmm.config.",
+}
+"""Settings that name the prefix of a plug-in's settings → the prefix by default."""
 
 
 def notices(settings: Mapping[str, str]) -> list[str]:
     """One sentence each, most important first."""
     told: list[str] = []
     without_effect: list[str] = []
+    unguarded: list[str] = []
+    prefixes = _plugin_prefixes(settings)
     words = documentation()
     for name in sorted(settings):
         base = base_name(name)
         if (advice := _removed(name)) is not None:
             told.append(f"{name} is a setting of older Kafkas and has no effect: {advice}")
-        elif name == "authorizer.class.name" and settings[name].strip():
-            told.append(_NO_ACCESS_CONTROL)
-        elif base in BROKER_KEYS and base not in words:
+        elif name in AUTHORIZER:
+            # Kafka's default is an empty class name: no authorizer.
+            if name != "authorizer.class.name" or settings[name].strip():
+                unguarded.append(name)
+        elif (base in BROKER_KEYS and base not in words) or name in PLUGINS or name.startswith(prefixes):
             without_effect.append(name)
+    if unguarded:
+        told.append(
+            f"{listed(unguarded)} {'has' if len(unguarded) == 1 else 'have'} no effect: Ottla has no access control yet. Every "
+            "client that can connect may do everything: keep this node where only trusted clients reach it"
+        )
     if without_effect:
         told.append(f"accepted, but without effect here: {', '.join(without_effect)}")
     told += [f"{name} is no broker setting of Kafka 4.3 and has no effect{hint(name)}" for name in unknown_names(settings)]
     return told
 
 
-def unknown_names(names: Iterable[str]) -> list[str]:
-    """Those that no broker of Kafka has ever had, by name: most likely misspelt."""
-    return sorted(name for name in names if _removed(name) is None and base_name(name) not in BROKER_KEYS)
+def unknown_names(settings: Mapping[str, Any]) -> list[str]:
+    """Names that neither a broker of Kafka nor its plug-ins have ever had: most likely misspelt."""
+    prefixes = _plugin_prefixes(settings)
+    return sorted(
+        name
+        for name in settings
+        if _removed(name) is None
+        and base_name(name) not in BROKER_KEYS
+        and name not in AUTHORIZER
+        and name not in PLUGINS
+        and not name.startswith(prefixes)
+    )
+
+
+def _plugin_prefixes(settings: Mapping[str, Any]) -> tuple[str, ...]:
+    return (*_PLUGIN_PREFIXES, *(str(settings.get(name, default)) for name, default in _REMOTE_STORAGE_PREFIXES.items()))
 
 
 def _removed(name: str) -> str | None:

@@ -16,6 +16,7 @@ from ottla.errors.faults import (
     OttlaError,
     OutOfDescriptors,
     is_out_of_descriptors,
+    remedy_for,
 )
 
 __all__ = [
@@ -29,4 +30,5 @@ __all__ = [
     "OttlaError",
     "OutOfDescriptors",
     "is_out_of_descriptors",
+    "remedy_for",
 ]

@@ -64,12 +64,31 @@ class LogDirectoryFailed(OttlaError):
     """
 
     def __init__(self, directory: str, cause: OSError) -> None:
-        remedy = "the limit on open files (ulimit -n) is raised" if is_out_of_descriptors(cause) else "the disk is repaired"
-        super().__init__(
-            f"log directory {directory} failed: {cause}. Its partitions are offline until {remedy} and the node restarted"
-        )
+        self.remedy = f"{remedy_for(cause) or 'Repair the disk'} and restart the node"
+        super().__init__(f"log directory {directory} failed: {cause}. Its partitions are offline. {self.remedy}")
         self.directory = directory
         self.cause = cause
+
+    @property
+    def brief(self) -> str:
+        """For the many texts that follow the first: its log line has said the rest."""
+        return f"log directory {self.directory} has failed ({self.cause.strerror or self.cause})"
+
+
+_REMEDIES = {
+    errno.ENOSPC: "Free space on its disk",
+    errno.EDQUOT: "Free space on its disk",
+    errno.EROFS: "Mount its file system writable",
+    errno.EACCES: "Give the user of this process the right to write there",
+    errno.EPERM: "Give the user of this process the right to write there",
+    errno.EMFILE: "Raise the limit on open files (ulimit -n)",
+    errno.ENFILE: "Raise the limit on open files (ulimit -n)",
+}
+
+
+def remedy_for(error: OSError) -> str | None:
+    """What to do about a file or folder that cannot be written, where the operating system's error tells."""
+    return _REMEDIES.get(error.errno or 0)
 
 
 def is_out_of_descriptors(error: OSError) -> bool:

@@ -31,7 +31,7 @@ from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResp
 SOFTWARE_NAME: Final = "ottla"
 _CORRELATION_ID_MASK: Final = 0x7FFFFFFF
 _SIGNS_OF_OTHERS: Final = (
-    (b"HTTP", "It speaks HTTP: this is the port of a web server"),
+    (b"HTTP", "It speaks HTTP: it is a web server or a metrics port. Give the port of a Kafka listener"),
     (b"\x15\x03", "It speaks TLS, which is not supported here yet: use a PLAINTEXT listener"),
     (b"SSH-", "It is an SSH server"),
     (b"220 ", "It is a mail or file server"),
@@ -136,8 +136,8 @@ class Conversation:
         """What to say when the other side has closed the connection now."""
         if self.state is State.GREETING:
             return (
-                f"{self.address} closed the connection before it told its versions: check that it is a Kafka listener, and one "
-                "without encryption or login"
+                f"{self.address} closed the connection before it told its versions: check that it is a Kafka listener (not a "
+                "metrics port), and one without encryption or login"
             )
         cut = "" if self._splitter.is_between_frames else " in the middle of an answer"
         return f"{self.address} closed the connection{cut}; its log may say why"

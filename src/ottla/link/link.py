@@ -77,10 +77,14 @@ class Link:
             async with asyncio.timeout(options.connect_timeout_ms / 1000):
                 await link._open(network)
         except TimeoutError:
-            doing = "accept a connection" if link._stream is None else "tell its versions"
+            doing, advice = "accept a connection", "check host, port and firewalls"
+            if link._stream is not None:
+                doing, advice = (
+                    "tell its versions",
+                    "it may be overloaded, or no Kafka listener (web servers wait, too): check the port",
+                )
             failure = ConnectFailed(
-                link.address,
-                f"{link.address} did not {doing} within {options.connect_timeout_ms} ms: check host, port and firewalls",
+                link.address, f"{link.address} did not {doing} within {options.connect_timeout_ms} ms: {advice}"
             )
             link._end(failure)
             raise failure from None

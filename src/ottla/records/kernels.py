@@ -39,6 +39,12 @@ def is_compiled(module: ModuleType) -> bool:
     return not str(module.__file__).endswith((".py", ".pyc"))
 
 
+def variant() -> str:
+    """Which kernels are in use, in words: `compiled` or `pure Python`. An install compiles all of them or none."""
+    is_pure = PURE_ASKED or not is_compiled(import_module("ottla.records.kernel"))
+    return "pure Python" if is_pure else "compiled"
+
+
 if TYPE_CHECKING or not PURE_ASKED:
     from ottla.records.kernel import Headers, Record, RecordIterator, Row, encode_records, encode_rows
     from ottla.records.kernel_batch import BatchLimits, UsualBatch
@@ -68,5 +74,6 @@ __all__ = [
     "encode_rows",
     "is_compiled",
     "load_twin",
+    "variant",
     "walk_records",
 ]

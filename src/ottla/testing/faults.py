@@ -16,6 +16,7 @@ from typing import Any, Protocol, TypedDict, Unpack
 
 from ottla.broker.handlers import MODULES
 from ottla.errors.codes import ErrorCode, error_name
+from ottla.errors.texts import counted
 from ottla.testing import fault_rules
 from ottla.testing.arguments import check_kind
 from ottla.testing.errors import TimedOut
@@ -59,8 +60,8 @@ class Fault:
     def check_hits(self, hits: int, count: int, timeout: float) -> int:
         if hits < count:
             raise TimedOut(
-                f"{self._what} was met {hits} times in {timeout:g} s, {count} were awaited. Is the client connected to this "
-                "broker, and does it send such requests?"
+                f"{self._what} was met {counted(hits, 'time')} in {timeout:g} s, {count} were awaited. Is the client connected "
+                "to this broker, and does it send such requests?"
             )
         return hits
 

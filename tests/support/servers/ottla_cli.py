@@ -38,10 +38,10 @@ class _Terminal(io.TextIOWrapper):
         return True
 
 
-def run_cli(*arguments: object, stdin: bytes = b"", columns: int | None = None) -> Said:
+def run_cli(*arguments: object, stdin: bytes = b"", columns: int | None = None, err_is_terminal: bool = False) -> Said:
     """One `ottla` command, to its end; on a terminal without colours if `columns` says how wide it is."""
     out = (io.TextIOWrapper if columns is None else _Terminal)(io.BytesIO(), "utf-8")
-    err = io.TextIOWrapper(io.BytesIO(), "utf-8")
+    err = (_Terminal if err_is_terminal else io.TextIOWrapper)(io.BytesIO(), "utf-8")
     rc = 0
     screen = {} if columns is None else {"COLUMNS": str(columns), "TERM": "dumb"}
     with (

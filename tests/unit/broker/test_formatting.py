@@ -1,12 +1,13 @@
 """What formatting writes, and what it refuses before it writes anything."""
 
 import asyncio
+import errno
 
 import pytest
 from tests.support.nodes.quorum_node import CLUSTER_ID, DIRECTORY, FOLDER, QuorumNode, settings_of
 
 from ottla.broker.formatting import FormatRefused, format_if_new
-from ottla.errors import LogDirectoryFailed
+from ottla.env import OpenMode
 from ottla.ids import Uuid, uuid_parse, uuid_text
 from ottla.log.directories.meta_properties import WrongDirectory, read_meta_properties
 from ottla.raft.control import read_kraft_version, read_kraft_voters
@@ -195,13 +196,39 @@ def test_a_new_directory_joins_the_formatted_ones() -> None:
     asyncio.run(run())
 
 
-def test_a_disk_that_fails_is_named() -> None:
+@pytest.mark.parametrize(
+    ("operation", "code", "advice"),
+    [
+        ("make_directory", errno.EACCES, "Give the user of this process the right to write there, or name another folder"),
+        ("make_directory", errno.EROFS, "Mount its file system writable, or name another folder"),
+        ("make_directory", errno.ENOENT, "Name another folder"),
+        ("append", errno.ENOSPC, "Free space on its disk, or name another folder"),
+        ("open", errno.EACCES, "Give the user of this process the right to write there, or name another folder"),
+    ],
+)
+def test_directory_that_cannot_be_made_says_why_and_what_to_do(operation: str, code: int, advice: str) -> None:
     async def run() -> None:
-        node = QuorumNode()
-        node.disk.fail("append", "*bootstrap*")
-        with pytest.raises(LogDirectoryFailed, match=DIRECTORY):
+        node = QuorumNode({"log.dirs": "/new"})
+        node.disk.fail(operation, "/new*", code)
+        with pytest.raises(FormatRefused) as refused:
+            await format_if_new(node.world, settings_of({"log.dirs": "/new"}))
+        assert str(refused.value).startswith("log directory /new cannot be made: ")
+        assert str(refused.value).endswith(f". {advice} (log.dirs; --data of `ottla up`)")
+        assert "offline" not in str(refused.value)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("directory", ["/file", "/file/data"])
+def test_file_in_the_way_of_a_directory_is_named(directory: str) -> None:
+    async def run() -> None:
+        node = QuorumNode({"log.dirs": directory})
+        node.disk.open("/file", OpenMode.CREATE).close()
+        text = f"log directory {directory} cannot be made: /file is a file, not a folder. Name another folder"
+        with pytest.raises(FormatRefused, match=text):
+            await format_if_new(node.world, settings_of({"log.dirs": directory}))
+        with pytest.raises(FormatRefused, match=text):
             await node.format()
-        assert read_meta_properties(node.disk, DIRECTORY) is None
 
     asyncio.run(run())
 

@@ -9,6 +9,7 @@ from tests.support.nodes.streams import Recorder
 
 from ottla.broker.metrics_server import CONNECTIONS_MAX, HEAD_BYTES_MAX, IDLE_S, MetricsServer
 from ottla.env import AddressRefused
+from ottla.link import Link, PeerFault
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 
@@ -97,6 +98,16 @@ def test_other_requests(request_: bytes, status: int, is_last: bool) -> None:
             assert await client.got.until_ended() is None
         else:
             assert (await client.ask(GET))[0] == 200
+
+    scene(play)
+
+
+def test_kafka_client_learns_at_once_that_the_port_speaks_http() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        begun_s = asyncio.get_running_loop().time()
+        with pytest.raises(PeerFault, match=r"speaks HTTP.*metrics port.*port of a Kafka listener"):
+            await Link.connect(network.host("client"), "node", server.port)
+        assert asyncio.get_running_loop().time() - begun_s < 1
 
     scene(play)
 

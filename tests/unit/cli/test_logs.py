@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from ottla.cli.logs import DailyFile, LineFormatter, configure_logging
+from ottla.errors import OttlaError
 
 
 @pytest.fixture(autouse=True)
@@ -46,10 +47,11 @@ def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
     assert all(text.count("\n") == 1 for text in written.values())
 
 
-def test_a_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("folder", "why"), [("file", "File exists"), ("file/logs", "Not a directory")])
+def test_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path, folder: str, why: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OSError, match="file"):
-        configure_logging(level="INFO", directory=tmp_path / "file")
+    with pytest.raises(OttlaError, match=rf"log files cannot be written to .*/{folder}: {why}\. .* --log-dir"):
+        configure_logging(level="INFO", directory=tmp_path / folder)
 
 
 def test_names_cannot_forge_lines_or_steer_terminals() -> None:

@@ -1,7 +1,7 @@
 """What the start of a node says about settings it does not go by."""
 
 from ottla.config.broker_keys import BROKER_KEYS
-from ottla.config.notices import REMOVED, notices
+from ottla.config.notices import AUTHORIZER, PLUGINS, REMOVED, notices
 
 
 def test_a_file_of_settings_with_effect_is_taken_in_silence() -> None:
@@ -42,10 +42,38 @@ def test_an_authorizer_that_does_not_guard_is_said_so() -> None:
     )
 
 
+def test_settings_of_the_authorizer_are_known_and_without_effect() -> None:
+    (told,) = notices({"super.users": "User:admin"})
+    assert told.startswith("super.users has no effect: Ottla has no access control yet. Every client that can connect may do")
+    (told,) = notices({"super.users": "", "allow.everyone.if.no.acl.found": "false", "authorizer.class.name": "a.b.C"})
+    assert told.startswith("allow.everyone.if.no.acl.found, authorizer.class.name and super.users have no effect: Ottla has no")
+
+
+def test_settings_of_plugins_are_known_and_without_effect() -> None:
+    names = [
+        "client.quota.callback.static.produce",
+        "config.providers.env.class",
+        "metrics.jmx.include",
+        "rlmm.config.remote.log.metadata.topic.num.partitions",
+        "tiers.bucket",
+    ]
+    settings = {"remote.log.storage.manager.impl.prefix": "tiers.", **dict.fromkeys(names, "x")}
+    assert notices(settings) == [
+        "accepted, but without effect here: " + ", ".join(sorted([*names, "remote.log.storage.manager.impl.prefix"]))
+    ]
+    (told,) = notices({"confluent.support.metrics.enable": "true"})
+    assert told.startswith("confluent.support.metrics.enable is no broker setting of Kafka 4.3")
+
+
 def test_no_value_is_shown() -> None:
     assert "hunter2" not in " ".join(
         notices({"password.encoder.secret": "hunter2", "ssl.key.password": "hunter2", "x": "hunter2"})
     )
+
+
+def test_plugin_settings_are_in_no_other_list() -> None:
+    assert [name for name in (*AUTHORIZER, *PLUGINS) if name in REMOVED] == []
+    assert [name for name in PLUGINS if name in BROKER_KEYS] == []
 
 
 def test_what_is_removed_is_not_there() -> None:

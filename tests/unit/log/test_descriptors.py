@@ -114,5 +114,5 @@ def test_a_directory_that_fails_all_the_same_says_what_to_do() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.disk.faults.append(Fault("open", "/a/t-0/*", errno.EMFILE))
-    with pytest.raises(LogDirectoryFailed, match=r"until the limit on open files \(ulimit -n\) is raised"):
+    with pytest.raises(LogDirectoryFailed, match=r"Raise the limit on open files \(ulimit -n\) and restart the node"):
         run(directories.create(T0, SMALL, TOPIC_ID))

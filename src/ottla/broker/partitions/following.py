@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.partitions.partition import Partition
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.directories.creation import NewPartition
 from ottla.log.directories.meta_properties import is_reserved
@@ -83,7 +84,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
     if moved_away:
         await _delete(here, moved_away, topic.id)
     if missing and (shortage := await _make(here, topic, missing)) is not None:
-        logger.error("%d partitions of %s are not there yet: %s", here.waiting_of(topic.id), topic.name, shortage)
+        logger.error("%s of %s not made yet: %s", counted(here.waiting_of(topic.id), "partition"), topic.name, shortage)
 
 
 async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> OutOfDescriptors | None:
@@ -110,7 +111,7 @@ async def make_waiting(here: Partitions, image: MetadataImage) -> None:
         topic = image.topics.by_id[topic_id]  # else they would not wait any more
         await _make(here, topic, waiting)
         if (made_count := len(waiting) - here.waiting_of(topic_id)) > 0:
-            logger.info("there is room for files again: %d partitions of %s are made", made_count, topic.name)
+            logger.info("there is room for files again: made %s of %s", counted(made_count, "partition"), topic.name)
 
 
 def _directory_of(state: PartitionState, node_id: int) -> Uuid | None:
@@ -131,10 +132,13 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
     except BrokenInvariant:
         raise
     except OttlaError as failure:
+        why = str(failure)
         if isinstance(failure, LogDirectoryFailed):
             here.lose_directory(failure)
-        logger.error("%s cannot be served: %s", name, failure)
-        here.set_offline(name, str(failure))
+            why = failure.brief
+        if name not in here.offline:  # else it has been logged, alone or with its directory
+            logger.error("%s cannot be served: %s", name, why)
+        here.set_offline(name, why)
         return None
     log.config = config
     partition = Partition(here, here.node_id, new.topic_id, log)
@@ -156,7 +160,7 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid)
             partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
         doomed.append(name)
     for failed in await here.directories.delete_all(doomed):
-        logger.error("files of a deleted partition stay, its directory has failed: %s", failed)
+        logger.error("files of a deleted partition stay: %s", failed.brief)
         here.lose_directory(failed)
 
 

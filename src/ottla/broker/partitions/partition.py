@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Protocol
 from ottla.broker.partitions.kernels import PartitionTail
 from ottla.errors import BrokenInvariant, CorruptFile, KafkaError, LogDirectoryFailed, OttlaError, OutOfDescriptors
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import INTERNAL_TOPICS, TopicPartition, Uuid
 from ottla.log.append import AppendInfo
 from ottla.log.origin import AppendOrigin
@@ -191,7 +192,7 @@ class Partition(PartitionTail):
             raise failure
         if isinstance(failure, LogDirectoryFailed):
             self._owner.lose_directory(failure, self.log)
-            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {failure}")
+            return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{self.name} is offline: {failure.brief}")
         if isinstance(failure, OutOfDescriptors):
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
         if isinstance(failure, CorruptFile):
@@ -220,8 +221,8 @@ class Partition(PartitionTail):
         if acks == ALL_IN_SYNC and len(self.isr) < self.min_isr:
             raise KafkaError(
                 ErrorCode.NOT_ENOUGH_REPLICAS,
-                f"{self.name} has {len(self.isr)} replicas in sync, of {self.min_isr} that it needs for acks=all: bring back "
-                "the others, or lower min.insync.replicas",
+                f"{self.name} has {counted(len(self.isr), 'replica')} in sync, of {self.min_isr} that it needs for acks=all: "
+                "bring back the others, or lower min.insync.replicas",
             )
         try:
             info = self.log.append_as_leader(

@@ -167,7 +167,7 @@ class Partitions:
     def take_losses(self) -> None:
         """Do what has to be done about directories that were lost: their partitions are refused, the node may have to stop."""
         for loss in self.directories.take_losses():
-            reason = f"its log directory {loss.directory} failed; repair the disk and restart the node"
+            reason = f"its log directory {loss.directory} has failed; the log of this node says why"
             for name in loss.partitions:
                 self.set_offline(name, reason)
             if self.on_directory_lost is not None:

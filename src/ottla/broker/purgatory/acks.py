@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ottla.broker.request import Pending
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -39,7 +40,8 @@ class AckWait:
         elif self.is_for_all and len(partition.isr) < partition.min_isr:
             self.fail(
                 ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND,
-                f"the records were appended to {partition.name}, but it has only {len(partition.isr)} replicas in sync now",
+                f"the records were appended to {partition.name}, but it has only "
+                f"{counted(len(partition.isr), 'replica')} in sync now",
             )
         self._request.settled(self)
         return True

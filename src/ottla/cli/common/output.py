@@ -51,8 +51,9 @@ def print_data(lines: Iterable[str]) -> None:
         click.echo(escape(line) if is_for_terminal else line, color=True)  # without colours click would take ESC out of names
 
 
-def warn(text: str) -> None:
-    say(f"ottla: {text}", err=True)
+def warn(text: str, *, lines: bool = False) -> None:
+    """Say to the person, not to the program that reads the output. With `lines`, line breaks in `text` are ours and stay."""
+    click.echo("ottla: " + "\n".join(map(escape, text.split("\n") if lines else [text])), err=True)
 
 
 def confirm(question: str, yes: bool) -> None:

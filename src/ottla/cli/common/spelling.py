@@ -8,7 +8,8 @@ both spellings.
 from __future__ import annotations
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
 
 import click
 
@@ -16,11 +17,38 @@ _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--com
 """Flags with a value that people put in front of the subcommand."""
 
 
-class Actions(click.Group):
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
+    """`did you mean create?` where a choice looks like `word`, else nothing."""
+    import difflib  # only when somebody has mistyped: not worth start-up time
+
+    near = difflib.get_close_matches(word, list(choices), n=2, cutoff=0.7)
+    return f"did you mean {' or '.join(sorted(near))}?" if near else ""
+
+
+class Commands(click.Group):
+    """A group that suggests what a mistyped word may mean."""
+
+    kind = "commands"
+    aliases: Mapping[str, str] = MappingProxyType({})
+    """Other names of its commands, which help does not list."""
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
+        word = args[0]
+        if not word.startswith("-") and self.get_command(ctx, word) is None:
+            names = self.list_commands(ctx)
+            hint = did_you_mean(word, [*names, *self.aliases])
+            what = hint or f"choose one of {', '.join(names)}"
+            raise click.UsageError(f"{word} is none of the {self.kind} of {ctx.command_path}: {what}", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Actions(Commands):
     """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used.
 
     `aliases`: what Kafka calls an action, where that is not its name here; help does not list these.
     """
+
+    kind = "actions"
 
     def __init__(
         self,
@@ -51,7 +79,12 @@ class Actions(click.Group):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         try:
             return super().parse_args(ctx, self.in_our_spelling(args))
-        except click.NoSuchOption:  # flags of an action, and no action: the flags are not what is wrong
+        except click.NoSuchOption as unknown:
+            if hint := did_you_mean(unknown.option_name, [f"--{action}" for action in self.actions]):
+                raise click.UsageError(
+                    f"{unknown.option_name} is none of the actions of {ctx.command_path}: {hint}", ctx
+                ) from None
+            # Flags of an action, and no action: the flags are not what is wrong.
             example = f"{ctx.command_path} {next(iter(self.actions))} …"
             raise click.UsageError(f"say what to do, one of {', '.join(self.actions)}: {example}", ctx) from None
 
@@ -71,9 +104,3 @@ class Actions(click.Group):
         if moved and moved < len(args) and args[moved] in self.actions:
             return [args[moved], *args[moved + 1 :], *args[:moved]]
         return list(args)
-
-    def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in self.actions:
-            choices = ", ".join(self.actions)
-            raise click.UsageError(f"{args[0]} is none of the actions of {ctx.command_path}: choose one of {choices}", ctx)
-        return super().resolve_command(ctx, args)

@@ -123,7 +123,9 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
 
 
 def _tell(records: int) -> None:
-    say(f"Processed a total of {records} messages", err=True)
+    # Kafka's line; scripts may look for it, so only people get the right plural.
+    plural = "" if records == 1 and sys.stderr.isatty() else "s"
+    say(f"Processed a total of {records} message{plural}", err=True)
 
 
 def build_formatter(as_json: bool, flags: dict[str, Any], skip_bad: bool) -> Formatter:

@@ -13,6 +13,7 @@ from uuid import UUID
 import click
 
 from ottla.errors import OttlaError
+from ottla.errors.texts import counted
 
 Deserializer = Callable[[bytes], object]
 
@@ -31,7 +32,7 @@ def _number(layout: str, what: str) -> Deserializer:
 
     def deserialize(data: bytes) -> object:
         if len(data) != shape.size:
-            raise BadData(f"{len(data)} bytes are no {what}, which has {shape.size}")
+            raise BadData(f"{counted(len(data), 'byte')} cannot be {what}, which has {shape.size}")
         return shape.unpack(data)[0]
 
     return deserialize
@@ -39,7 +40,7 @@ def _number(layout: str, what: str) -> Deserializer:
 
 def _float(data: bytes) -> object:
     if len(data) != 4:
-        raise BadData(f"{len(data)} bytes are no float, which has 4")
+        raise BadData(f"{counted(len(data), 'byte')} cannot be float, which has 4")
     (value,) = _FLOAT.unpack(data)
     for digits in range(1, 10):  # the shortest that reads back as the same 32 bits
         shortest = float(f"{value:.{digits}g}")
@@ -66,7 +67,7 @@ def _uuid(data: bytes) -> object:
 
 
 def _nothing(data: bytes) -> object:
-    raise BadData(f"{len(data)} bytes where nothing should be")
+    raise BadData(f"{counted(len(data), 'byte')} where nothing should be")
 
 
 def _escaped(data: bytes) -> object:

@@ -10,6 +10,7 @@ from struct import Struct
 from struct import error as struct_error
 
 from ottla.cli.dump_log.options import RecordDecoder
+from ottla.errors.texts import counted
 from ottla.records.record import Record
 
 BytesDecoder = Callable[[bytes], object]
@@ -22,7 +23,7 @@ def _number(layout: str, what: str) -> BytesDecoder:
         try:
             return unpack(data)[0]
         except struct_error:
-            return f"<{len(data)} bytes, not {what}: 0x{data[:32].hex()}{'…' if len(data) > 32 else ''}>"
+            return f"<{counted(len(data), 'byte')}, not {what}: 0x{data[:32].hex()}{'…' if len(data) > 32 else ''}>"
 
     return decode
 

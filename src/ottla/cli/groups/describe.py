@@ -16,6 +16,7 @@ from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offse
 from ottla.cli.groups.views import GroupView, describe_groups
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted, listed
 from ottla.ids import TopicPartition
 
 EXAMPLES = """\b
@@ -25,8 +26,6 @@ Examples:
   ottla groups describe billing --state
   ottla groups describe --all-groups --json | jq '.[].offsets[].lag'
 """
-
-_QUIET_STATES = ("Stable",)
 
 
 @click.command("describe", epilog=EXAMPLES)
@@ -68,8 +67,7 @@ def describe(
     described = with_cluster(
         with_timeout(settings, timeout_ms), lambda cluster: _describe(cluster, ids, showing.Part.OFFSETS in shown_parts)
     )
-    for group in described:
-        _tell_state(group.view)
+    _tell_states([group.view for group in described])
     if as_json:
         print_json([showing.as_json(group, shown_parts) for group in described])
         return
@@ -80,11 +78,16 @@ def describe(
             showing.print_lines(group, part, verbose)
 
 
-def _tell_state(group: GroupView) -> None:
-    if group.state == "Empty":
-        warn(f"group {group.id} has no active members")
-    elif group.state not in _QUIET_STATES:
-        warn(f"group {group.id} is rebalancing ({group.state}): what is shown may change at once")
+def _tell_states(groups: list[GroupView]) -> None:
+    """One line for all idle groups: a cluster may have hundreds."""
+    idle = [group.id for group in groups if group.state == "Empty"]
+    if len(idle) == 1:
+        warn(f"group {idle[0]} has no active members")
+    elif idle:
+        warn(f"{counted(len(idle), 'group')} have no active members: {listed(idle)}")
+    for group in groups:
+        if group.state not in ("Stable", "Empty"):
+            warn(f"group {group.id} is rebalancing ({group.state}): what is shown may change at once")
 
 
 async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool) -> list[showing.DescribedGroup]:

@@ -11,6 +11,7 @@ from ottla.cli.common.offsets import FoundOffset
 from ottla.cli.common.output import print_padded, print_table, print_title, say
 from ottla.cli.groups.offsets import GroupOffsets
 from ottla.cli.groups.views import Assignment, GroupView, MemberView
+from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 
 Column = tuple[str, int, Sequence[object]]
@@ -165,8 +166,7 @@ def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
     """The state as a title, below it what was asked for."""
     view = group.view
     where = view.coordinator
-    plural = "" if len(view.members) == 1 else "s"
-    words = [view.type.lower(), view.state, *([view.assignor] if view.assignor else []), f"{len(view.members)} member{plural}"]
+    words = [view.type.lower(), view.state, *([view.assignor] if view.assignor else []), counted(len(view.members), "member")]
     if verbose and view.epoch is not None:
         words.append(f"epoch {view.epoch}, target assignment of epoch {view.target_epoch}")
     title = f"{view.id}  ({', '.join(words)}; coordinator {where.id} at {where.host}:{where.port})"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from ottla.cli.common.spelling import Commands
 from ottla.cli.node.up import parse_overrides
 
 EPILOG = """\b
@@ -17,7 +18,7 @@ Examples:
 """
 
 
-@click.group()
+@click.group(cls=Commands)
 def server() -> None:
     """Run a node from a file of settings."""
 

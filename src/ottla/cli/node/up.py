@@ -40,7 +40,7 @@ FOUND_BY_ITSELF = ("127.0.0.1:9092", "localhost:9092")
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
 @click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Also write dated log files to this folder.")
-@click.option("--quiet", "-q", is_flag=True, help="Log warnings and errors only.")
+@click.option("--quiet", "-q", is_flag=True, help="Print warnings and errors only.")
 @click.option("--json", "as_json", is_flag=True, help="When ready, print one JSON line with the address, for programs.")
 def up(
     port: int,
@@ -64,7 +64,12 @@ def up(
         **parse_overrides(overrides),
     }
     configure_logging(level="WARNING" if quiet or as_json else "INFO", directory=log_dir)
-    run_node(settings, lambda node: _tell(node, settings["log.dirs"], as_json), format_new=True)
+
+    def tell(node: Node) -> None:
+        if as_json or not quiet:
+            _tell(node, settings["log.dirs"], as_json)
+
+    run_node(settings, tell, format_new=True)
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
 from ottla.cli.produce.lines import LineReader, build_format
 from ottla.cli.produce.options import ProduceOptions
+from ottla.errors.texts import counted
 from ottla.records.compression import Codec
 
 EXAMPLES = """\b
@@ -110,7 +111,7 @@ def produce(settings: ClientSettings, name: str | None, topic: str | None, as_js
         ]
         print_json({"topic": options.topic, "records": produced.records, "partitions": partitions})
     elif sys.stderr.isatty():
-        say(f"{produced.records:,} records stored in {options.topic}.", err=True)
+        say(f"{counted(produced.records, 'record')} stored in {options.topic}.", err=True)
 
 
 def _reader_properties(flags: dict[str, Any]) -> dict[str, str]:

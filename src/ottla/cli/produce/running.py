@@ -16,6 +16,7 @@ from ottla.cli.produce.options import ProduceOptions
 from ottla.cli.produce.partitioner import StickyPartition, partition_of_key
 from ottla.cli.produce.sender import Sender, SendFailed, Stored
 from ottla.errors import OttlaError
+from ottla.errors.texts import counted
 from ottla.records.kernels import Row
 from ottla.wire.apis import ApiKey
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -60,7 +61,7 @@ async def produce_lines(cluster: Cluster, options: ProduceOptions, reader: LineR
         await sender.wait_below(0)
     except OttlaError as error:
         if sender.stored_records:
-            raise SendFailed(f"{error}. Stored before that: {sender.stored_records:,} records") from None
+            raise SendFailed(f"{error}. Stored before that: {counted(sender.stored_records, 'record')}") from None
         raise
     finally:
         progress.finish()
@@ -132,7 +133,9 @@ class Progress:
         self._last_s = now_s
         seconds = now_s - self._start_s
         records, stored_bytes = self._sender.stored_records, self._sender.stored_bytes
-        sys.stderr.write(f"\r{records:,} records, {records / seconds:,.0f}/s, {stored_bytes / seconds / 1e6:,.1f} MB/s   ")
+        sys.stderr.write(
+            f"\r{counted(records, 'record')}, {records / seconds:,.0f}/s, {stored_bytes / seconds / 1e6:,.1f} MB/s   "
+        )
         sys.stderr.flush()
         self._has_line = True
 

@@ -15,6 +15,7 @@ from ottla.cli.produce.batches import Batch, Encoder, PartitionQueue
 from ottla.cli.produce.options import ProduceOptions
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_of
+from ottla.errors.texts import counted
 from ottla.ids import ZERO_UUID
 from ottla.link import LinkError, backoff_ms
 from ottla.records.kernels import Row
@@ -270,8 +271,7 @@ class Sender:
         return f"{self._options.topic}-{queue.partition}"
 
     def _about(self, queue: PartitionQueue, batch: Batch) -> str:
-        plural = "s" if len(batch.rows) != 1 else ""
-        return f"{len(batch.rows)} record{plural} could not be stored in partition {self._name(queue)}"
+        return f"{counted(len(batch.rows), 'record')} could not be stored in partition {self._name(queue)}"
 
 
 def _broker_text(answer: PartitionProduceResponse) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import re
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
@@ -12,7 +13,7 @@ from ottla.cli.common.completion import complete_topics
 from ottla.errors import OttlaError
 
 F = TypeVar("F", bound=Callable[..., Any])
-T = TypeVar("T")
+_IS_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class NoSuchTopic(OttlaError):
@@ -32,9 +33,11 @@ def topic_arguments(function: F) -> F:
     function = click.option(
         "--topic",
         "pattern",
+        multiple=True,
+        callback=lambda ctx, param, values: ",".join(values) if values else None,
         metavar="REGEX",
         shell_complete=complete_topics,
-        help="Kafka's spelling of NAMES; a regular expression.",
+        help="Kafka's spelling of NAMES; a regular expression. Repeatable.",
     )(function)
     return click.argument("names", nargs=-1, metavar="[NAMES]...", shell_complete=complete_topics)(function)
 
@@ -53,11 +56,28 @@ def choose(topics: Iterable[str], names: Sequence[str], pattern: str | None, mis
     missing = [name for name in names if name not in known]
     if missing and not missing_is_fine:
         plural = "s" if len(missing) > 1 else ""
+        pattern_like = next((name for name in missing if not _IS_NAME.fullmatch(name)), None)
+        advice = "" if pattern_like is None else f"; for a regular expression write --topic '{pattern_like}'"
         raise NoSuchTopic(
             f"topic{plural} {', '.join(missing)} {'do' if plural else 'does'} not exist: `ottla topics list` shows the topics "
-            "there are"
+            f"there are{advice}"
         )
     return [name for name in known if name in names] if names else known
+
+
+def match(topics: Iterable[str], word: str) -> list[str]:
+    """The topics that `word` stands for: the one of this name, else those it matches as a regular expression or as a glob.
+
+    Only for actions that change nothing: `orders.eu` as a regular expression is also `orders-eu`.
+    """
+    known = sorted(topics)
+    if word in known:
+        return [word]
+    try:
+        matched = [topic for topic in known if re.fullmatch(word, topic)]
+    except re.error:
+        matched = []
+    return matched or fnmatch.filter(known, word)
 
 
 def parse_assignment(text: str) -> list[list[int]]:

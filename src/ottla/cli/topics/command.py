@@ -17,7 +17,7 @@ Examples:
 
 _HERE = "ottla.cli.topics"
 ACTIONS = {
-    "create": (f"{_HERE}.create", "create", "Create a topic."),
+    "create": (f"{_HERE}.create", "create", "Create topics."),
     "list": (f"{_HERE}.list", "list_topics", "Name the topics there are."),
     "describe": (f"{_HERE}.describe", "describe", "Show partitions, replicas and settings of topics."),
     "alter": (f"{_HERE}.alter", "alter", "Add partitions to topics."),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import click
 
 from ottla.cli.common.cluster import Cluster, refusal
@@ -10,6 +12,7 @@ from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
 from ottla.cli.topics.choosing import parse_assignment
+from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
 from ottla.wire.messages.create_topics import (
@@ -25,13 +28,13 @@ EXAMPLES = """\b
 Examples:
   ottla topics create orders --partitions 3 --config retention.ms=86400000
   ottla topics create prices --config cleanup.policy=compact
-  ottla topics create orders --if-not-exists
+  ottla topics create orders prices --if-not-exists
 """
 
 
 @click.command("create", epilog=EXAMPLES)
-@click.argument("name", required=False)
-@click.option("--topic", metavar="NAME", help="Kafka's spelling of NAME.")
+@click.argument("names", nargs=-1, metavar="[NAMES]...")
+@click.option("--topic", "flagged", multiple=True, metavar="NAME", help="Kafka's spelling of NAMES. Repeatable.")
 @click.option("--partitions", type=click.IntRange(1), help="How many partitions.  [default: the cluster's num.partitions]")
 @click.option(
     "--replication-factor",
@@ -46,8 +49,8 @@ Examples:
 @cluster_options()
 def create(
     settings: ClientSettings,
-    name: str | None,
-    topic: str | None,
+    names: tuple[str, ...],
+    flagged: tuple[str, ...],
     partitions: int | None,
     replication_factor: int | None,
     replica_assignment: str | None,
@@ -55,26 +58,36 @@ def create(
     if_not_exists: bool,
     validate_only: bool,
     as_json: bool,
-) -> None:
-    """Create the topic NAME."""
-    if (name is None) == (topic is None):
+) -> int:
+    """Create the topics NAMES, all with the same partitions and settings."""
+    if bool(names) == bool(flagged):
         raise click.UsageError("name the topic to create, for example: ottla topics create orders --partitions 3")
-    wanted = CreatableTopic(
-        name=name or topic or "", num_partitions=partitions or -1, replication_factor=replication_factor or -1
-    )
-    wanted.configs = [CreatableTopicConfig(name=key, value=value) for key, value in parse_pairs(configs, "--config").items()]
+    template = CreatableTopic(num_partitions=partitions or -1, replication_factor=replication_factor or -1)
+    template.configs = [CreatableTopicConfig(name=key, value=value) for key, value in parse_pairs(configs, "--config").items()]
     if replica_assignment is not None:
         if partitions or replication_factor:
             raise click.UsageError("--replica-assignment says all about partitions and replicas: leave the other flags out")
-        wanted.assignments = [
+        template.assignments = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
             for index, replicas in enumerate(parse_assignment(replica_assignment))
         ]
-    if "." in wanted.name and "_" in wanted.name:
-        warn(f"names of metrics turn . and _ into the same character: {wanted.name} could be taken for another topic's")
-    made = with_cluster(settings, lambda cluster: _create(cluster, wanted, validate_only, if_not_exists))
-    if made is None:
-        return
+    wanted = []
+    for name in dict.fromkeys(names or flagged):
+        each = copy.copy(template)
+        each.name = name
+        wanted.append(each)
+        if "." in each.name and "_" in each.name:
+            warn(f"names of metrics turn . and _ into the same character: {each.name} could be taken for another topic's")
+    results = with_cluster(settings, lambda cluster: _create_all(cluster, wanted, validate_only, if_not_exists))
+    for result in results:
+        if isinstance(result, KafkaError):
+            warn(str(result))
+        elif result is not None:
+            _tell(result, validate_only, as_json)
+    return 1 if any(isinstance(result, KafkaError) for result in results) else 0
+
+
+def _tell(made: CreatableTopicResult, validate_only: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
@@ -87,6 +100,19 @@ def create(
         )
     else:
         say(f"Topic {made.name} could be created." if validate_only else f"Created topic {made.name}.")
+
+
+async def _create_all(
+    cluster: Cluster, wanted: list[CreatableTopic], validate_only: bool, if_not_exists: bool
+) -> list[CreatableTopicResult | KafkaError | None]:
+    """One after the other, so that one that is refused keeps none of the others from being created."""
+    results: list[CreatableTopicResult | KafkaError | None] = []
+    for each in wanted:
+        try:
+            results.append(await _create(cluster, each, validate_only, if_not_exists))
+        except KafkaError as refused:
+            results.append(refused)
+    return results
 
 
 async def _create(

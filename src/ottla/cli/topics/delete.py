@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.cluster import Cluster, is_retriable, refusal
 from ottla.cli.common.options import cluster_options, json_option, yes_option
-from ottla.cli.common.output import confirm, is_for_people, print_json, say
+from ottla.cli.common.output import confirm, print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import choose, topic_arguments
+from ottla.errors import KafkaError
 from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse, DeleteTopicState
 
 EXAMPLES = """\b
@@ -27,7 +28,7 @@ Examples:
 @cluster_options()
 def delete(
     settings: ClientSettings, names: tuple[str, ...], pattern: str | None, if_exists: bool, yes: bool, as_json: bool
-) -> None:
+) -> int:
     """Delete topics and their records, for good. On a terminal you are asked first."""
     if not names and pattern is None:
         raise click.UsageError("name the topic to delete, for example: ottla topics delete orders")
@@ -37,26 +38,47 @@ def delete(
 
     chosen = with_cluster(settings, find)
     if not chosen:
-        return
+        return 0
     confirm(f"Delete {', '.join(chosen)} and all records in {'it' if len(chosen) == 1 else 'them'}?", yes)
-    with_cluster(settings, lambda cluster: _delete(cluster, chosen))
+    results = with_cluster(settings, lambda cluster: _delete(cluster, chosen))
+    deleted = [name for name, error in results.items() if error is None]
     if as_json:
-        print_json(chosen)
-    elif is_for_people():
-        say(f"Deleted {', '.join(chosen)}.")
+        print_json(deleted)
+    else:
+        for name in deleted:
+            say(f"Deleted topic {name}.")
+    failures = [error for error in results.values() if error is not None]
+    for failure in failures:
+        warn(str(failure))
+    return 1 if failures else 0
 
 
-async def _delete(cluster: Cluster, names: list[str]) -> None:
-    request = DeleteTopicsRequest(
-        topics=[DeleteTopicState(name=name) for name in names], timeout_ms=cluster.settings.request_timeout_ms
-    )
+async def _delete(cluster: Cluster, names: list[str]) -> dict[str, KafkaError | None]:
+    """What became of each topic: None where it was deleted."""
+    results: dict[str, KafkaError | None] = {}
+    left = names
 
     async def attempt() -> None:
+        nonlocal left
+        request = DeleteTopicsRequest(
+            topics=[DeleteTopicState(name=name) for name in left], timeout_ms=cluster.settings.request_timeout_ms
+        )
         response: DeleteTopicsResponse = await cluster.ask_controller(request)
         for result in response.responses:
-            if result.error_code:
-                raise refusal(result.error_code, f"topic {result.name} was not deleted", result.error_message)
+            name = result.name or ""
+            about = f"topic {name} was not deleted"
+            results[name] = refusal(result.error_code, about, result.error_message) if result.error_code else None
+        again = {name: error for name, error in results.items() if error is not None and is_retriable(error)}
+        left = list(again)
+        for error in again.values():
+            raise error
 
-    await cluster.retrying(attempt)
-    for name in names:
-        await cluster.see(name, lambda topic: topic.error_code != 0)
+    try:
+        await cluster.retrying(attempt)
+    except KafkaError:
+        if not results:
+            raise
+    for name, failure in results.items():
+        if failure is None:
+            await cluster.see(name, lambda topic: topic.error_code != 0)
+    return results

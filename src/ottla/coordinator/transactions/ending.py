@@ -23,6 +23,7 @@ from ottla.coordinator.transactions.refusals import check_current, check_id, che
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction
+from ottla.errors.texts import counted
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 logger = logging.getLogger("ottla.coordinator")
@@ -100,11 +101,11 @@ def _prepare(
 def fence(table: TransactionTable, known: Transaction, now: Instant, why: str) -> Effects:
     """Abort an open transaction in the next epoch, which its producer is not told."""
     logger.info(
-        "the transaction of %r (producer %d, epoch %d, %d partitions, open for %d ms) is aborted and its producer fenced: %s",
+        "the transaction of %r (producer %d, epoch %d, %s, open for %d ms) is aborted and its producer fenced: %s",
         known.transactional_id,
         known.producer_id,
         known.epoch,
-        len(known.partitions),
+        counted(len(known.partitions), "partition"),
         now.wall_ms - known.start_ms,
         why,
     )

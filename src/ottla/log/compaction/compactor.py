@@ -156,7 +156,7 @@ class Compactor:
         self.passes += 1
         self.bytes_read += stats.bytes_read
         self.bytes_written += stats.bytes_written
-        logger.info("compacted %s up to %d: %s", log.partition, stats.end_offset, stats)
+        logger.info("compacted %s up to offset %d: %s", log.partition, stats.end_offset, stats)
         return stats
 
     # Working

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ottla.config.topic import LogConfig
+from ottla.errors.texts import counted, sized
 from ottla.log.segments.txn_index import AbortedTxn
 
 DEDUPE_BUFFER_BYTES = 128 * 1024 * 1024
@@ -119,3 +120,13 @@ class CompactionStats:
     batches_emptied: int = 0
     keys: int = 0
     map_utilization: float = 0.0
+
+    def __str__(self) -> str:
+        """For the log: what went in, what came out."""
+        text = (
+            f"{counted(self.records_read, 'record')} ({sized(self.bytes_read)}) became {self.records_written:,} "
+            f"({sized(self.bytes_written)}), with {counted(self.keys, 'key')} in a map that was {self.map_utilization:.0%} full"
+        )
+        return text + (
+            f"; {counted(self.records_without_key, 'record')} without key dropped" if self.records_without_key else ""
+        )

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from ottla.config.topic import LogConfig
 from ottla.env import HelperDied, OpenMode
 from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
+from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 from ottla.log.directories.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
 from ottla.log.directories.log_directory import Checkpoints, LogDirectory, LogWorld
@@ -208,7 +209,7 @@ class _DirectoryLoader:
     async def load(self, folders: list[tuple[str, FolderName]], at_once: int) -> None:
         if folders:
             how = "closed in good order" if self._directory.found is not None else "not closed in good order"
-            logger.info("loading %d partitions of %s, %s", len(folders), self._directory.path, how)
+            logger.info("loading %s of %s, %s", counted(len(folders), "partition"), self._directory.path, how)
         turns = asyncio.Semaphore(at_once)
 
         async def load_one(name: str, folder: FolderName) -> None:

@@ -103,7 +103,8 @@ class LogDirectories:
             return directory.logs[partition]
         reason = self.reason_offline(partition)
         if reason is not None:
-            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is offline: {reason}")
+            why = reason.brief if isinstance(reason, LogDirectoryFailed) else reason
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{partition} is offline: {why}")
         return None
 
     def directory_of(self, partition: TopicPartition) -> LogDirectory | None:
@@ -253,8 +254,9 @@ class LogDirectories:
     def reason_to_stop(self) -> str | None:
         """Why the node cannot go on with the directories that are left, in words; None if it can."""
         for directory in self._directories:
-            if not directory.is_online and directory.path == self._config.metadata_log_dir:
-                return f"the metadata log is in {directory.path}, and the node cannot work without it. {directory.failure}"
+            if directory.failure is not None and directory.path == self._config.metadata_log_dir:
+                failure = directory.failure
+                return f"the node cannot work without its metadata log: {failure.brief}. {failure.remedy}"
         if not any(directory.is_online for directory in self._placeable):
             return f"no log directory is left: all of {', '.join(self._config.log_dirs)} have failed. Repair one and restart"
         return None

@@ -36,10 +36,13 @@ class LockedDirectories(NamedTuple):
     @property
     def metadata_directory_id(self) -> Uuid:
         """The id of the directory that has the metadata log; `MustStop` if it has failed."""
-        for directory in self.directories:
-            if directory.path == self.config.metadata_log_dir and directory.directory_id is not None and directory.is_online:
-                return directory.directory_id
-        raise MustStop(f"the metadata log belongs in {self.config.metadata_log_dir}, which has failed: repair it and restart")
+        directory = next(each for each in self.directories if each.path == self.config.metadata_log_dir)
+        if directory.failure is not None:
+            raise MustStop(
+                f"the node cannot work without its metadata log: {directory.failure.brief}. {directory.failure.remedy}"
+            )
+        assert directory.directory_id is not None, "a directory that is online has its id"
+        return directory.directory_id
 
     async def load(
         self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None

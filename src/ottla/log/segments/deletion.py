@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import BrokenInvariant, OttlaError, OutOfDescriptors
+from ottla.errors.texts import counted
 from ottla.log.names import CLEANED_SUFFIX, DELETED_SUFFIX, SWAP_SUFFIX
 from ottla.log.segments.roll import roll
 from ottla.log.segments.segment import Segment
@@ -81,7 +82,9 @@ def _take_out(log: "PartitionLog", segments: Sequence[Segment]) -> list[Segment]
     for segment in doomed:
         log.segments.remove(segment)
     log.bound_places.clear()
-    logger.info("%s: deleting %d segments, the log now starts at %d", log.partition, len(doomed), log.log_start_offset)
+    logger.info(
+        "%s: deleting %s, the log now starts at %d", log.partition, counted(len(doomed), "segment"), log.log_start_offset
+    )
     return doomed
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import Uuid, uuid_text
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.leadership import PartitionOf, change_of, leadership_changes
@@ -84,7 +85,7 @@ def find_partition(state: ControllerState, topic_name: str, number: int) -> Part
     if partition is None:
         raise KafkaError(
             ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
-            f"topic {topic_name} has {len(topic.partitions)} partitions, and no number {number}",
+            f"topic {topic_name} has {counted(len(topic.partitions), 'partition')}, and no number {number}",
         )
     return PartitionOf(topic, number, partition)
 

@@ -1,6 +1,7 @@
 """Partitions follow the metadata: made, adopted, reconfigured, put aside, deleted; on one disk or several, also failed ones."""
 
 import asyncio
+import errno
 
 import pytest
 from tests.support.logs.batches import make_batch
@@ -49,7 +50,7 @@ def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest
         await held.make_topic("t", 60)
         await held.make_topic("gone", 5)
         assert [code_for(held, "t", index) for index in (0, 1, 2, 59)] == [0, 0, 56, 56]
-        assert len([record for record in caplog.records if "58 partitions of t are not there yet" in record.message]) == 1
+        assert len([record for record in caplog.records if "58 partitions of t not made yet" in record.message]) == 1
         assert held.produced("old", 0, make_batch(b"v")).error_code == 0
         assert held.stopped == []
         await held.delete_topic("gone")
@@ -318,5 +319,28 @@ def test_verification_of_transactions_follows_its_setting_in_old_logs_and_new_on
             assert {partition.log.options.verify_transactions for partition in held.partitions} == {is_on}
         await held.restart()
         assert {partition.log.options.verify_transactions for partition in held.partitions} == {False}
+
+    virtual(scenario())
+
+
+def test_full_disk_is_described_once(caplog: pytest.LogCaptureFixture) -> None:
+    async def scenario() -> None:
+        held = await HeldPartitions.open(paths=("/a",))
+        await held.make_topic("t", 4)
+        held.disk.fail("append", "*/t-0/*.log", errno.ENOSPC)
+        for partition in (0, 1, 2, 3, 0):
+            answer = held.produced("t", partition, make_batch(b"v"))
+            assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+            assert len(answer.error_message or "") < 130
+        await held.change("t", 1, leader=2)
+        await held.make_topic("u", 2)
+        long, *others = [record.message for record in caplog.records if record.levelname in ("ERROR", "CRITICAL")]
+        assert long.startswith("log directory /a failed: ")
+        assert long.endswith("Its partitions are offline. Free space on its disk and restart the node")
+        assert len(others) == 3, "the node stops, and two new partitions find no room"
+        assert all(len(message) < 180 for message in others)
+        assert sum("00000000000000000000.log" in record.message for record in caplog.records) == 1
+        (stopped,) = held.stopped
+        assert stopped.endswith("Free space on its disk and restart the node")
 
     virtual(scenario())

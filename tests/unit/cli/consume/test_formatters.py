@@ -84,7 +84,9 @@ def test_json() -> None:
 
 
 def test_records_that_cannot_be_shown() -> None:
-    with pytest.raises(BadData, match="the record at offset 10 of partition orders-2 cannot be shown: 1 bytes are no integer"):
+    with pytest.raises(
+        BadData, match="the record at offset 10 of partition orders-2 cannot be shown: 1 byte cannot be integer, which has 4"
+    ):
         output({"value.deserializer": "integer"})
     for name in ("default", "json"):
         formatter = find_formatter(name, {"value.deserializer": "integer"}, skip_bad=True)

@@ -12,9 +12,9 @@ from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.api_versions import ApiVersion
 from ottla.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from ottla.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
-from ottla.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
+from ottla.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorRequest, FindCoordinatorResponse
-from ottla.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
+from ottla.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
 from ottla.wire.messages.metadata import MetadataRequest
 from ottla.wire.messages.offset_commit import OffsetCommitRequest
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest
@@ -57,6 +57,22 @@ def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator
     assert ["old", "orders", "1", "-", "10", "-", "m-1", "/1.2.3.4", "me"] in rows
     missing = ottla("groups", "describe", "absent")
     assert (missing.rc, "group absent does not exist (GROUP_ID_NOT_FOUND)" in missing.err) == (1, True)
+
+
+def test_idle_groups_share_one_line(ottla: RunOttla, coordinator: FakeNode) -> None:
+    names = [f"idle-{number}" for number in range(7)]
+    coordinator.handlers[ListGroupsRequest] = lambda request, version: ListGroupsResponse(
+        groups=[ListedGroup(group_id=name, protocol_type="consumer", group_state="Empty") for name in names]
+    )
+    coordinator.handlers[DescribeGroupsRequest] = lambda request, version: DescribeGroupsResponse(
+        groups=[DescribedGroup(group_id=name, group_state="Empty", protocol_type="consumer") for name in request.groups]
+    )
+    coordinator.served = OLD
+    said = ottla("groups", "describe", "--all-groups", "--state")
+    assert (said.rc, said.err) == (
+        0,
+        "ottla: 7 groups have no active members: idle-0, idle-1, idle-2, idle-3, idle-4 and 2 more\n",
+    )
 
 
 def test_a_cluster_without_groups_has_no_coordinators_to_ask(ottla: RunOttla, coordinator: FakeNode) -> None:

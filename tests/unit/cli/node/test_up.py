@@ -12,10 +12,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import free_ports
 from tests.support.servers.ottla_server import OTTLA, run_ottla
 
 from ottla.broker.solo_settings import solo_settings
 from ottla.cli.node.up import _tell
+from ottla.records.kernels import variant
 
 SETTINGS = """\
 process.roles=broker,controller
@@ -73,10 +76,20 @@ def test_what_to_try_next_works_as_it_is_written(address: str, flag: str, capsys
     assert f"  ottla topics create greetings --partitions 3{flag}\n" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@contextmanager
+def hangups(disposition: signal.Handlers) -> Iterator[None]:
+    """Processes started meanwhile inherit what SIGHUP does: by default it kills them, under nohup it is ignored."""
+    before = signal.signal(signal.SIGHUP, disposition)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_it_formats_answers_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
     data = tmp_path / "new" / "data"
-    with up(data) as (process, facts):
+    with hangups(signal.SIG_DFL), up(data) as (process, facts):
         assert facts["data"] == str(data)
         assert run_ottla("topics", "create", "orders", "--bootstrap-server", facts["bootstrap_servers"]).returncode == 0
         process.send_signal(number)
@@ -87,8 +100,31 @@ def test_it_formats_answers_and_stops_cleanly(tmp_path: Path, number: signal.Sig
         assert run_ottla("topics", "list", "--bootstrap-server", again["bootstrap_servers"]).stdout == "orders\n"
 
 
+def test_hangup_is_ignored_under_nohup(tmp_path: Path) -> None:
+    with hangups(signal.SIG_IGN), up(tmp_path / "data") as (process, facts):
+        process.send_signal(signal.SIGHUP)
+        assert run_ottla("topics", "list", "--bootstrap-server", facts["bootstrap_servers"]).returncode == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(30) == 0
+
+
+def test_quiet_node_prints_nothing(tmp_path: Path) -> None:
+    data, (port,) = tmp_path / "data", free_ports(1)
+    command = [*OTTLA, "up", "--port", str(port), "--data", str(data), "--quiet"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        where = ("--bootstrap-server", f"127.0.0.1:{port}")
+        await_true(lambda: run_ottla("topics", "list", *where).returncode == 0, "the node answers")
+        process.send_signal(signal.SIGTERM)
+        assert process.communicate(timeout=60) == ("", "")
+        assert process.returncode == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_what_it_says_to_a_person(tmp_path: Path) -> None:
-    command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data"), "--quiet"]
+    command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data")]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}
     )
@@ -155,7 +191,7 @@ def test_a_server_properties_as_it_is_written_for_kafka(tmp_path: Path) -> None:
     assert "zookeeper.connect is a setting of older Kafkas and has no effect: ZooKeeper is gone" in said
     assert "no.such.setting is no broker setting" in said
     assert "accepted, but without effect here: num.io.threads" in said
-    assert f"node 1 of cluster {cluster_id} is up at 127.0.0.1:" in said
+    assert re.search(rf"node 1 of cluster {cluster_id} is up at 127\.0\.0\.1:\d+ \({variant()} kernels\)\n", said)
     (log,) = logs.iterdir()
     assert "SIGTERM: stopping" in log.read_text()
 

@@ -75,6 +75,13 @@ def _refused(partition: int, code: int) -> PartitionProduceResponse:
     return PartitionProduceResponse(index=partition, error_code=code, record_errors=errors)
 
 
+@pytest.mark.parametrize(("lines", "text"), [(1, "1 record"), (1200, "1,200 records"), (0, "0 records")])
+def test_person_is_told_how_many_records_are_stored(ottla: RunOttla, node: FakeNode, lines: int, text: str) -> None:
+    Log(node)
+    said = ottla("produce", "orders", stdin=numbered(lines), err_is_terminal=True)
+    assert said.err.splitlines()[-1] == f"{text} stored in orders."
+
+
 def numbered(count: int) -> bytes:
     return b"".join(b"%d\n" % number for number in range(count))
 

@@ -141,7 +141,90 @@ def test_a_pipe_is_never_asked(ottla: RunOttla, node: FakeNode) -> None:
 
     node.handlers[DeleteTopicsRequest] = delete
     said = ottla("topics", "delete", "orders")
-    assert (said.rc, said.out, said.err) == (0, "", "")
+    assert (said.rc, said.out, said.err) == (0, "Deleted topic orders.\n", "")
+
+
+@pytest.mark.parametrize("names", [("a", "b"), ("--topic", "a", "--topic", "b"), ("--topic", "a,b"), ("--topic", "[ab]")])
+def test_pipe_names_each_deleted_topic_and_each_that_stays(ottla: RunOttla, node: FakeNode, names: tuple[str, ...]) -> None:
+    codes = {"a": [ErrorCode.NOT_CONTROLLER, 0], "b": [ErrorCode.TOPIC_DELETION_DISABLED]}
+    node.handlers[MetadataRequest] = metadata_of(describe("a"), describe("b"), describe("c"))
+
+    def delete(request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
+        node.handlers[MetadataRequest] = metadata_of(describe("b"), describe("c"))
+        names = [each.name for each in request.topics]
+        return DeleteTopicsResponse(
+            responses=[DeletableTopicResult(name=name, error_code=codes[name].pop(0)) for name in names]
+        )
+
+    node.handlers[DeleteTopicsRequest] = delete
+    said = ottla("topics", "delete", *names)
+    assert (said.rc, said.out) == (1, "Deleted topic a.\n")
+    assert said.err.startswith("ottla: topic b was not deleted: ")
+    assert said.err.endswith("(TOPIC_DELETION_DISABLED)\n")
+
+
+@pytest.mark.parametrize("names", [("new", "newer"), ("--topic", "new", "--topic", "newer")])
+def test_several_topics_are_created_by_one_command(ottla: RunOttla, node: FakeNode, names: tuple[str, ...]) -> None:
+    known = [describe("orders")]
+
+    def create(request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+        (topic,) = request.topics
+        known.append(describe(topic.name))
+        node.handlers[MetadataRequest] = metadata_of(*known)
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name, num_partitions=topic.num_partitions)])
+
+    node.handlers[CreateTopicsRequest] = create
+    said = ottla("topics", "create", *names, "--partitions", 3)
+    assert (said.rc, said.out) == (0, "Created topic new.\nCreated topic newer.\n")
+    assert ottla("topics", "list").lines == ["new", "newer", "orders"]
+    said = ottla("topics", "create", *names, "--partitions", 3, "--json")
+    assert [(each["topic"], each["partitions"]) for each in map(json.loads, said.lines)] == [("new", 3), ("newer", 3)]
+
+
+def test_topics_after_one_that_is_refused_are_created(ottla: RunOttla, node: FakeNode) -> None:
+    def create(request: CreateTopicsRequest, version: int) -> CreateTopicsResponse:
+        (topic,) = request.topics
+        code = ErrorCode.TOPIC_ALREADY_EXISTS if topic.name == "orders" else 0
+        node.handlers[MetadataRequest] = metadata_of(describe("orders"), describe("new"))
+        return CreateTopicsResponse(topics=[CreatableTopicResult(name=topic.name, error_code=code)])
+
+    node.handlers[CreateTopicsRequest] = create
+    said = ottla("topics", "create", "orders", "new")
+    assert (said.rc, said.out) == (1, "Created topic new.\n")
+    assert said.err.startswith("ottla: topic orders was not created: ")
+
+
+@pytest.mark.parametrize(
+    ("words", "listed"),
+    [
+        (("or.*",), ["orders", "orders.eu", "orders-eu"]),
+        (("or*",), ["orders", "orders.eu", "orders-eu"]),
+        (("orders?eu",), ["orders.eu", "orders-eu"]),
+        (("orders.eu",), ["orders.eu"]),
+        (("orders.e.",), ["orders.eu", "orders-eu"]),
+        (("*.eu", "prices"), ["orders.eu", "prices"]),
+        (("--topic", "or.*"), ["orders", "orders.eu", "orders-eu"]),
+        (("--topic", "orders", "--topic", "pri.*"), ["orders", "prices"]),
+    ],
+)
+def test_list_takes_names_patterns_and_globs(
+    ottla: RunOttla, node: FakeNode, words: tuple[str, ...], listed: list[str]
+) -> None:
+    node.handlers[MetadataRequest] = metadata_of(*map(describe, ("orders", "orders.eu", "orders-eu", "prices")))
+    said = ottla("topics", "list", *words)
+    assert (said.rc, said.lines, said.err) == (0, sorted(listed), "")
+
+
+@pytest.mark.parametrize("words", [("nothing.*",), ("--topic", "nothing.*")])
+def test_list_says_when_nothing_matches(ottla: RunOttla, words: tuple[str, ...]) -> None:
+    said = ottla("topics", "list", *words)
+    assert (said.rc, said.out, said.err) == (0, "", "ottla: no topic matches 'nothing.*'\n")
+
+
+def test_name_that_looks_like_a_pattern_is_pointed_to_topic(ottla: RunOttla) -> None:
+    said = ottla("topics", "delete", "or.*")
+    assert said.rc == 1
+    assert "for a regular expression write --topic 'or.*'" in said.err
 
 
 SCRIPT = """
@@ -191,6 +274,6 @@ def test_a_person_is_asked_first() -> None:
     assert code != 0
     assert "Deleted" not in screen
     code, screen = on_a_terminal(b"y\n", "topics", "delete", "orders")
-    assert (code, "Deleted orders." in screen) == (0, True)
+    assert (code, "Deleted topic orders." in screen) == (0, True)
     code, screen = on_a_terminal(b"", "topics", "delete", "orders", "--yes")
     assert (code, "?" in screen) == (0, False)

@@ -3,6 +3,7 @@
 import asyncio
 import errno
 import gc
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -69,6 +70,21 @@ def test_a_tombstone_goes_once_its_horizon_has_passed(bench: Any) -> None:
     bench.put((b"e", b"1"))
     bench.compact()
     assert pairs(bench.log) == [(1, b"b", b"1"), (3, b"c", b"1"), (4, b"d", b"1"), (5, b"e", b"1")]
+
+
+def test_log_line_of_a_pass_has_counts_and_sizes(bench: Any, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "ottla.log")
+    bench.put((None, b"1"), (b"a", b"1"), (b"a", b"2"))
+    bench.roll()
+    bench.put((b"b", b"1"))
+    bench.compact()
+    (line,) = [record.message for record in caplog.records if record.message.startswith("compacted")]
+    sizes = r"\(\d+ bytes\)"
+    assert re.fullmatch(
+        f"compacted topic-0 up to offset 3: 3 records {sizes} became 1 {sizes}, with 1 key in a map that was 25% full; "
+        "1 record without key dropped",
+        line,
+    )
 
 
 def test_records_without_key_go(bench: Any) -> None:

@@ -63,7 +63,7 @@ def test_loss_of_the_metadata_directory_stops_the_node() -> None:
     loss = node.directories.lose(fail_flush(node, T0, "/a"))
     assert loss is not None
     assert loss.must_stop is not None
-    assert "the metadata log is in /a, and the node cannot work without it" in loss.must_stop
+    assert "the node cannot work without its metadata log: log directory /a has failed" in loss.must_stop
 
 
 def test_loss_of_the_last_directory_stops_the_node() -> None:
@@ -162,7 +162,7 @@ def test_start_without_the_metadata_directory_is_refused() -> None:
     node = two_partitions()
     node.close()
     node.disk.fail_directory("/a")
-    with pytest.raises(MustStop, match="the metadata log is in /a"):
+    with pytest.raises(MustStop, match="without its metadata log: log directory /a has failed"):
         node.open()
 
 

@@ -21,6 +21,7 @@ from ottla.broker.purgatory.acks import DelayedProduce
 from ottla.broker.request import CloseConnection, Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import uuid_text
 from ottla.records.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
 from ottla.records.validate import only_batch
@@ -282,7 +283,7 @@ def _closing(response: ProduceResponse) -> CloseConnection:
     """The producer wants no answer: only the end of its connection tells it of an error."""
     failed = [answer.error_message for entry in response.responses for answer in entry.partition_responses if answer.error_code]
     first = failed[0] if failed else "it names no partition"
-    return CloseConnection(f"a produce request with acks=0 failed for {len(failed)} partitions. The first: {first}")
+    return CloseConnection(f"a produce request with acks=0 failed for {counted(len(failed), 'partition')}. The first: {first}")
 
 
 def _hint(context: RequestContext, response: ProduceResponse) -> None:

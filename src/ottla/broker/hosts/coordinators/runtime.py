@@ -19,6 +19,7 @@ from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.records.compression import Codec
 from ottla.wire.log_records import InternalLog
 
@@ -171,7 +172,9 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         if partition.leader_epoch != epoch or not partition.is_leading:
             self.follow()
             return
-        logger.info("%s: %d records read in %d ms", partition.name, count, (self._clock.monotonic_s() - started_s) * 1000)
+        logger.info(
+            "%s: %s read in %d ms", partition.name, counted(count, "record"), (self._clock.monotonic_s() - started_s) * 1000
+        )
         self._failed_loads.pop(index, None)
         self._begin(partition, shard)
 

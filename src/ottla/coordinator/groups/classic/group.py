@@ -23,6 +23,7 @@ from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
 from ottla.coordinator.groups.refusals import check_instance_owner, unknown_member
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
 
 if TYPE_CHECKING:
@@ -328,7 +329,8 @@ class ClassicGroup:
     def _not_empty(self, consequence: str) -> KafkaError:
         return KafkaError(
             ErrorCode.NON_EMPTY_GROUP,
-            f"group {self.group_id} has {len(self.members)} members ({self.state}), so {consequence}: stop them first",
+            f"group {self.group_id} has {counted(len(self.members), 'member')} ({self.state}), so {consequence}: "
+            "stop them first",
         )
 
     def tombstones(self) -> list[CoordinatorRecord]:

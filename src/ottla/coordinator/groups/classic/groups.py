@@ -20,6 +20,7 @@ from ottla.coordinator.groups.memory import size_of
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.wire.messages.classic_group_records import GroupMetadataKey
 from ottla.wire.messages.heartbeat import HeartbeatResponse
 
@@ -208,7 +209,7 @@ class ClassicGroups:
             self._rebalances.listen(group, member, now)
         max_size = self._table.settings.group_max_size
         if len(group.members) > max_size:
-            reason = f"it has {len(group.members)} members, and group.max.size is {max_size}"
+            reason = f"it has {counted(len(group.members), 'member')}, and group.max.size is {max_size}"
             return self._rebalances.prepare(group, reason, now)
         return Effects()
 

@@ -17,6 +17,7 @@ from ottla.coordinator.groups.classic.group import COMPLETING, EMPTY, PREPARING,
 from ottla.coordinator.groups.classic.member import ClassicMember
 from ottla.coordinator.groups.classic.records import record_of
 from ottla.coordinator.groups.table import GroupTable
+from ottla.errors.texts import counted
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -208,7 +209,7 @@ class Rebalances:
         if group.state == EMPTY:
             logger.info("group %s is empty in generation %d", group.group_id, group.generation)
             return Effects([record_of(group)])
-        logger.info("group %s has %d members in generation %d", group.group_id, len(group.members), group.generation)
+        logger.info("group %s has %s in generation %d", group.group_id, counted(len(group.members), "member"), group.generation)
         return Effects(answers=self._tell_joined(group, now))
 
     def _tell_joined(self, group: ClassicGroup, now: Instant) -> list[Answer]:

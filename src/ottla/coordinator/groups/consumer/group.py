@@ -21,6 +21,7 @@ from ottla.coordinator.groups.memory import size_of
 from ottla.coordinator.groups.refusals import unknown_member
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 from ottla.ids import Uuid
 
 if TYPE_CHECKING:
@@ -209,7 +210,8 @@ class ConsumerGroup:
         if self.members:
             raise KafkaError(
                 ErrorCode.NON_EMPTY_GROUP,
-                f"group {self.group_id} has {len(self.members)} members ({self.state}), so it cannot go: stop them first",
+                f"group {self.group_id} has {counted(len(self.members), 'member')} ({self.state}), so it cannot go: "
+                "stop them first",
             )
 
     def tombstones(self) -> list[CoordinatorRecord]:

@@ -16,6 +16,7 @@ from ottla.coordinator.groups.consumer.watch import Watch
 from ottla.coordinator.groups.table import GroupTable
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -80,5 +81,6 @@ class Room:
             )
             raise KafkaError(
                 ErrorCode.GROUP_MAX_SIZE_REACHED,
-                f"group {group.group_id} has {len(group.members)} members, and group.consumer.max.size allows {max_size}",
+                f"group {group.group_id} has {counted(len(group.members), 'member')}, and "
+                f"group.consumer.max.size allows {max_size}",
             )

@@ -35,6 +35,7 @@ from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.topics import Topics
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 
 logger = logging.getLogger("ottla.coordinator")
 
@@ -52,7 +53,8 @@ def check_upgrade(group: ClassicGroup, settings: GroupSettings) -> None:
     if len(group.members) > settings.group_consumer_max_size:
         raise _refused(
             group,
-            f"it has {len(group.members)} members, and group.consumer.max.size is {settings.group_consumer_max_size}: raise it",
+            f"it has {counted(len(group.members), 'member')}, and "
+            f"group.consumer.max.size is {settings.group_consumer_max_size}: raise it",
         )
 
 
@@ -69,7 +71,9 @@ def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> Draft:
         draft.write(_records(group, topics, watch))
     except DecodeError as fault:
         raise _refused(group, f"what its members say to each other cannot be read ({fault}): stop them first") from fault
-    logger.info("group %s is a consumer group from now on, with %d classic members", group.group_id, len(group.members))
+    logger.info(
+        "group %s is a consumer group from now on, with %s", group.group_id, counted(len(group.members), "classic member")
+    )
     return draft
 
 

@@ -23,6 +23,7 @@ from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
+from ottla.errors.texts import counted
 
 if TYPE_CHECKING:
     from ottla.wire.messages.offset_commit import OffsetCommitRequest
@@ -63,7 +64,7 @@ class Offsets:
         group = known_group(self._table, group_id)
         group.check_delete()
         records = self.tombstones(group_id)
-        logger.info("group %s is deleted on request, with %d offsets", group_id, len(records))
+        logger.info("group %s is deleted on request, with %s", group_id, counted(len(records), "offset"))
         effects = Effects.answer(reply, None, records + group.tombstones())
         effects.may_split = True
         return effects
