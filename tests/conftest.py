@@ -4,7 +4,8 @@
 skipped with the reason, and with CI in the environment such a skip is a failure: a suite that quietly stopped comparing with
 Apache Kafka must not look green.
 
-Hypothesis goes by its usual settings (those for CI in CI), but for what depends on time.
+Hypothesis runs with one of two profiles. `fixed`, the default, draws the same examples in every run. `random` draws others each
+time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
 import os
@@ -15,9 +16,14 @@ from hypothesis import HealthCheck, settings
 from tests.support.apache_kafka import ApacheKafka, KafkaUnavailable
 from tests.support.keeping import keep
 
-# How long an example takes says more about what else the machine does than about what is tested.
-settings.register_profile("ottla", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
-settings.load_profile("ottla")
+# No limits on time in either: how long an example takes depends on what else the machine does.
+settings.register_profile(
+    "fixed", derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "random", derandomize=False, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fixed")
 
 
 def pytest_configure() -> None:
