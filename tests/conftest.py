@@ -9,6 +9,7 @@ time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -27,7 +28,11 @@ settings.load_profile("fixed")
 
 
 def pytest_configure() -> None:
-    """Whatever becomes of this process, nothing that its tests start is left behind."""
+    """Children can be interrupted, and whatever becomes of this process, nothing that its tests start is left behind."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Shells make background jobs ignore SIGINT, and children inherit that. A handler is not inherited: this process still
+        # does nothing, its children begin with the default.
+        signal.signal(signal.SIGINT, lambda number, frame: None)
     keep()
 
 

@@ -1,9 +1,9 @@
 """Ten thousand random steps on partition logs beside their model, without a difference.
 
 The steps come from fixed seeds, so that a failure is there again in the next run; its note names the seed, and
-`run_steps(seed, steps)` takes the same steps again. `test_steps_of_fresh_seeds` alone draws its seeds. Each seed is another log with other settings. What happened is counted, and
-the counts must show that the run was worth something: rolls, compactions that removed records, truncations, kills, power losses
-that lost or tore something, duplicates recognised, and the rest.
+`run_steps(seed, steps)` takes the same steps again. Only `test_steps_of_fresh_seeds` draws its seeds. Each seed is another log
+with other settings. What happened is counted, and the counts must show that the run was worth something: rolls, compactions
+that removed records, truncations, kills, power losses that lost or tore something, duplicates recognised, and the rest.
 """
 
 from collections import Counter

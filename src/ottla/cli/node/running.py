@@ -1,7 +1,8 @@
 """One node in this process, in the foreground, until it is told to stop.
 
 SIGINT and SIGTERM stop it in good order; a second one does not hurry it, since what it does then is write what must not be
-lost. What keeps it from starting, and what makes it stop by itself, ends in one sentence and exit code 1.
+lost. A signal that the process was started to ignore stays ignored. What keeps it from starting, and what makes it stop by
+itself, ends in one sentence and exit code 1.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
     with real_world() as world:
         starting = asyncio.ensure_future(_start(world, settings, format_new))
         for number in (signal.SIGINT, signal.SIGTERM):
-            loop.add_signal_handler(number, _told_to_stop, signal.Signals(number).name, stopping)
+            # Ignored by the parent's wish, as SIGINT in background jobs of scripts: stays ignored, as with Apache Kafka.
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, _told_to_stop, signal.Signals(number).name, stopping)
         told = asyncio.ensure_future(stopping.wait())
         await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
         node = await starting  # told to stop while starting: it is started first, and then stopped in good order
