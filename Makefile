@@ -8,7 +8,7 @@ KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
 WORKERS ?= 2
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint test-all test-long-model test-long-sim test-long-rest bench clean generate
+.PHONY: help setup demo test lint test-all test-long-random test-long-model test-long-sim test-long-rest bench clean generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -30,20 +30,26 @@ lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+# The same verdict every time: Hypothesis draws the same examples (tests/conftest.py), sets of strings have the same order.
+test: export PYTHONHASHSEED = 0
 test: lint  ## lint and the tests, under 15 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
-# The long suites, in pieces of at most 20 minutes each.
-test-all: test test-long-model test-long-sim test-long-rest  ## make test, then the long suites
+# The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure names its seed or prints what repeats it.
+LONG := $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=random
+test-all: test test-long-random test-long-model test-long-sim test-long-rest  ## make test, then the long suites
+
+test-long-random: $(STAMP)
+	$(LONG) -m hypothesis
 
 test-long-model: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow tests/model
+	$(LONG) -m slow tests/model
 
 test-long-sim: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow tests/sim
+	$(LONG) -m slow tests/sim
 
 test-long-rest: $(STAMP)
-	$(BIN)/python -m pytest -n $(WORKERS) -m slow --ignore=tests/model --ignore=tests/sim
+	$(LONG) -m slow --ignore=tests/model --ignore=tests/sim
 
 # Two servers and their loads share the machine: quit what else runs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
 bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); puts the figures into the README

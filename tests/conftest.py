@@ -4,10 +4,12 @@
 skipped with the reason, and with CI in the environment such a skip is a failure: a suite that quietly stopped comparing with
 Apache Kafka must not look green.
 
-Hypothesis goes by its usual settings (those for CI in CI), but for what depends on time.
+Hypothesis runs with one of two profiles. `fixed`, the default, draws the same examples in every run. `random` draws others each
+time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
 import os
+import signal
 from collections.abc import Generator
 
 import pytest
@@ -15,13 +17,22 @@ from hypothesis import HealthCheck, settings
 from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
 from tests.support.servers.keeping import keep
 
-# How long an example takes says more about what else the machine does than about what is tested.
-settings.register_profile("ottla", settings(deadline=None, suppress_health_check=[HealthCheck.too_slow]))
-settings.load_profile("ottla")
+# No limits on time in either: how long an example takes depends on what else the machine does.
+settings.register_profile(
+    "fixed", derandomize=True, database=None, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.register_profile(
+    "random", derandomize=False, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("fixed")
 
 
 def pytest_configure() -> None:
-    """Whatever becomes of this process, nothing that its tests start is left behind."""
+    """Children can be interrupted, and whatever becomes of this process, nothing that its tests start is left behind."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # Shells make background jobs ignore SIGINT, and children inherit that. A handler is not inherited: this process still
+        # does nothing, its children begin with the default.
+        signal.signal(signal.SIGINT, lambda number, frame: None)
     keep()
 
 

@@ -1,7 +1,6 @@
 """Small requests that ask for very much: what they cost is bounded, and others are served meanwhile."""
 
 import threading
-import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +22,7 @@ pytestmark = linux_only
 TOPIC, BROKER, GROUP = 2, 4, 32
 INVALID_REQUEST, POLICY_VIOLATION, INVALID_PARTITIONS = 42, 44, 37
 WAIT_S_MAX = 10.0
+"""How long the node may work on something else while an honest client waits, in its processor time."""
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def ask(node: HostileNode, request: Any, version: int) -> Any:
     def honest() -> None:
         with node.connect(60) as client:
             while True:  # once at least, however soon the other is answered
-                begun_s = time.monotonic()
+                begun_s = node.cpu_s
                 client.request(MetadataRequest(topics=[]), 9)
-                waits_s.append(time.monotonic() - begun_s)
+                waits_s.append(node.cpu_s - begun_s)
                 if is_over.is_set():
                     return
 
@@ -56,7 +56,7 @@ def ask(node: HostileNode, request: Any, version: int) -> Any:
     finally:
         is_over.set()
         thread.join()
-        assert max(waits_s) < WAIT_S_MAX, f"somebody waited {max(waits_s):.1f} s"
+        assert max(waits_s) < WAIT_S_MAX, f"somebody waited while the node worked for {max(waits_s):.1f} s"
         assert node.memory_bytes_peak - node.memory_bytes_before < 250_000_000
 
 

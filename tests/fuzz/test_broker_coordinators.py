@@ -34,7 +34,8 @@ pytestmark = linux_only
 GROUP, TRANSACTION = 0, 1
 LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 WAIT_S_MAX = 3.0
-"""What an honest client may have to wait on a machine that has much else to do; the attacks below once took 8 to 20 s."""
+"""How long the node may work on something else while an honest client waits, in its processor time. The attacks below once took
+8 to 20 s."""
 
 
 @pytest.fixture(scope="module")
@@ -60,9 +61,9 @@ def client(node: HostileNode) -> Iterator[HostileClient]:
     def honest() -> None:
         with node.connect(60) as bystander:
             while not waits_s or not is_over.is_set():
-                begun_s = time.monotonic()
+                begun_s = node.cpu_s
                 bystander.request(MetadataRequest(topics=[]), 9)
-                waits_s.append(time.monotonic() - begun_s)
+                waits_s.append(node.cpu_s - begun_s)
 
     thread = threading.Thread(target=honest)
     thread.start()
@@ -72,7 +73,7 @@ def client(node: HostileNode) -> Iterator[HostileClient]:
     finally:
         is_over.set()
         thread.join()
-    assert max(waits_s) < WAIT_S_MAX, f"somebody waited {max(waits_s):.1f} s"
+    assert max(waits_s) < WAIT_S_MAX, f"somebody waited while the node worked for {max(waits_s):.1f} s"
 
 
 def commit(client: HostileClient, group_id: str, count: int, version: int = 8, retention_ms: int = -1) -> set[int]:

@@ -145,12 +145,12 @@ def run(data: bytearray, twin: tuple[Any, Any]) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         with_twin(twin, patch)
         for name, call in everything(data):
-            began = time.monotonic()
+            began = time.process_time()
             try:
                 found[name] = outcome(call)
             except Exception as surprise:
                 raise AssertionError(f"{name} of {data.hex()} raised {surprise!r}, which is no typed error") from surprise
-            assert time.monotonic() - began < CASE_SECONDS_MAX, f"{name} of {data.hex()} took too long"
+            assert time.process_time() - began < CASE_SECONDS_MAX, f"{name} of {data.hex()} took too long"
     return found
 
 
@@ -190,7 +190,7 @@ def test_mutated_streams_give_typed_errors(codec: Codec) -> None:
     before = memory_bytes()
     for _ in range(1500):
         data = mutated(chance, chance.choice(streams)[:4000])
-        began = time.monotonic()
+        began = time.process_time()
         outcome(lambda data=data: decompress(codec, data, EXPANDED_BYTES_MAX))
-        assert time.monotonic() - began < CASE_SECONDS_MAX
+        assert time.process_time() - began < CASE_SECONDS_MAX
     assert memory_bytes() - before < MEMORY_GROWTH_BYTES_MAX

@@ -3,12 +3,17 @@
 Members are modelled as clients: what a client holds is what it was told to take, until it has let go of it. Whatever happens:
 no partition is held by two members, epochs only grow, what is written leads to the same state, commits of other epochs are
 refused unless the partition has been held since, and when everybody goes on, everybody gets what it is meant to have.
+
+The group goes by what members say. A member that says it holds nothing has declined what it was assigned, and another member
+may get it. If the answer to that heartbeat is lost, a client can still act on the assignment before it: the next answer must
+fence it or correct it. Apache Kafka does the same (`tests/compat/broker/test_lost_heartbeats.py`).
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -38,12 +43,14 @@ class Client:
         self.told: Held = set()
         self.must_tell_all = False
         """The last answer did not arrive."""
+        self.is_outdated = False
+        """It said what it holds and got no answer: the group may have taken back the rest of what it was told to take."""
 
     def let_go(self) -> None:
-        self.epoch, self.held, self.told = 0, set(), set()
+        self.epoch, self.held, self.told, self.is_outdated = 0, set(), set(), False
 
     def hear(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        self.epoch, self.must_tell_all = response.member_epoch, False
+        self.epoch, self.must_tell_all, self.is_outdated = response.member_epoch, False, False
         if response.assignment is not None:
             parts = response.assignment.topic_partitions
             self.told = {(each.topic_id, partition) for each in parts for partition in each.partitions}
@@ -80,6 +87,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         asked = bench.heartbeat(client.member_id, client.epoch, owned, **fields)
         if is_lost:
             client.must_tell_all = True
+            client.is_outdated = client.is_outdated or owned is not None
         elif asked.code in BEGIN_AGAIN:
             client.let_go()
         elif asked.code == ErrorCode.FENCED_INSTANCE_ID or asked.code == ErrorCode.UNRELEASED_INSTANCE_ID:
@@ -115,8 +123,11 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def reconcile(self, data: st.DataObject) -> None:
         """A client does as it was told, and says so."""
         client = self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
+        is_outdated = client.is_outdated
         client.held = set(client.told)
         self._beat(client, False, True)
+        if is_outdated:  # the answer has fenced it, or says what it may keep
+            client.held &= client.told
 
     @rule(data=st.data(), topics=st.sets(st.sampled_from(NAMES), max_size=3), is_lost=st.booleans())
     @precondition(lambda self: self.clients)
@@ -252,3 +263,44 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
 ConsumerGroupMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=40, deadline=None)
 TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
+
+
+class Picks:
+    """Stands in for the data of a rule: draws one client, always the same."""
+
+    def __init__(self, member_id: str) -> None:
+        self._member_id = member_id
+
+    def draw(self, _: Any) -> Any:
+        return self._member_id
+
+
+@pytest.mark.parametrize("is_retaken", [False, True])
+def test_client_is_corrected_when_the_reply_to_its_resubscription_is_lost(is_retaken: bool) -> None:
+    machine = ConsumerGroupMachine()
+
+    def check() -> None:
+        for each in machine.invariants:
+            each.function(machine)
+
+    def join() -> None:
+        machine.join(topics={"ta"}, regex=None, is_static=False, assignor=None, is_lost=False)
+        check()
+
+    def reconcile(member_id: str) -> None:
+        machine.reconcile(data=Picks(member_id))
+        check()
+
+    join()
+    machine.resubscribe(data=Picks("m1"), topics=set(), is_lost=True)
+    check()
+    if is_retaken:
+        machine.wait(time_ms=1000)
+        join()
+        reconcile("m2")
+        assert len(machine.clients["m2"].held) == 3
+    assert len(machine.clients["m1"].told) == 3
+    reconcile("m1")
+    assert not machine.clients["m1"].held
+    assert not machine.clients["m1"].told
+    machine.teardown()

@@ -53,6 +53,5 @@ TestLogMachine.settings = settings(
     max_examples=200,
     stateful_step_count=40,
     deadline=None,
-    derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
 )

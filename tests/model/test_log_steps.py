@@ -1,12 +1,13 @@
 """Ten thousand random steps on partition logs beside their model, without a difference.
 
 The steps come from fixed seeds, so that a failure is there again in the next run; its note names the seed, and
-`run_steps(seed, steps)` takes the same steps again. Each seed is another log with other settings. What happened is counted, and
-the counts must show that the run was worth something: rolls, compactions that removed records, truncations, kills, power losses
-that lost or tore something, duplicates recognised, and the rest.
+`run_steps(seed, steps)` takes the same steps again. Only `test_steps_of_fresh_seeds` draws its seeds. Each seed is another log
+with other settings. What happened is counted, and the counts must show that the run was worth something: rolls, compactions
+that removed records, truncations, kills, power losses that lost or tore something, duplicates recognised, and the rest.
 """
 
 from collections import Counter
+from random import SystemRandom
 
 import pytest
 from tests.model.partition_log.machine import run_steps
@@ -73,3 +74,10 @@ def test_three_hundred_thousand_steps_without_a_difference(first_seed: int) -> N
     for seed in range(first_seed, first_seed + 250):
         counts += run_steps(seed, 300)
     check_minima(counts)
+
+
+@pytest.mark.slow
+def test_steps_of_fresh_seeds() -> None:
+    first_seed = SystemRandom().randrange(10_000, 1 << 32)
+    for seed in range(first_seed, first_seed + 50):
+        run_steps(seed, 300)

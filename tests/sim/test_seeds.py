@@ -1,5 +1,7 @@
 """The node in the simulator: every seed is a run with kills, power losses and bad weather, and every invariant holds in it."""
 
+from random import SystemRandom
+
 import pytest
 
 from ottla.sim.run import run_seed
@@ -23,3 +25,9 @@ def test_seeds(first: int) -> None:
 @pytest.mark.parametrize("first", range(SEEDS, LONG_SEEDS, SEEDS_PER_TEST))
 def test_many_more_seeds(first: int) -> None:
     run_seeds(first)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(10))
+def test_fresh_seeds(number: int) -> None:
+    run_seeds(SystemRandom().randrange(LONG_SEEDS, 1 << 32))

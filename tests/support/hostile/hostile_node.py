@@ -87,6 +87,12 @@ class HostileNode:
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     @property
+    def cpu_s(self) -> float:
+        """How much processor time the process has used. Unlike a clock, it does not count what else the machine does."""
+        fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
     def memory_bytes_peak(self) -> int:
         """The most that the process ever had in memory."""
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())

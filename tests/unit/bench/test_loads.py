@@ -162,16 +162,16 @@ def test_percentiles() -> None:
 
 def test_saturated_connections_all_get_their_answers(answerer: Answerer) -> None:
     with Load(callers(answerer, 20), nothing_wrong) as load:
-        rate = load.saturate(0.2)
-    assert rate > 100
+        rate = load.saturate(1)
+    assert rate >= 20
 
 
 def test_a_stall_is_charged_to_all_who_had_to_wait(answerer: Answerer) -> None:
     answerer.stall_after = 20
     with Load(callers(answerer, 1), nothing_wrong) as load:
-        end = time.perf_counter() + 0.6
+        end = time.perf_counter() + 1.5
         samples = load.paced(100, lambda: time.perf_counter() > end)
-    assert len(samples) >= 55, "requests go on being due while the server stalls"
+    assert len(samples) >= 125, "requests go on being due while the server stalls"
     late = [took_s for _, took_s in samples if took_s > STALL_S / 10]
     assert len(late) >= 15, "not only the one request that the server was busy with"
 

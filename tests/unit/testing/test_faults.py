@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ottla.broker.net.listeners import Listeners
 from ottla.env.real.net import RealNetwork
 from ottla.errors.codes import ErrorCode
 from ottla.link import ConnectFailed, Link, LinkEnded, RequestTimedOut
@@ -150,7 +151,8 @@ def test_delays_add_up(broker: Broker, ask: Ask) -> None:
     assert time.monotonic() - began_s >= 0.3  # the greeting is delayed too
 
 
-def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop() -> None:
+def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Listeners.close, "__defaults__", (60.0,))  # how long a stop waits for answers under way
     with Broker() as other:
         fault = other.faults.hang("Metadata")
 
@@ -164,7 +166,7 @@ def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop() -> No
             assert not hung.is_over
             began_s = time.monotonic()
             await other.aio.stop()
-            assert time.monotonic() - began_s < 1.5  # a graceful stop waits two seconds for answers under way
+            assert time.monotonic() - began_s < 30
 
         asyncio.run(use())
 

@@ -110,8 +110,8 @@ def test_an_error_ends_the_waiting(broker: Broker, topic: str, with_link: WithLi
 
     async def use(link: Link) -> None:
         began_s = time.monotonic()
-        assert told(await Session(link, topic, id, BY_ID).fetch(0, wait_ms=8000)) == {0: NOT_LEADER}
-        assert time.monotonic() - began_s < 5
+        assert told(await Session(link, topic, id, BY_ID).fetch(0, wait_ms=60_000)) == {0: NOT_LEADER}
+        assert time.monotonic() - began_s < 30
 
     with_link(use)
 

@@ -1,8 +1,8 @@
 """One node in this process, in the foreground, until it is told to stop.
 
-SIGINT, SIGTERM and SIGHUP (its terminal is closed; ignored under nohup) stop it in good order; a second one does not hurry it,
-since what it does then is write what must not be lost. What keeps it from starting, and what makes it stop by itself, ends in
-one sentence and exit code 1.
+SIGINT, SIGTERM and SIGHUP (its terminal is closed) stop it cleanly. A second signal does not hurry it: it is writing what must
+not be lost. A signal that the process was started to ignore stays ignored: SIGHUP under nohup, SIGINT in a script's background
+job. A failed start, and a node that stops by itself, end in one sentence and exit code 1.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
     stopping = asyncio.Event()
     with real_world() as world:
         starting = asyncio.ensure_future(_start(world, settings, format_new))
-        hangup = () if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN else (signal.SIGHUP,)  # nohup has it ignored
-        for number in (signal.SIGINT, signal.SIGTERM, *hangup):
-            loop.add_signal_handler(number, _told_to_stop, number.name, stopping)
+        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                loop.add_signal_handler(number, _told_to_stop, number.name, stopping)
         told = asyncio.ensure_future(stopping.wait())
         await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
         node = await starting  # told to stop while starting: it is started first, and then stopped in good order

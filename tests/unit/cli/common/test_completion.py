@@ -6,7 +6,14 @@ import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
+from ottla.cli.common import completion
 from ottla.wire.messages.metadata import MetadataRequest
+
+
+@pytest.fixture(autouse=True)
+def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy machine does not answer within the 0.3 s that a person at the keyboard is made to wait."""
+    monkeypatch.setattr(completion, "LIMIT_MS", 60_000)
 
 
 def complete(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> list[str]:
@@ -36,9 +43,10 @@ def test_names_of_topics(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line:
 def test_nothing_is_said_without_a_cluster(ottla: RunOttla, node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     assert complete(ottla, monkeypatch, "ottla consume --bootstrap-server nobody:1 or", 4) == []
     node.handlers[MetadataRequest] = lambda request, version: None
+    monkeypatch.setattr(completion, "LIMIT_MS", 300)
     began = time.monotonic()
     assert complete(ottla, monkeypatch, "ottla consume or", 2) == []
-    assert time.monotonic() - began < 5, "it does not wait for an answer that does not come"
+    assert time.monotonic() - began < 20, "it does not wait for an answer that does not come"
 
 
 def test_actions_and_verbs(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -123,6 +123,26 @@ def test_quiet_node_prints_nothing(tmp_path: Path) -> None:
         process.wait()
 
 
+def test_interrupts_stay_ignored_in_the_background_of_a_script(tmp_path: Path) -> None:
+    logs = tmp_path / "logs"
+    command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data"), "--json", "--log-dir", str(logs)]
+    ignoring = ["sh", "-c", "trap '' INT; exec \"$@\"", "sh", *command]
+    process = subprocess.Popen(ignoring, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    try:
+        assert process.stdout is not None
+        facts = json.loads(process.stdout.readline())
+        process.send_signal(signal.SIGINT)
+        assert run_ottla("topics", "list", "--bootstrap-server", facts["bootstrap_servers"]).returncode == 0
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(60) == 0
+    finally:
+        process.kill()
+        process.communicate()
+    log = "".join(each.read_text() for each in logs.iterdir())
+    assert "SIGTERM: stopping" in log
+    assert "SIGINT" not in log
+
+
 def test_what_it_says_to_a_person(tmp_path: Path) -> None:
     command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data")]
     process = subprocess.Popen(
