@@ -145,9 +145,8 @@ def set_up_core() -> None:
         steps.run("Virtual environment", [sys.executable, "-m", "venv", str(PYTHON.parent.parent)])
     steps.run("Packages (15 MB)", [*PIP, *requirements()[0]])
     output = steps.run("Compiled kernels", [str(PYTHON), "-u", "setup.py", "-q", "build_ext", "--inplace"], kernel_status)
-    pure = [line for line in output if PURE in line]
-    if pure:
-        print(f"      {pure[0]}\n      Ottla works without, only slower: docs/troubleshooting.md", flush=True)
+    if any(PURE in line for line in output):
+        print("      The kernels cannot be compiled: pure Python serves instead, slower (docs/troubleshooting.md).", flush=True)
     steps.run("Ottla itself", [*PIP, "--no-deps", "--no-build-isolation", "--editable", "."])
     print(f"Ready after {monotonic() - started_s:.0f} s.", flush=True)
 
