@@ -139,7 +139,7 @@ def has_pip() -> bool:
 
 def set_up_core() -> None:
     started_s = monotonic()
-    print("Setting up in .venv, once: about half a minute on two idle cores.", flush=True)
+    print("Setting up in .venv, once: less than a minute on two idle cores.", flush=True)
     steps = Steps(3 if has_pip() else 4)
     if not has_pip():
         steps.run("Virtual environment", [sys.executable, "-m", "venv", str(PYTHON.parent.parent)])
