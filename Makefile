@@ -3,6 +3,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+CORE := $(VENV)/.core-installed
 STAMP := $(VENV)/.installed
 KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
 WORKERS ?= 2
@@ -15,13 +16,15 @@ help:  ## list the targets
 
 setup: $(STAMP)  ## make the virtual environment (every other target does so by itself)
 
-$(STAMP): pyproject.toml setup.py $(KERNELS)
-	@$(PYTHON) -c 'import sys; sys.exit("Ottla needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Try: make PYTHON=python3.12 ...") if sys.version_info < (3, 11) else None'
-	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,peers]'
+$(CORE): pyproject.toml setup.py tools/set_up.py $(KERNELS)
+	@$(PYTHON) tools/set_up.py core
 	@touch $@
 
-demo: $(STAMP)  ## the main job: a node started, written to, read, killed, started again
+$(STAMP): $(CORE)
+	@$(PYTHON) tools/set_up.py dev
+	@touch $@
+
+demo: $(CORE)  ## the main job: a node started, written to, read, killed, started again
 	@$(BIN)/python -m ottla.cli.demo
 
 lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md
@@ -52,7 +55,7 @@ test-long-rest: $(STAMP)
 	$(LONG) -m slow --ignore=tests/model --ignore=tests/sim
 
 # Two servers and their loads share the machine: quit what else runs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
-bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); puts the figures into the README
+bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); puts the figures into README and docs/benchmarks.md
 	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
 generate: $(STAMP)  ## write anew what is made from tables: message classes, docs

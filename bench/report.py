@@ -1,9 +1,9 @@
-"""What `make bench` leaves behind: bench/results.json, the plot and the README's block.
+"""What `make bench` leaves behind: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
 
-    python -m bench.report        write plot and README anew from bench/results.json
+    python -m bench.report        rewrite plot and documents from bench/results.json, without measuring
 
-Every figure in the README's block comes from bench/results.json, and every figure there from a run of `make bench`
-(bench/side_by_side). The micro-benchmarks are one of its rows.
+Every figure in these documents comes from bench/results.json, and every figure there from a run of `make bench`
+(bench/side_by_side). The micro-benchmarks are one of its rows. Text outside the markers of the documents is kept.
 """
 
 import json
@@ -19,6 +19,7 @@ from bench.side_by_side.table import markdown_lines
 
 ROOT = Path(__file__).resolve().parent.parent
 README = ROOT / "README.md"
+DETAIL = ROOT / "docs" / "benchmarks.md"
 RESULTS = ROOT / "bench" / "results.json"
 PLOT = ROOT / "docs" / "bench.svg"
 BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
@@ -36,7 +37,22 @@ ORDER = (
     "many",
     "compaction",
 )
-"""What the README shows first; a figure's key begins with one of these."""
+"""The order of the table; a figure's key begins with one of these."""
+
+IN_README = (
+    "produce:1kb-6",
+    "produce:100b-6",
+    "cpu:1kb-6",
+    "consume:rate",
+    "consume:cpu",
+    "latency:p99",
+    "offsets:rate",
+    "transactions:rate",
+    "start",
+    "memory:load",
+    "many:rate",
+)
+"""The rows of the README: one for each subject, also where Ottla is slower or has missed a goal."""
 
 HOW = (
     "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once, compaction looks for",
@@ -120,17 +136,31 @@ def measure_micro() -> dict[str, Any]:
     return {name: run(f"bench.{name}_bench") for name in ("wire", "records", "log")}
 
 
-def block(results: Results) -> str:
-    """The README's lines between its markers."""
+def machine_line(results: Results) -> str:
     facts = results.machine
-    where = f"Apache Kafka {facts['kafka']}, Python {facts['python']}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
-    lines = [where, ""]
+    return f"Apache Kafka {facts['kafka']}, Python {facts['python']}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
+
+
+def readme_block(results: Results) -> str:
+    """The README's lines between its markers: the plot and a few rows."""
+    lines = [machine_line(results), ""]
+    rows = Results(results.machine, {key: results.figures[key] for key in IN_README if key in results.figures})
+    if rows.figures:
+        lines += ["![Ratios to Apache Kafka](docs/bench.svg)", "", *markdown_lines(rows)]
+    return _text(lines)
+
+
+def detail_block(results: Results) -> str:
+    """The lines of docs/benchmarks.md between its markers: everything."""
+    lines = [machine_line(results), ""]
     if results.figures:
-        lines += [f"![Ratios to Apache Kafka]({PLOT.relative_to(ROOT)})", ""]
-        lines += [*HOW, ""]
-        lines += [*markdown_lines(results), ""]
+        lines += ["![Ratios to Apache Kafka](bench.svg)", "", *HOW, "", *markdown_lines(results), ""]
     if results.micro:
         lines += wire_lines(results.micro["wire"]) + records_lines(results.micro["records"]) + log_lines(results.micro["log"])
+    return _text(lines)
+
+
+def _text(lines: list[str]) -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
@@ -150,17 +180,18 @@ def keep(measured: Results) -> None:
 
 
 def write(results: Results) -> None:
-    """The plot and the README's block."""
+    """The plot and the blocks of the documents."""
     PLOT.write_text(svg_text(results), encoding="utf-8")
-    README.write_text(with_block(README.read_text(encoding="utf-8"), block(results)), encoding="utf-8")
+    for document, measured in ((README, readme_block(results)), (DETAIL, detail_block(results))):
+        document.write_text(with_block(document, measured), encoding="utf-8")
 
 
-def with_block(readme: str, measured: str) -> str:
-    """The README with another block between its markers."""
-    before, _, rest = readme.partition(BEGIN)
+def with_block(document: Path, measured: str) -> str:
+    """The text of a document with another block between its markers."""
+    before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     if not rest or not after:
-        sys.exit(f"{README} has no {BEGIN} … {END} to put the figures between")
+        sys.exit(f"{document} has no {BEGIN} … {END} to put the figures between")
     return f"{before}{BEGIN}\n{measured}{END}{after}"
 
 

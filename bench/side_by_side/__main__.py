@@ -1,6 +1,6 @@
 """`make bench`: Apache Kafka and Ottla side by side, one after the other under the same loads.
 
-    make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, README
+    make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, documents
     make bench QUICK=1                          all rows but micro with little data, a few minutes; prints only
     make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
     SAVE=1 / SAVE=0                             keep the figures after all, or do not
@@ -53,7 +53,7 @@ def main() -> int:
     if results.figures:
         print(terminal_text(results))
     if options.save:
-        progress.say("kept in bench/results.json, docs/bench.svg and README.md")
+        progress.say("kept in bench/results.json, docs/bench.svg, docs/benchmarks.md and README.md")
     return code
 
 

@@ -1,4 +1,4 @@
-"""The micro-benchmarks as a row: they compare with Python peers by themselves and have tables of their own in the README."""
+"""The micro-benchmarks as a row: they compare with Python peers by themselves; their tables are in docs/benchmarks.md."""
 
 from bench import report
 from bench.side_by_side.figures import Figure

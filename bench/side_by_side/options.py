@@ -52,7 +52,7 @@ class Options:
 
 
 def read_options(environment: Mapping[str, str]) -> Options:
-    """ROWS, ROUNDS, QUICK and SAVE. Only a full run is kept in the README unless SAVE says otherwise."""
+    """ROWS, ROUNDS, QUICK and SAVE. Only a full run is kept unless SAVE says otherwise."""
     quick = _flag(environment, "QUICK", False)
     chosen = environment.get("ROWS", "").replace(" ", "")
     rows = tuple(dict.fromkeys(ALIASES.get(name, name) for name in chosen.split(",") if name))

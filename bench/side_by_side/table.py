@@ -1,4 +1,4 @@
-"""The table of a run: for the terminal, and as Markdown for the README. Pure."""
+"""The table of a run: for the terminal, and as Markdown for README and docs/benchmarks.md. Pure."""
 
 from bench.side_by_side.figures import Figure, Results, ratio_text, samples_text
 
@@ -22,7 +22,7 @@ def terminal_text(results: Results) -> str:
 
 
 def markdown_lines(results: Results) -> list[str]:
-    """The table for the README; a missed goal is set in bold."""
+    """The table in Markdown; a missed goal is set in bold."""
     lines = ["| " + " | ".join(HEADING) + " |", "|---" + "|---:" * (len(HEADING) - 2) + "|---|"]
     for figure in results.figures.values():
         row = list(cells(figure))

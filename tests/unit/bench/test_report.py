@@ -1,4 +1,4 @@
-"""What the README and the plot show of a run."""
+"""What README, docs/benchmarks.md and the plot show of a run."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -46,20 +46,25 @@ def test_the_plot_is_a_picture_with_a_bar_and_a_mark_per_goal(results: Results) 
     assert (fills.count("#2a9d6f"), fills.count("#d1495b"), fills.count("#8d99ae")) == (2, 1, 1)
 
 
-def test_only_the_block_changes_in_the_readme() -> None:
-    readme = f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n"
-    assert report.with_block(readme, "new\n") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
-    with pytest.raises(SystemExit):
-        report.with_block("no markers", "new\n")
-
-
-def test_figures_of_a_partial_run_go_over_those_that_are_known(
-    results: Results, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for name in ("README", "RESULTS", "PLOT"):
+@pytest.fixture
+def documents(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The documents, results and plot of a run in a temporary folder."""
+    for name in ("README", "DETAIL", "RESULTS", "PLOT"):
         monkeypatch.setattr(report, name, tmp_path / name)
-    monkeypatch.setattr(report, "ROOT", tmp_path)
-    report.README.write_text(f"{report.BEGIN}\n{report.END}\n")
+    for document in (report.README, report.DETAIL):
+        document.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+
+
+@pytest.mark.usefixtures("documents")
+def test_only_the_block_changes_in_a_document() -> None:
+    assert report.with_block(report.README, "new\n") == f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n"
+    report.README.write_text("no markers")
+    with pytest.raises(SystemExit, match="README has no"):
+        report.with_block(report.README, "new\n")
+
+
+@pytest.mark.usefixtures("documents")
+def test_figures_of_a_partial_run_go_over_those_that_are_known(results: Results) -> None:
     report.keep(results)
     again = Results(FACTS)
     again.add([Figure("cpu:a", "CPU", "s", [4.0], [2.0], at_most(0.55)), Figure("start", "start", "ms", [2000.0], [100.0])])
@@ -69,9 +74,20 @@ def test_figures_of_a_partial_run_go_over_those_that_are_known(
     assert "| start, ms | 2,000 | 100 | 0.05 |" in report.README.read_text()
 
 
+@pytest.mark.usefixtures("documents")
+def test_readme_gets_a_few_rows_and_benchmarks_all(results: Results) -> None:
+    report.keep(results)
+    assert "| raw, MB/s" not in report.README.read_text()
+    assert "| raw, MB/s" in report.DETAIL.read_text()
+    assert "| start, ms" in report.README.read_text()
+    assert "| start, ms" in report.DETAIL.read_text()
+
+
 @pytest.mark.skipif(not report.RESULTS.exists(), reason="no run has been kept yet: make bench")
-def test_readme_and_plot_show_the_kept_run() -> None:
+def test_documents_and_plot_show_the_kept_run() -> None:
     kept = report.load()
-    readme = report.README.read_text(encoding="utf-8")
-    assert report.with_block(readme, report.block(kept)) == readme, "python -m bench.report writes it anew"
-    assert report.PLOT.read_text(encoding="utf-8") == svg_text(kept), "python -m bench.report writes it anew"
+    for document, measured in ((report.README, report.readme_block(kept)), (report.DETAIL, report.detail_block(kept))):
+        shown = document.read_text(encoding="utf-8")
+        assert report.with_block(document, measured) == shown, "python -m bench.report rewrites it"
+    assert report.PLOT.read_text(encoding="utf-8") == svg_text(kept), "python -m bench.report rewrites it"
+    assert set(report.IN_README) <= set(kept.figures)
