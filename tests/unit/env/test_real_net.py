@@ -1,4 +1,4 @@
-"""What only the real network has: addresses of the machine, limits of the process, the kernel's habits."""
+"""What only the real network has: addresses of the machine, limits of the process, kernel behaviour."""
 
 import asyncio
 import errno
@@ -21,7 +21,7 @@ has_ipv6 = socket.has_dualstack_ipv6()
 
 
 def test_a_privileged_port() -> None:
-    # Whether there is one depends on the machine and the user, so this is only about the sentence.
+    # Whether a port is privileged depends on the machine and the user, so only the error's text is checked.
     error = OSError(errno.EACCES, "Permission denied")
     assert "port 80: this user may not use it" in str(real_net._refusal("127.0.0.1", 80, error))
 
@@ -83,7 +83,7 @@ def test_socket_options_reach_the_sockets() -> None:
         for stream in (client, server):
             assert isinstance(stream, RealStream)
             raw = stream._socket
-            # Linux doubles what is asked for, to have room for its own books.
+            # Linux doubles the requested size, for its own bookkeeping.
             assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (40_000, 80_000)
             assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (50_000, 100_000)
             assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -133,7 +133,7 @@ def test_out_of_descriptors_the_listener_rests_and_comes_back(
     asyncio.run(check())
 
 
-def test_a_lingering_stream_does_not_reset_what_the_peer_has_not_read() -> None:
+def test_a_lingering_stream_sends_no_reset_before_the_peer_has_read() -> None:
     async def check() -> None:
         acceptor = Acceptor(resume=False)
         listener = await RealNetwork().listen("127.0.0.1", 0, acceptor)
@@ -156,7 +156,7 @@ def test_a_lingering_stream_does_not_reset_what_the_peer_has_not_read() -> None:
     asyncio.run(check())
 
 
-def test_a_peer_that_never_closes_is_not_waited_for() -> None:
+def test_lingering_ends_when_the_peer_never_closes() -> None:
     async def check() -> None:
         acceptor = Acceptor()
         listener = await RealNetwork().listen("127.0.0.1", 0, acceptor)
@@ -171,7 +171,7 @@ def test_a_peer_that_never_closes_is_not_waited_for() -> None:
 
 
 def test_one_stream_does_not_starve_another() -> None:
-    """A peer that sends without end is served in turns."""
+    """A peer that never stops sending gets only its share of turns."""
 
     async def check() -> None:
         order: list[str] = []

@@ -1,8 +1,8 @@
-"""The real network: listening and connecting (`env/net.py` holds the contract, `stream.py` the connections).
+"""`RealNetwork`: listening and connecting with TCP sockets (`env/net.py` is the contract, `stream.py` the connections).
 
-Host names are resolved off the loop. A listener has one socket: with no host given, one that takes IPv6 and IPv4 alike; a name
-with several addresses means the first, IPv4 before IPv6. When the process runs out of descriptors a listener rests for a
-moment, since the kernel would report the waiting connection again at once.
+Host names are resolved off the loop. A listener has one socket. Without a host it accepts both IPv6 and IPv4; for a name with
+several addresses it takes the first, IPv4 before IPv6. When the process runs out of descriptors, a listener stops accepting
+for `REST_S`: the kernel would otherwise report the waiting connection again at once.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class RealNetwork:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1 if host else 0)
-            _set_buffers(sock, options)  # before listening: accepted sockets inherit them, and the window depends on it
+            _set_buffers(sock, options)  # before listening: accepted sockets inherit them, and TCP's window scale is set then
             sock.bind(address)
             sock.listen(options.backlog)
         except OSError as error:
@@ -121,7 +121,7 @@ class RealListener:
                 if error.errno in EXHAUSTED:
                     self._take_a_rest(error.strerror or str(error))
                     return
-                continue  # that one connection was given up by its peer while it waited
+                continue  # the peer closed this connection while it waited in the backlog
             if sock.fileno() > self._descriptor_max:
                 sock.close()
                 self._take_a_rest("the descriptors that are left are kept for files")
@@ -133,7 +133,7 @@ class RealListener:
             sock.setblocking(False)
             stream = _stream(self._loop, sock)
         except OSError:
-            sock.close()  # reset by its peer while it waited
+            sock.close()  # the peer reset it while it waited in the backlog
             return
         owner = self._accept(stream)
         if owner is None:
@@ -146,8 +146,8 @@ class RealListener:
         if now_s - self._said_s >= SAY_AGAIN_S:
             self._said_s = now_s
             logger.error(
-                "no further connection can be accepted on %s:%d: %s. It is tried again twice a second; raise the limit on open "
-                "files (ulimit -n), which is %d, or lower max.connections",
+                "no further connection can be accepted on %s:%d: %s. Retrying twice a second; raise the limit on open files "
+                "(ulimit -n), which is %d, or lower max.connections",
                 *self.address,
                 reason,
                 descriptor_limit(),
@@ -175,7 +175,7 @@ def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:
 
 
 def plain_address(address: SocketAddress) -> tuple[str, int]:
-    """Host and port; an IPv4 peer on a socket for both looks like one, not like ::ffff:127.0.0.1."""
+    """Host and port, with an IPv4 peer of a dual-stack socket as 127.0.0.1 instead of ::ffff:127.0.0.1."""
     host: str = address[0]
     return host.removeprefix("::ffff:") if "." in host else host, address[1]
 
@@ -190,7 +190,7 @@ async def _first_address(host: str, port: int) -> tuple[int, SocketAddress]:
 
 
 async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
-    """What `host` stands for; a plain address takes no worker thread."""
+    """The addresses of `host`. A numeric address is not resolved, so it needs no thread."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -202,7 +202,7 @@ async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
 
 
 def _refusal(host: str, port: int, error: OSError) -> AddressRefused:
-    """Why a port cannot be listened on, for the person who chose it."""
+    """The `AddressRefused` for a failed listen, with a text for the operator."""
     where = f"{host or 'any address'}, port {port}"
     if isinstance(error, socket.gaierror):
         return AddressRefused(f"cannot listen on {where}: the host name {host} is not known here; check listeners for a typo")
