@@ -46,7 +46,7 @@ def test_lists_and_structs_are_not_shared_between_messages() -> None:
     assert FetchRequest().topics == []
 
 
-def test_null_and_empty_are_told_apart() -> None:
+def test_null_and_empty_are_distinct() -> None:
     assert MetadataRequest(topics=None) != MetadataRequest(topics=[])
     assert MetadataRequest() == MetadataRequest(topics=[])
 
