@@ -1,6 +1,6 @@
-"""What an operator should hear about a `server.properties`: settings without effect here, unknown ones, ones that are gone.
+"""Warnings for the operator about a `server.properties`: settings without effect, unknown settings, removed settings.
 
-None of them stops the node: a file written for Kafka is taken as it is. The sentences are made at the start, for its log.
+None of them stops the node, because a file written for Kafka must work unchanged. The node logs them at its start.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _removed(name: str) -> str | None:
 
 
 def _unknown(name: str) -> str:
-    import difflib  # only when a person may have mistyped: not worth start-up time
+    import difflib  # imported late: needed only for an unknown name, and slow to import
 
     near = difflib.get_close_matches(name, BROKER_KEYS, n=1)
     hint = f"; did you mean {near[0]}?" if near else ""
