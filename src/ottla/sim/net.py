@@ -169,7 +169,7 @@ class SimHost:
             raise TimeoutError(errno.ETIMEDOUT, f"{host} did not answer")
         listener = network.listener(host, port)
         if listener is None:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {host}, port {port}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nothing listens on {host}, port {port}")
         here, there = (self.name, network.free_port(self.name)), listener.address
         near, far = SimStream(network, here, there), SimStream(network, there, here, listener.context.copy())
         near.other, far.other = far, near
