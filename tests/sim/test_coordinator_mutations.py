@@ -138,9 +138,9 @@ MUTATIONS = {
     partitions_are_given_before_they_are_given_up: ("groups", r"gave \S+ to \S+, while \S+ has it"),
     deleted_offsets_stay: ("groups", r"went back to \d+ for \S+: it was deleted"),
     ends_of_transactions_are_ignored: ("transactions", r"has no offset|has been refused|went back"),
-    aborted_offsets_count: ("transactions", r"which nobody committed|nothing was made of|went back"),
+    aborted_offsets_count: ("transactions", r"which was never committed|nothing was made of|went back"),
     markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),
-    aborts_are_marked_as_commits: ("transactions", r"whose commit nobody has asked for|which nobody committed"),
+    aborts_are_marked_as_commits: ("transactions", r"whose commit was never requested|which was never committed"),
     markers_miss_a_partition: ("transactions", r"some transaction has not ended|has been refused|another time|went back"),
     zombies_are_not_fenced: (
         "transactions",

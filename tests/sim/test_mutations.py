@@ -86,7 +86,7 @@ MUTATIONS = {
     flushes_sync_nothing: r"acknowledged or seen are not there|flush.ms had long been over",
     nothing_is_flushed_in_time: r"with the power, though flush.ms had long been over",
     acknowledged_before_flushed: r"acknowledged or seen are not there",
-    starts_forget_producers: r"of the idempotent p\d comes after|was told",
+    starts_forget_producers: r"of the idempotent p\d comes after|got [A-Z_]+",
     recovery_cuts_too_much: r"Violation",
     appends_stay_in_the_process: r"Violation",
     producer_ids_begin_anew: r"was given to two producers",

@@ -144,7 +144,7 @@ class Conversation:
 
     def _version(self, api_key: int, version: int | None) -> int:
         if self.versions is None or self.state is not State.OPEN:
-            raise RuntimeError(f"the conversation with {self.address} is {self.state.value}: it cannot be asked anything")
+            raise RuntimeError(f"the conversation with {self.address} is {self.state.value}: no request can be sent")
         return self.versions.newest(api_key) if version is None else version
 
     def _greeting(self, version: int) -> list[Part]:

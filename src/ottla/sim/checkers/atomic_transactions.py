@@ -31,10 +31,10 @@ class AtomicTransactions(Checker):
             self._of_value[value] = transaction
             self._values[transaction][batch.place][value] = None
 
-    def commit_asked(self, transaction: Transaction) -> None:
+    def commit_requested(self, transaction: Transaction) -> None:
         self._asked[transaction] = None
 
-    def commit_told(self, transaction: Transaction) -> None:
+    def commit_answered(self, transaction: Transaction) -> None:
         self._committed[transaction] = None
 
     def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
@@ -44,7 +44,7 @@ class AtomicTransactions(Checker):
             if transaction is not None and transaction not in self._asked:
                 raise Violation(
                     f"{place} offset {record.offset}: a reader of committed records got one of transaction {transaction.name}, "
-                    "whose commit nobody has asked for"
+                    "whose commit was never requested"
                 )
         if place.topic.is_compacted:
             return
@@ -69,6 +69,8 @@ class AtomicTransactions(Checker):
     def _judge(self, transaction: Transaction, there: int, missing: int) -> None:
         self.judged += 1
         if transaction in self._committed and missing:
-            raise Violation(f"transaction {transaction.name} was committed and told so, and {missing} of its records are gone")
+            raise Violation(
+                f"transaction {transaction.name} was committed and acknowledged, but {missing} of its records are gone"
+            )
         if there and missing:
             raise Violation(f"of transaction {transaction.name} {there} records are there, and {missing} are not")

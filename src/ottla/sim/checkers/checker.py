@@ -128,8 +128,8 @@ class Assigned(NamedTuple):
     member: str
     instance: str | None
     places: list[Place]
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
 
 
 class Beat(NamedTuple):
@@ -142,8 +142,8 @@ class Beat(NamedTuple):
     member: str
     epoch: int
     places: list[Place] | None
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
     is_joined: bool = False
 
 
@@ -161,8 +161,8 @@ class Handed(NamedTuple):
     transactional_id: str
     producer_id: int
     epoch: int
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
 
 
 class Checker:
@@ -180,10 +180,10 @@ class Checker:
     def seen(self, place: Place, records: list[SeenRecord]) -> None:
         """A consumer got these records, in one answer."""
 
-    def watermarks_told(self, connection: str, place: Place, marks: Watermarks) -> None:
+    def watermarks_answered(self, connection: str, place: Place, marks: Watermarks) -> None:
         """A fetch was answered. Answers of one `connection` come in the order in which the node gave them."""
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         """A client is about to ask that records below `offset` be deleted."""
 
     def clock_set(self, off_s: float, at_s: float) -> None:
@@ -198,7 +198,7 @@ class Checker:
     def producer_id_given(self, producer_id: int, epoch: int) -> None:
         """A client asked for a producer id and got this one."""
 
-    def quorum_told(self, leader_epoch: int, high_watermark: int) -> None:
+    def quorum_answered(self, leader_epoch: int, high_watermark: int) -> None:
         """The state of the metadata log, as told to one client; each is told in order."""
 
     # Groups
@@ -206,7 +206,7 @@ class Checker:
     def commit_sent(self, commit: Commit) -> None:
         """Offsets are about to be committed. In a transaction: its commit is about to be asked for."""
 
-    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+    def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         """The answer: these offsets are committed."""
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
@@ -215,13 +215,13 @@ class Checker:
     def deletion_sent(self, deletion: Deletion) -> None:
         """Offsets, or a group, are about to be deleted."""
 
-    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+    def deletion_acknowledged(self, deletion: Deletion, answered_s: float) -> None:
         """The answer: they are."""
 
     def deletion_refused(self, deletion: Deletion) -> None:
         """The answer: they are not, and will not be."""
 
-    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
+    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
         """The committed offsets of a group, none of them about to change within a transaction; -1 where there is none."""
 
     def generation_assigned(self, assigned: Assigned) -> None:
@@ -241,10 +241,10 @@ class Checker:
     def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
         """A batch of it is about to be sent."""
 
-    def commit_asked(self, transaction: Transaction) -> None:
+    def commit_requested(self, transaction: Transaction) -> None:
         """All of it is acknowledged, and its commit is about to be asked for."""
 
-    def commit_told(self, transaction: Transaction) -> None:
+    def commit_answered(self, transaction: Transaction) -> None:
         """It is committed, its producer was told."""
 
     def producer_handed(self, handed: Handed) -> None:
@@ -256,7 +256,7 @@ class Checker:
     def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
         """These, and no others, are what a reader of committed records got from `start` up to `end`."""
 
-    def stability_told(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
+    def stability_answered(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
         """So far a partition is stable, so long after the node's last start, while nobody writes."""
 
     def transformed(self, app: str, origin: Place, offset: int, value: bytes) -> None:
@@ -279,7 +279,7 @@ class Checker:
     def topic_deleted(self, topic: TopicPlan) -> None:
         """A topic was deleted, and acknowledged."""
 
-    def topics_told(self, found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
+    def topics_answered(self, found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
         """All topics as the node tells them while no change is under way: id and partition count, and what is configured."""
 
 

@@ -50,10 +50,10 @@ class CommittedOffsets(Checker):
             if known.done_s == inf:
                 known.sent_s = commit.sent_s  # an app comes to the same offset again, if a transaction of it was aborted
 
-    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+    def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         for place in places:
             known = self._known[commit.group, place][commit.offsets[place]]
-            known.done_s = min(known.done_s, told_s)
+            known.done_s = min(known.done_s, answered_s)
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
         for place in places:
@@ -62,9 +62,9 @@ class CommittedOffsets(Checker):
     def deletion_sent(self, deletion: Deletion) -> None:
         self._deleted[deletion.group][deletion] = _Known(deletion.sent_s)
 
-    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+    def deletion_acknowledged(self, deletion: Deletion, answered_s: float) -> None:
         if (known := self._deleted[deletion.group].get(deletion)) is not None:
-            known.done_s = min(known.done_s, told_s)
+            known.done_s = min(known.done_s, answered_s)
 
     def deletion_refused(self, deletion: Deletion) -> None:
         self._deleted[deletion.group].pop(deletion, None)
@@ -79,50 +79,54 @@ class CommittedOffsets(Checker):
                     known.done_s = inf
             self._deleted.clear()  # undone, or done to what has been undone; none of them is under way any more
 
-    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
+    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
         for place, offset in found.items():
             commits = self._known[group, place]
-            done = {each: known for each, known in commits.items() if known.done_s < asked_s}
+            done = {each: known for each, known in commits.items() if known.done_s < requested_s}
             self.judged += len(done) > 0
             if offset == NOTHING:
                 if done:
-                    self._explain_nothing(group, place, done, asked_s, told_s)
+                    self._explain_nothing(group, place, done, requested_s, answered_s)
                 continue
             known = commits.get(offset)
             if known is None:
-                raise Violation(f"group {group} has {offset} for {place}, which nobody committed, or which was refused")
+                raise Violation(f"group {group} has {offset} for {place}, which was never committed, or was refused")
             for later, one in done.items():
                 if one.sent_s > known.done_s:
                     raise Violation(
-                        f"group {group} went back to {offset} for {place}: {later} was committed after it, and told so"
+                        f"group {group} went back to {offset} for {place}: {later} was committed after it and acknowledged"
                     )
             for deletion, one in self._deleted[group].items():
-                is_meant = deletion.place in (None, place) and one.done_s < asked_s
+                is_meant = deletion.place in (None, place) and one.done_s < requested_s
                 if is_meant and one.sent_s > known.done_s:
-                    raise Violation(f"group {group} went back to {offset} for {place}: it was deleted, and told so")
-            known.done_s = min(known.done_s, told_s)
+                    raise Violation(
+                        f"group {group} went back to {offset} for {place}: it was deleted, and that was acknowledged"
+                    )
+            known.done_s = min(known.done_s, answered_s)
 
-    def _explain_nothing(self, group: str, place: Place, done: dict[int, _Known], asked_s: float, told_s: float) -> None:
+    def _explain_nothing(
+        self, group: str, place: Place, done: dict[int, _Known], requested_s: float, answered_s: float
+    ) -> None:
         """The last of all changes must have been a deletion, or a commit that has expired."""
         self.missed += 1
         deleted = [known for each, known in self._deleted[group].items() if each.place in (None, place)]
-        expired = [known for known in self._known[group, place].values() if self._may_have_expired(known, told_s)]
+        expired = [known for known in self._known[group, place].values() if self._may_have_expired(known, answered_s)]
         last = [each for each in (*deleted, *expired) if all(one.sent_s <= each.done_s for one in done.values())]
         if not last:
-            raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
+            raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and acknowledged")
         if len(last) == 1 and last[0] in deleted:
-            last[0].done_s = min(last[0].done_s, told_s)
+            last[0].done_s = min(last[0].done_s, answered_s)
         # However it came to that: what was there before does not come back.
-        self._deleted[group][Deletion(group, place, asked_s)] = _Known(asked_s, told_s)
+        self._deleted[group][Deletion(group, place, requested_s)] = _Known(requested_s, answered_s)
 
-    def _may_have_expired(self, commit: _Known, told_s: float) -> bool:
+    def _may_have_expired(self, commit: _Known, answered_s: float) -> bool:
         """Whether the wall clock has gone on for so long since it was sent, at one go or by being set."""
         if self._retention_s is None:
             return False
         lowest_s, most_s = inf, 0.0
         for index, (at_s, off_s) in enumerate(self._clock):
             end_s = self._clock[index + 1][0] if index + 1 < len(self._clock) else inf
-            start_s, end_s = max(at_s, commit.sent_s), min(end_s, told_s)
+            start_s, end_s = max(at_s, commit.sent_s), min(end_s, answered_s)
             if start_s <= end_s:
                 lowest_s = min(lowest_s, start_s + off_s)
                 most_s = max(most_s, end_s + off_s - lowest_s)

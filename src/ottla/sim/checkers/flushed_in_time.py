@@ -37,7 +37,7 @@ class FlushedInTime(Checker):
             for record in records:
                 self._came_s[place].setdefault(record.offset, self._now_s())
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._deleted_below[place] = max(self._deleted_below[place], offset)
 
     def power_lost(self) -> None:

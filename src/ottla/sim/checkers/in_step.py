@@ -21,7 +21,7 @@ class InStep(Checker):
     def power_lost(self) -> None:
         self._power_losses += 1
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._shortened[place] = None
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
@@ -33,7 +33,7 @@ class InStep(Checker):
         may_be_gone = topic.is_compacted or topic.is_retained or batch.place in self._shortened
         if at == self._power_losses and not may_be_gone:
             raise Violation(
-                f"{batch.place}: {batch.producer} was told {error_name(code)} for its oldest unanswered batch {batch.number}, "
+                f"{batch.place}: {batch.producer} got {error_name(code)} for its oldest unanswered batch {batch.number}, "
                 "with no loss that explains it"
             )
         self._in_step_at[batch.producer, batch.place] = self._power_losses

@@ -41,7 +41,7 @@ class NoLoss(Checker):
         if known != value:
             raise Violation(f"{place} offset {offset} held {known[:40]!r}, and now {value[:40]!r} was {how} there")
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._deleted_below[place] = max(self._deleted_below[place], offset)
 
     def power_lost(self) -> None:
@@ -56,7 +56,7 @@ class NoLoss(Checker):
             self._deleted_below[place] = max(self._deleted_below[place], audit.log_start_offset)
         if audit.log_start_offset > self._deleted_below[place]:
             raise Violation(
-                f"{place} begins at {audit.log_start_offset}, but nobody asked to delete beyond {self._deleted_below[place]}"
+                f"{place} begins at {audit.log_start_offset}, but no client asked to delete beyond {self._deleted_below[place]}"
             )
         there = {record.offset for record in audit.records}
         lost = sorted(offset for offset in known if offset >= audit.log_start_offset and offset not in there)

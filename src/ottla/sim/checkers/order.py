@@ -51,7 +51,7 @@ class Order(Checker):
         for record in records:
             known = self._sent.get(record.value)
             if known is None or known[3] != place:
-                raise Violation(f"{place} offset {record.offset} holds {record.value[:40]!r}, which nobody sent there")
+                raise Violation(f"{place} offset {record.offset} holds {record.value[:40]!r}, which was never sent there")
             if record.offset <= before:
                 raise Violation(f"{place}: offset {record.offset} came after {before} in one answer")
             before = record.offset

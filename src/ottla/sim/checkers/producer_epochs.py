@@ -30,7 +30,7 @@ class ProducerEpochs(Checker):
         return sum(len({handed.producer_id for handed in known}) - 1 for known in self._handed.values())
 
     def producer_id_given(self, producer_id: int, epoch: int) -> None:
-        self._owned(producer_id, "nobody")
+        self._owned(producer_id, "a plain producer")
 
     def producer_handed(self, handed: Handed) -> None:
         name = handed.transactional_id
@@ -40,7 +40,7 @@ class ProducerEpochs(Checker):
                 f"{name} was handed producer {handed.producer_id} in epoch {handed.epoch}, which is for fencing only"
             )
         for before in self._handed[name]:
-            if before.told_s >= handed.asked_s:
+            if before.answered_s >= handed.requested_s:
                 continue
             if before.producer_id == handed.producer_id:
                 is_older = before.epoch >= handed.epoch
@@ -61,7 +61,7 @@ class ProducerEpochs(Checker):
     def _is_after(self, handed: Handed, producer_id: int) -> bool:
         """Whether it was asked for when somebody had been told of `producer_id`."""
         known = self._handed[handed.transactional_id]
-        return any(each.producer_id == producer_id and each.told_s < handed.asked_s for each in known)
+        return any(each.producer_id == producer_id and each.answered_s < handed.requested_s for each in known)
 
     def _owned(self, producer_id: int, name: str) -> None:
         owner = self._owners.setdefault(producer_id, name)
@@ -71,7 +71,7 @@ class ProducerEpochs(Checker):
     def producer_obeyed(self, transactional_id: str, producer_id: int, epoch: int, sent_s: float) -> None:
         self.judged += 1
         for handed in self._handed[transactional_id]:
-            if handed.told_s >= sent_s:
+            if handed.answered_s >= sent_s:
                 continue
             is_newer = handed.epoch > epoch if handed.producer_id == producer_id else self._is_after(handed, producer_id)
             if is_newer:

@@ -10,7 +10,7 @@ class MonotonicQuorum(Checker):
         self._leader_epoch = -1
         self._high_watermark = -1
 
-    def quorum_told(self, leader_epoch: int, high_watermark: int) -> None:
+    def quorum_answered(self, leader_epoch: int, high_watermark: int) -> None:
         if leader_epoch < self._leader_epoch:
             raise Violation(f"the metadata log's epoch was {self._leader_epoch}, and now it is {leader_epoch}")
         if high_watermark < self._high_watermark:

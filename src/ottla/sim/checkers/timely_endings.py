@@ -9,7 +9,7 @@ class TimelyEndings(Checker):
     def __init__(self, bound_s: float) -> None:
         self._bound_s = bound_s
 
-    def stability_told(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
+    def stability_answered(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
         if last_stable_offset < high_watermark and waited_s > self._bound_s:
             raise Violation(
                 f"{place} is stable up to {last_stable_offset} of {high_watermark} only: some transaction has not ended in "

@@ -151,7 +151,7 @@ class Admin(Client):
             return
         topic = self.random.choice(self.topics)
         place, offset = Place(topic, self.random.randrange(topic.partitions)), self.random.randint(0, 60)
-        self.stage.checkers.deletion_asked(place, offset)
+        self.stage.checkers.deletion_requested(place, offset)
         request = DeleteRecordsRequest(
             topics=[
                 DeleteRecordsTopic(
@@ -210,5 +210,5 @@ class Admin(Client):
                 return
             self.note("refused", f"{type(request).__name__} {error_name(code)}")
             if code not in RETRIED and not self.stage.is_disk_broken:
-                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing here explains")
+                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing explains")
             await self.pause(BACKOFF_S_MAX)

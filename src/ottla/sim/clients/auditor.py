@@ -80,7 +80,7 @@ class Auditor(Client):
         for place in places:
             while True:
                 stable, end = await self._end(place, 1), await self._end(place, 0)
-                self.stage.checkers.stability_told(place, stable, end, self.stage.now_s() - begun_s)
+                self.stage.checkers.stability_answered(place, stable, end, self.stage.now_s() - begun_s)
                 if stable == end:
                     break
                 await self.pause(BACKOFF_S_MAX)
@@ -117,7 +117,7 @@ class Auditor(Client):
         if resources:
             described = await self.ask_until_answered(DescribeConfigsRequest(resources=resources))
             configs = {each.resource_name: _set_on_topic(each) for each in described.results}
-        self.stage.checkers.topics_told(found, configs)
+        self.stage.checkers.topics_answered(found, configs)
 
     async def ask_quorum(self) -> None:
         question = DescribeQuorumRequest(
@@ -128,7 +128,7 @@ class Auditor(Client):
             ]
         )
         answer = (await self.ask_until_answered(question)).topics[0].partitions[0]
-        self.stage.checkers.quorum_told(answer.leader_epoch, answer.high_watermark)
+        self.stage.checkers.quorum_answered(answer.leader_epoch, answer.high_watermark)
 
 
 def _set_on_topic(result: Any) -> dict[str, str]:

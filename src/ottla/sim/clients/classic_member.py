@@ -95,7 +95,7 @@ class ClassicMember(GroupClient):
             protocol_name="dealt",
             assignments=[SyncGroupRequestAssignment(member_id=member, assignment=part) for member, part in parts.items()],
         )
-        link, asked_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.link(), self.stage.now_s()
         answer = await link.request(request, version=5)
         if answer.error_code in NOT_A_MEMBER:
             self._turned_away()
@@ -107,12 +107,12 @@ class ClassicMember(GroupClient):
             self._generation = generation
             self.generations += 1
             self.note("assigned", f"generation {generation} {' '.join(map(str, self._held))}")
-            told_s = self.stage.now_s()
+            answered_s = self.stage.now_s()
             if self._is_mixed:
-                beat = Beat(self.group, self._member, generation, self._held, asked_s, told_s, is_joined=True)
+                beat = Beat(self.group, self._member, generation, self._held, requested_s, answered_s, is_joined=True)
                 self.stage.checkers.heartbeat_answered(beat)
             else:
-                assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)
+                assigned = Assigned(self.group, generation, self._member, self._instance, self._held, requested_s, answered_s)
                 self.stage.checkers.generation_assigned(assigned)
 
     def _deal(self, members: list[str]) -> dict[str, bytes]:
@@ -147,7 +147,7 @@ class ClassicMember(GroupClient):
             member_id=self._member,
             group_instance_id=self._instance,
         )
-        link, asked_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.link(), self.stage.now_s()
         code = (await link.request(request, version=4)).error_code
         if code in NOT_A_MEMBER:
             self.note("refused", f"Heartbeat {code}")
@@ -158,7 +158,7 @@ class ClassicMember(GroupClient):
         elif code:
             self.explain("Heartbeat", code)
         elif self._is_mixed:
-            beat = Beat(self.group, self._member, self._generation or 0, None, asked_s, self.stage.now_s())
+            beat = Beat(self.group, self._member, self._generation or 0, None, requested_s, self.stage.now_s())
             self.stage.checkers.heartbeat_answered(beat)
 
     async def _commit(self, generation: int, member: str, places: list[Place]) -> None:

@@ -79,14 +79,14 @@ class Cleaner(GroupClient):
         self._settle(deletion, answer.results[0].error_code)
 
     def _settle(self, deletion: Deletion, code: int) -> None:
-        told_s = self.stage.now_s()
+        answered_s = self.stage.now_s()
         if code == ErrorCode.NONE:
             self.note("deleted", str(deletion.place or self.group))
-            self.stage.checkers.deletion_acknowledged(deletion, told_s)
+            self.stage.checkers.deletion_acknowledged(deletion, answered_s)
             return
         self.stage.checkers.deletion_refused(deletion)
         if code == ErrorCode.GROUP_ID_NOT_FOUND:
             # Then nothing is committed for it.
-            self.stage.checkers.offsets_told(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, told_s)
+            self.stage.checkers.offsets_answered(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, answered_s)
         of_members = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) if self._has_members else ()
         self.explain("deletion", code, ErrorCode.GROUP_ID_NOT_FOUND, *of_members)

@@ -34,7 +34,7 @@ class Consumer(Client):
         self.read = 0
         self._positions: dict[Place, int] = dict.fromkeys(places, 0)
         self._session = (0, 0)
-        self._told: dict[Place, int] = {}  # what the session knows of our positions
+        self._session_positions: dict[Place, int] = {}  # what the session knows of our positions
         self._session_connection = ""
 
     async def run(self) -> None:
@@ -53,8 +53,8 @@ class Consumer(Client):
             self._session, self._session_connection = (0, 0), self.connection
         is_new = not self.plan.has_session or self._session[0] == 0
         if is_new:
-            self._told = {}
-        wanted = {place: at for place, at in self._positions.items() if self._told.get(place) != at}
+            self._session_positions = {}
+        wanted = {place: at for place, at in self._positions.items() if self._session_positions.get(place) != at}
         request = fetch_request(
             wanted,
             self.plan.version,
@@ -69,7 +69,7 @@ class Consumer(Client):
                 await self.pause(BACKOFF_S_MAX)
             self._session = (0, 0)
             return
-        self._told.update(wanted)
+        self._session_positions.update(wanted)
         if self.plan.has_session:
             self._session = (answer.session_id, self._session[1] + 1) if answer.session_id else (0, 0)
         parts = answers_by_place(answer, list(self._positions), self.plan.version)
@@ -89,12 +89,12 @@ class Consumer(Client):
             self._session = (0, 0)
         else:
             self.note("refused", f"{place} {error_name(code)}")
-            self._told.pop(place, None)
+            self._session_positions.pop(place, None)
             await self.pause(BACKOFF_S_MAX)
 
     def _take_records(self, place: Place, part: Any) -> None:
         marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
-        self.stage.checkers.watermarks_told(self.connection, place, marks)
+        self.stage.checkers.watermarks_answered(self.connection, place, marks)
         start = self._positions[place]
         aborted = part.aborted_transactions if self.plan.is_committed else ()
         records, self._positions[place], _ = records_from(part.records, start, aborted)

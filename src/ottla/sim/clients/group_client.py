@@ -81,7 +81,7 @@ class GroupClient(Client):
         """Note a refusal; what nothing here explains is a violation."""
         self.note("refused", f"{what} {error_name(code)}")
         if code not in PASSING and code not in expected and not self.stage.is_disk_broken:
-            raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing here explains")
+            raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing explains")
 
     def be_patient(self, what: str, begun_s: float) -> None:
         """Whatever befalls the node: nothing may be refused for so long."""
@@ -112,7 +112,7 @@ class GroupClient(Client):
         self, places: list[Place], *, member: str | None = None, epoch: int = -1
     ) -> dict[Place, int] | None:
         """The committed offsets, none of them about to change; None if they are not to be had now."""
-        link, asked_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.link(), self.stage.now_s()
         version = self.random.randint(8, 10) if member is None else self.random.randint(9, 10)
         topics: dict[Uuid, OffsetFetchRequestTopics] = {}
         for topic, index in places:
@@ -137,7 +137,7 @@ class GroupClient(Client):
                 return None
             found[place] = part.committed_offset
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
-        self.stage.checkers.offsets_told(self.group, found, asked_s, self.stage.now_s())
+        self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
         return found
 
     async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int]:

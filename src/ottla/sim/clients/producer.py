@@ -209,7 +209,7 @@ class Producer(Client):
             failed[place] = None
             error = error_of(code)
             assert error is not None
-            assert error.retriable, f"{place}: a producer was told {error_name(code)}, which nothing here explains"
+            assert error.retriable, f"{place}: a producer got {error_name(code)}, which nothing explains"
 
     def _leave(self, place: Place) -> None:
         self._places = [each for each in self._places if each != place]

@@ -189,12 +189,12 @@ class Transactor(GroupClient):
         commit = Commit(self.group, "transaction", self.name, None, epoch, offsets, self.stage.now_s())
         self.note("end", f"{transaction.name} {'commit' if is_commit else 'abort'}")
         if is_commit:
-            self.stage.checkers.commit_asked(transaction)
+            self.stage.checkers.commit_requested(transaction)
             self.stage.checkers.commit_sent(commit)
         answer, sent_s = await self._do("EndTxn", request, END_VERSIONS[self._version], _one_code)
         self.note("ended", transaction.name)
         if is_commit:
-            self.stage.checkers.commit_told(transaction)
+            self.stage.checkers.commit_answered(transaction)
             self.stage.checkers.commit_acknowledged(commit, list(offsets), self.stage.now_s())
             self.stage.checkers.producer_obeyed(self.transactional_id, producer_id, epoch, sent_s)
         if self._version > 1:

@@ -59,9 +59,9 @@ def test_an_offset_keeps_its_record() -> None:
 def test_records_go_only_where_somebody_deleted_them() -> None:
     at, checker = place(), NoLoss()
     told(checker, batch(at, 0, b"a", b"b"))
-    checker.deletion_asked(at, 1)
+    checker.deletion_requested(at, 1)
     checker.audited(audit(at, b"b", start=1))
-    with pytest.raises(Violation, match="begins at 2, but nobody asked to delete beyond 1"):
+    with pytest.raises(Violation, match="begins at 2, but no client asked to delete beyond 1"):
         checker.audited(audit(at, start=2))
 
 
@@ -116,7 +116,7 @@ def test_offsets_have_no_gaps() -> None:
 
 def test_nothing_is_invented() -> None:
     at, checker = place(), Order()
-    with pytest.raises(Violation, match="which nobody sent there"):
+    with pytest.raises(Violation, match="which was never sent there"):
         checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
 
 
@@ -154,18 +154,18 @@ def test_producers_stay_in_step_unless_the_power_went() -> None:
 def test_a_retry_of_what_may_be_gone_may_be_out_of_step(why: str) -> None:
     at, checker = place(**{"retention.bytes": "1"} if why == "retention" else {}), InStep()
     if why == "a client's wish":
-        checker.deletion_asked(at, 1)
+        checker.deletion_requested(at, 1)
     checker.out_of_step(batch(at, 1, b"b"), OUT_OF_ORDER)
 
 
 @pytest.mark.parametrize("later", [Watermarks(0, 5, 5), Watermarks(1, 4, 6), Watermarks(1, 6, 5)])
 def test_watermarks_rise(later: Watermarks) -> None:
     at, checker = place(), RisingWatermarks()
-    checker.watermarks_told("c#1", at, Watermarks(1, 5, 5))
-    checker.watermarks_told("c#1", at, Watermarks(1, 5, 6))
-    checker.watermarks_told("c#2", at, Watermarks(0, 0, 0))
+    checker.watermarks_answered("c#1", at, Watermarks(1, 5, 5))
+    checker.watermarks_answered("c#1", at, Watermarks(1, 5, 6))
+    checker.watermarks_answered("c#2", at, Watermarks(0, 0, 0))
     with pytest.raises(Violation):
-        checker.watermarks_told("c#1", at, later)
+        checker.watermarks_answered("c#1", at, later)
 
 
 def test_producer_ids_are_given_once() -> None:
@@ -179,9 +179,9 @@ def test_producer_ids_are_given_once() -> None:
 @pytest.mark.parametrize(("epoch", "high_watermark"), [(1, 11), (2, 9)])
 def test_the_quorum_does_not_go_back(epoch: int, high_watermark: int) -> None:
     checker = MonotonicQuorum()
-    checker.quorum_told(2, 10)
+    checker.quorum_answered(2, 10)
     with pytest.raises(Violation, match="and now"):
-        checker.quorum_told(epoch, high_watermark)
+        checker.quorum_answered(epoch, high_watermark)
 
 
 @pytest.mark.parametrize(
@@ -197,11 +197,11 @@ def test_the_quorum_does_not_go_back(epoch: int, high_watermark: int) -> None:
 def test_topics_last(found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
     topic, checker = place().topic, LastingTopics()
     checker.topic_made(topic)
-    checker.topics_told({"t": (topic.topic_id, 1)}, {"t": {}})
+    checker.topics_answered({"t": (topic.topic_id, 1)}, {"t": {}})
     with pytest.raises(Violation):
-        checker.topics_told(found, configs)
+        checker.topics_answered(found, configs)
     checker.topic_deleted(topic)
-    checker.topics_told({}, {})
+    checker.topics_answered({}, {})
 
 
 def test_all_checkers_are_told_everything() -> None:

@@ -24,23 +24,23 @@ def records(*values: str, start: int = 0) -> list[SeenRecord]:
     return [SeenRecord(start + index, value.encode(), 1, 0) for index, value in enumerate(values)]
 
 
-def handed(epoch: int, asked_s: float, *, producer_id: int = 7, name: str = "id") -> Handed:
-    return Handed(name, producer_id, epoch, asked_s, asked_s + 0.1)
+def handed(epoch: int, requested_s: float, *, producer_id: int = 7, name: str = "id") -> Handed:
+    return Handed(name, producer_id, epoch, requested_s, requested_s + 0.1)
 
 
 def test_nothing_is_seen_of_a_transaction_that_nobody_commits() -> None:
     checker = AtomicTransactions()
     transaction = wrote(checker, "x", a=AT)
     checker.seen_committed(AT, 0, 1, records("z"))  # of no transaction
-    with pytest.raises(Violation, match="got one of transaction x, whose commit nobody has asked for"):
+    with pytest.raises(Violation, match="got one of transaction x, whose commit was never requested"):
         checker.seen_committed(AT, 1, 2, records("a", start=1))
-    checker.commit_asked(transaction)
+    checker.commit_requested(transaction)
     checker.seen_committed(AT, 1, 2, records("a", start=1))
 
 
 def test_what_readers_have_passed_stays_so() -> None:
     checker = AtomicTransactions()
-    checker.commit_asked(wrote(checker, "x", a=AT, b=AT))
+    checker.commit_requested(wrote(checker, "x", a=AT, b=AT))
     checker.seen_committed(AT, 0, 3, records("a"))
     checker.seen_committed(AT, 0, 3, records("a"))
     with pytest.raises(Violation, match=r"offset 2: readers of committed records got None there once, and b'b' another time"):
@@ -49,19 +49,19 @@ def test_what_readers_have_passed_stays_so() -> None:
         checker.seen_committed(AT, 0, 1, [])
 
 
-@pytest.mark.parametrize(("is_told", "there", "problem"), [
+@pytest.mark.parametrize(("is_answered", "there", "problem"), [
     (True, ("a", "b"), None),
     (False, ("a", "b"), None),
     (False, (), None),
-    (True, (), "was committed and told so, and 2 of its records are gone"),
+    (True, (), "was committed and acknowledged, but 2 of its records are gone"),
     (False, ("a",), "of transaction x 1 records are there, and 1 are not"),
 ])  # fmt: skip
-def test_a_transaction_is_there_whole_or_not_at_all(is_told: bool, there: tuple[str, ...], problem: str | None) -> None:
+def test_a_transaction_is_there_whole_or_not_at_all(is_answered: bool, there: tuple[str, ...], problem: str | None) -> None:
     checker = AtomicTransactions()
     transaction = wrote(checker, "x", a=AT, b=BESIDE)
-    checker.commit_asked(transaction)
-    if is_told:
-        checker.commit_told(transaction)
+    checker.commit_requested(transaction)
+    if is_answered:
+        checker.commit_answered(transaction)
     checker.audited_committed(AT, records(*[value for value in there if value == "a"]))
     if problem is None:
         checker.audited_committed(BESIDE, records(*[value for value in there if value == "b"]))
@@ -120,7 +120,7 @@ def test_another_producer_comes_when_epochs_are_used_up() -> None:
 def test_a_producer_id_has_one_owner() -> None:
     checker = ProducerEpochs()
     checker.producer_id_given(7, 0)
-    with pytest.raises(Violation, match="producer id 7 was given to nobody and to id"):
+    with pytest.raises(Violation, match="producer id 7 was given to a plain producer and to id"):
         checker.producer_handed(handed(0, 1.0))
 
 
@@ -136,7 +136,7 @@ def test_older_producers_are_not_obeyed() -> None:
 
 def test_transactions_end() -> None:
     checker = TimelyEndings(10.0)
-    checker.stability_told(AT, 3, 5, 9.0)
-    checker.stability_told(AT, 5, 5, 11.0)
+    checker.stability_answered(AT, 3, 5, 9.0)
+    checker.stability_answered(AT, 5, 5, 11.0)
     with pytest.raises(Violation, match=r"stable up to 3 of 5 only: some transaction has not ended in 11\.0 s"):
-        checker.stability_told(AT, 3, 5, 11.0)
+        checker.stability_answered(AT, 3, 5, 11.0)
