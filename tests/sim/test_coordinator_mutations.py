@@ -1,4 +1,4 @@
-"""Coordinators that are broken on purpose are found out, each way of breaking them within a few seeds of its scene."""
+"""Each coordinator that is broken on purpose is detected within a few seeds of its scene."""
 
 from collections.abc import Callable
 from functools import partial
@@ -158,7 +158,7 @@ def run_seeds(scene: str, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_a_broken_coordinator_is_found_out(
+def test_a_broken_coordinator_is_detected(
     mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, found = MUTATIONS[mutation]

@@ -1,7 +1,7 @@
-"""Readers of committed records see all of a transaction or nothing: none before its commit is asked for, all once it is told.
+"""read_committed consumers see a whole transaction or nothing: nothing before its commit is requested, all after its answer.
 
-What such a reader has passed it has passed for good: it never finds a record where there was none for it, nor the other way
-round. Compacted topics are left out of that.
+What such a consumer has read does not change: a later read of the same offsets finds the same records. This is not checked for
+compacted topics.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ottla.sim.checkers.checker import Batch, Checker, Place, SeenRecord, Transa
 
 
 class AtomicTransactions(Checker):
-    """Remembers what belongs to which transaction, and what became of it."""
+    """Remembers the records of each transaction, and how it ended."""
 
     def __init__(self) -> None:
         self._of_value: dict[bytes, Transaction] = {}
@@ -24,7 +24,7 @@ class AtomicTransactions(Checker):
         self.judged = 0
 
     def power_lost(self) -> None:
-        self._passed.clear()  # readers begin again; what must not be lost is for others to say
+        self._passed.clear()  # consumers start again; `NoLoss` checks what must not be lost
 
     def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
         for value in batch.values:

@@ -1,8 +1,8 @@
-"""In a generation of a classic group a partition has one owner, and who is of an older generation commits nothing.
+"""In a generation of a classic group a partition has one owner, and members of older generations cannot commit.
 
-A generation counts from when one of its members was told its part: before, it may be forgotten with its coordinator.
-With a group that may have been deleted, or removed since it had neither members nor offsets, its generations begin anew.
-A static member stays who it is when it comes back under a new member id, in the same generation; under its old id it is fenced.
+A generation counts from the first SyncGroup answer with an assignment; before that a coordinator may lose it. If a group may
+have been deleted, or removed because it had neither members nor offsets, its generations may begin again.
+A static member that returns with a new member id stays the same owner in the same generation; its old member id is fenced.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from ottla.sim.checkers.checker import Assigned, Checker, Commit, Deletion, Plac
 
 
 class Generations(Checker):
-    """Remembers who was told what, by group. `session_s`: after that groups may be removed; None if they are not."""
+    """Remembers assignments, by group. `session_s`: after that long, groups may be removed; None: they are not."""
 
     def __init__(self, is_flushed: bool, session_s: float | None = None) -> None:
         self._session_s = session_s
@@ -22,7 +22,7 @@ class Generations(Checker):
         self._owners: defaultdict[tuple[str, int], dict[Place, Assigned]] = defaultdict(dict)
         self._assigned: defaultdict[str, list[Assigned]] = defaultdict(list)
         self._deleted: defaultdict[str, dict[Deletion, float]] = defaultdict(dict)
-        """By when each was done, for certain."""
+        """Deletion → when it had certainly taken effect."""
         self.judged = 0
 
     def deletion_sent(self, deletion: Deletion) -> None:
@@ -37,7 +37,7 @@ class Generations(Checker):
         self._deleted[deletion.group].pop(deletion, None)
 
     def _may_be_another(self, before: Assigned, answered_s: float) -> bool:
-        """Whether what was told at `answered_s` may be of another group, which has the name since `before`."""
+        """Whether an answer at `answered_s` may come from a new group with the same name, created after `before`."""
         if self._session_s is not None and before.requested_s + self._session_s <= answered_s:
             return True
         deleted = self._deleted[before.group]

@@ -1,11 +1,11 @@
-"""A member of a consumer group is given a partition only after the one that had it gave it up, or may have been fenced.
+"""A member of a consumer group gets a partition only after its previous owner released it, or may have been fenced.
 
-A member may have been fenced once it was silent for a session: since it sent the last heartbeat that was answered. Members here
-do at once what they are told, so that no other time runs out for them. Who has lost a partition to another commits nothing for
-it, unless in its present epoch. The epochs of a member rise.
+A member may have been fenced if more than a session timeout has passed since it sent the last heartbeat that was answered. The
+members here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
+cannot commit for it, except in its current epoch. A member's epochs rise.
 
-All of it holds for groups with members of both protocols too, of which the classic ones give up all that they hold when they
-are told to join again. They keep their ids: who may have been fenced may join what is another group by then, in an early epoch.
+The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
+They keep their member ids, so a member that may have been fenced may join a new group with the same name in an early epoch.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ottla.sim.checkers.checker import Beat, Checker, Commit, Place, Violation
 
 @dataclass(slots=True)
 class _Member:
-    """What a member holds, each with when it was told so last, and when it was last heard."""
+    """The partitions that a member holds, each with the time of the last answer that said so, and its last heartbeat."""
 
     held: dict[Place, float] = field(default_factory=dict)
     epoch: int = 0
     since_s: float = 0.0
-    """When it was told of this epoch."""
+    """When it got this epoch."""
     heard_s: float = 0.0
 
 
 class MemberEpochs(Checker):
-    """Remembers who holds what, by group."""
+    """Remembers which member holds which partition, by group."""
 
     def __init__(self, is_flushed: bool, session_s: float) -> None:
         self._is_flushed = is_flushed
@@ -75,7 +75,7 @@ class MemberEpochs(Checker):
                     f"group {beat.group} gave {place} to {beat.member}, while {name} has it: it was heard "
                     f"{beat.answered_s - other.heard_s:.3f} s before, and had not given it up"
                 )
-            del other.held[place]  # it is fenced, and does not know it yet
+            del other.held[place]  # it is fenced, but does not know yet
 
     def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         if commit.protocol != "consumer":
@@ -89,7 +89,7 @@ class MemberEpochs(Checker):
             given = self._given[commit.group, place]
             own_s = max((beat.answered_s for beat in given if beat.member == commit.member), default=0.0)
             for beat in given:
-                # A group that has been without members counts its epochs anew: what is old may be taken for what is present.
+                # Epochs start again after a group was empty: then an old epoch may equal the current one.
                 is_present = own is not None and own.since_s > beat.requested_s
                 is_other = beat.member != commit.member and not is_present
                 if is_other and own_s < beat.requested_s and beat.answered_s < commit.sent_s:

@@ -1,10 +1,10 @@
-"""The committed end of the metadata log and its epoch never go back, not even with the power: both are synced before told."""
+"""The metadata log's high watermark and epoch never decrease, even after a power loss: both are synced before answering."""
 
 from ottla.sim.checkers.checker import Checker, Violation
 
 
 class MonotonicQuorum(Checker):
-    """Remembers the furthest that was told."""
+    """Remembers the highest values in any answer."""
 
     def __init__(self) -> None:
         self._leader_epoch = -1

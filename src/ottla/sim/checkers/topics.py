@@ -1,11 +1,11 @@
-"""Changes of topics that were acknowledged hold for good: made, deleted, partitions added, configs set. Power or no power."""
+"""Acknowledged changes of topics (created, deleted, partitions added, configs set) last, also after a power loss."""
 
 from ottla.ids import Uuid, uuid_text
 from ottla.sim.checkers.checker import Checker, TopicPlan, Violation
 
 
 class LastingTopics(Checker):
-    """Remembers the topics there must be."""
+    """Remembers the topics that must exist."""
 
     def __init__(self) -> None:
         self._topics: dict[str, TopicPlan] = {}

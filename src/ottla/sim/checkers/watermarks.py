@@ -7,7 +7,7 @@ from ottla.sim.checkers.checker import Checker, Place, Violation, Watermarks
 
 
 class RisingWatermarks(Checker):
-    """Remembers what each connection was told last."""
+    """Remembers the last answer on each connection."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, Place], Watermarks] = {}

@@ -1,7 +1,7 @@
-"""An administrator: makes and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
+"""The admin: creates and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
 
-One change at a time, asked again until its outcome is known: "exists already" after a lost answer means that it was made. So
-what the checkers are told is what must hold, and nothing is in doubt.
+It makes one change at a time and retries until the outcome is known: TOPIC_ALREADY_EXISTS after a lost answer means that the
+topic was created. So checkers get only changes that certainly took effect.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ SET, DELETE = 0, 1
 TIMEOUT_MS = 2_000
 RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
 PASSING = ("passing0", "passing1", "passing2")
-"""Names of topics that come and go, and come again."""
+"""Names of temporary topics, which are created and deleted several times."""
 
 
 class Admin(Client):
-    """Makes `topics`, and others that come and go, and changes them while the run lasts."""
+    """Creates the topics of the plan and temporary ones, and changes them during the run."""
 
     def __init__(self, stage: Stage, pause_s_max: float, has_coordinators: bool = False, raises_version: bool = False) -> None:
         super().__init__(stage, "admin")
         self._has_coordinators = has_coordinators
         self._raises_version = raises_version
         self.topics: list[TopicPlan] = []
-        """Those that stay."""
+        """The topics of the plan, which are never deleted."""
         self.passing: list[TopicPlan] = []
         self.on_made: Callable[[TopicPlan], None] | None = None
-        """Told of every topic that was made and will not stay."""
+        """Called with every temporary topic that was created."""
         self._pause_s_max = pause_s_max
 
     async def run(self) -> None:
@@ -62,13 +62,13 @@ class Admin(Client):
             await self.pause(self._pause_s_max)
 
     def places(self) -> list[Place]:
-        """Every partition of the topics that stay."""
+        """Every partition of the plan's topics."""
         return [Place(topic, index) for topic in self.topics for index in range(topic.partitions)]
 
     # Steps
 
     async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
-        """A topic, once it is there."""
+        """Create a topic, with retries."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -121,7 +121,7 @@ class Admin(Client):
         request = CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=TIMEOUT_MS
         )
-        # Asked a second time for what is done already, a broker answers that there are as many.
+        # A retry of a change that was made is refused with INVALID_PARTITIONS.
         await self._settle(request, "results", {ErrorCode.INVALID_PARTITIONS})
         topic.partitions = count
         self.note("grown", f"{topic.name} {count}")
@@ -164,7 +164,7 @@ class Admin(Client):
         self.note("cut", f"{place} {offset}: {error_name(result.error_code)} {result.low_watermark}")
 
     async def _move(self) -> None:
-        """Have a partition moved to another log directory. Nobody waits for the end of it."""
+        """Start a move of a partition to another log directory, without waiting for its end."""
         if not self.topics:
             return
         topic = self.random.choice(self.topics)
@@ -178,7 +178,7 @@ class Admin(Client):
         self.note("move", f"{name}-{number} to {path}: {error_name(result.error_code)}")
 
     async def _raise_version(self) -> None:
-        """From now on the transactions of programs that can are those of the newest version; each begins with its next."""
+        """Raise transaction.version to the newest. Programs that can use it begin with their next transaction."""
         level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
         if self.stage.transaction_version == level:
             return
@@ -195,9 +195,9 @@ class Admin(Client):
         return self.random.choice(among) if among else None
 
     async def _settle(self, request: Message, answers_in: str | None, done_already: set[ErrorCode]) -> None:
-        """Ask until the change is made; codes in `done_already` say so too, from the second attempt on.
+        """Retry until the change is made. From the second attempt on, codes in `done_already` mean that too.
 
-        `answers_in` is where the response tells of each change; None where it has one code for all.
+        `answers_in` is the field of the response with one result per change; None if it has one code for all.
         """
         attempts = 0
         while True:

@@ -1,10 +1,10 @@
-"""A member of a classic group: joins, assigns if it leads, heartbeats, commits, leaves; with a name of its own or without.
+"""A member of a classic group, static or dynamic: joins, assigns if it leads, heartbeats, commits, leaves.
 
-Sometimes it is killed and begins again as another; sometimes it commits for a generation that is over, as a consumer that was
-asleep would. Its assignor deals the partitions out one by one. It gives up all that it holds before it joins again.
+Sometimes it is killed and returns as a new member; sometimes it commits for a generation that is over, like a consumer that was
+suspended. Its assignor is round-robin. It releases all partitions before it joins again.
 
-Some groups are mixed: their other members speak the newer protocol, and when one of these comes the broker assigns, as long as
-there is one. Then generations are epochs, each member has its own, and it is judged as the others are.
+Some groups are mixed: their other members use the consumer protocol, and while there is one of these, the broker assigns. Then
+generations are member epochs, and the checkers treat this member like the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
 
 
 class ClassicMember(GroupClient):
-    """Stays in its group until the run is ending. `places` tells which partitions there are."""
+    """Stays in its group until the run is ending. `places` returns the partitions to assign."""
 
     def __init__(
         self,
@@ -172,18 +172,18 @@ class ClassicMember(GroupClient):
                 self.explain("OffsetCommit", code, *REJOIN)
 
     def _remember(self) -> None:
-        """This generation is over; join the next."""
+        """Leave this generation, to join the next."""
         if self._generation is not None:
             self._past.append((self._generation, self._member, self._held))
         self._generation, self._held = None, []
 
     def _turned_away(self) -> None:
-        """It is no member any more: begin again as somebody new."""
+        """The coordinator does not know this member: start again as a new one."""
         self.stage.checkers.member_fenced(self.group, self._member)
         self._forget()
 
     def _forget(self) -> None:
-        """Begin again as somebody new."""
+        """Start again as a new member."""
         self._remember()
         self._member = ""
 

@@ -1,4 +1,4 @@
-"""A consumer in assign mode: an incremental fetch session, long polls, and what to do when an offset is out of range."""
+"""A consumer in assign mode, with incremental fetch sessions, long polls and offset resets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConsumerPlan:
 
 
 class Consumer(Client):
-    """Reads `places`, again and again from the start if told to, until the run is ending."""
+    """Reads `places` until the run is ending. Resets its position when it is out of range."""
 
     def __init__(self, stage: Stage, name: str, plan: ConsumerPlan, places: list[Place]) -> None:
         super().__init__(stage, name)
@@ -34,7 +34,7 @@ class Consumer(Client):
         self.read = 0
         self._positions: dict[Place, int] = dict.fromkeys(places, 0)
         self._session = (0, 0)
-        self._session_positions: dict[Place, int] = {}  # what the session knows of our positions
+        self._session_positions: dict[Place, int] = {}  # the positions that the session has
         self._session_connection = ""
 
     async def run(self) -> None:
@@ -73,7 +73,7 @@ class Consumer(Client):
         if self.plan.has_session:
             self._session = (answer.session_id, self._session[1] + 1) if answer.session_id else (0, 0)
         parts = answers_by_place(answer, list(self._positions), self.plan.version)
-        for place, part in parts.items():  # first, and at once: whoever waits may hear of a power loss before it tells of these
+        for place, part in parts.items():  # before any await: a power loss must not come between the answer and its report
             if part.error_code == ErrorCode.NONE:
                 self._take_records(place, part)
         for place, part in parts.items():

@@ -1,7 +1,7 @@
-"""A member of a consumer group of the newer protocol: its heartbeats say what it holds, the answers what it shall hold.
+"""A member of a consumer group (KIP-848): its heartbeats report the partitions it holds, the answers assign partitions.
 
-It gives up at once what it is told to, says so with its next heartbeat, and takes at once what it is given. After a lost answer
-it says everything again. Sometimes it is killed and begins again as another, goes for a while (static members), or commits for
+It releases revoked partitions at once, reports that with its next heartbeat, and takes new ones at once. After a lost answer it
+sends a full heartbeat. Sometimes it is killed and returns as a new member, leaves for a while (static members), or commits for
 an epoch that is over.
 """
 
@@ -23,11 +23,11 @@ SESSION_TIMEOUT_MS = 1_000
 HEARTBEAT_INTERVAL_MS = 100
 REBALANCE_TIMEOUT_MS = 5_000
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
-"""Epochs that say so."""
+"""Special member epochs in heartbeats."""
 
 
 class ConsumerMember(GroupClient):
-    """Stays in its group until the run is ending. `topics` tells which there are to read."""
+    """Stays in its group until the run is ending. `topics` returns the topics to subscribe to."""
 
     def __init__(
         self, stage: Stage, name: str, group: str, instance: str | None, topics: Callable[[], list[TopicPlan]]
@@ -39,7 +39,7 @@ class ConsumerMember(GroupClient):
         self._epoch = JOINING
         self._held: dict[Place, None] = {}
         self._has_reported = False
-        """Whether the coordinator knows what this one holds and reads, since its answer was heard."""
+        """Whether a full heartbeat was answered, so that the coordinator knows subscription and partitions."""
         self._past: list[tuple[int, str, list[Place]]] = []
         self.committed = 0
 
@@ -128,7 +128,7 @@ class ConsumerMember(GroupClient):
         if gone or any(place not in self._held for place in places):
             self._remember()
             self._held = dict.fromkeys(places)
-            self._has_reported = False  # with the next heartbeat
+            self._has_reported = False  # the next heartbeat reports the change
         if gone:
             self.stage.checkers.given_up(self.group, self._member, gone)
 

@@ -1,4 +1,4 @@
-"""Each checker with the shortest story that it must not believe, and one beside it that it must."""
+"""Each checker with a shortest sequence of events that violates its invariant, and one that does not."""
 
 from collections.abc import Callable
 
@@ -56,7 +56,7 @@ def test_an_offset_keeps_its_record() -> None:
         told(checker, batch(at, 0, b"b"))
 
 
-def test_records_go_only_where_somebody_deleted_them() -> None:
+def test_records_may_be_missing_only_below_a_deletion() -> None:
     at, checker = place(), NoLoss()
     told(checker, batch(at, 0, b"a", b"b"))
     checker.deletion_requested(at, 1)
@@ -65,7 +65,7 @@ def test_records_go_only_where_somebody_deleted_them() -> None:
         checker.audited(audit(at, start=2))
 
 
-def test_compaction_takes_only_what_has_a_successor() -> None:
+def test_compaction_removes_only_records_with_a_later_one() -> None:
     at, checker = place(cleanup_policy="compact"), NoLoss()
     told(checker, batch(at, 0, b"a1", b"b1", b"a2"))
     later = [SeenRecord(1, b"b1", 1, 0, b"b"), SeenRecord(2, b"a2", 1, 0, b"a")]
@@ -74,7 +74,7 @@ def test_compaction_takes_only_what_has_a_successor() -> None:
         checker.audited(Audit(at, 0, 3, later[1:]))
 
 
-def test_a_power_loss_takes_only_what_was_not_flushed() -> None:
+def test_a_power_loss_loses_only_unflushed_records() -> None:
     for at, may_lose in ((place(), True), (place(flush_messages="1"), False)):
         checker = NoLoss()
         told(checker, batch(at, 0, b"a", b"b"))
@@ -89,7 +89,7 @@ def test_a_power_loss_takes_only_what_was_not_flushed() -> None:
                 checker.audited(audit(at, b"a"))
 
 
-def test_flush_ms_is_a_promise_too() -> None:
+def test_records_older_than_flush_ms_survive_a_power_loss() -> None:
     at, now_s = place(flush_ms="10"), [0.0]
     checker = FlushedInTime(lambda: now_s[0], lambda wait_s: now_s[0] - wait_s)
     told(checker, batch(at, 0, b"a"))
@@ -140,7 +140,7 @@ def test_later_batches_have_later_offsets() -> None:
         checker.acknowledged(batch(at, 1, b"b"), 6)
 
 
-def test_producers_stay_in_step_unless_the_power_went() -> None:
+def test_producers_stay_in_step_without_a_power_loss() -> None:
     at, checker = place(), InStep()
     checker.power_lost()
     checker.acknowledged(batch(at, 0, b"a"), 0)
@@ -151,7 +151,7 @@ def test_producers_stay_in_step_unless_the_power_went() -> None:
 
 
 @pytest.mark.parametrize("why", ["retention", "a client's wish"])
-def test_a_retry_of_what_may_be_gone_may_be_out_of_step(why: str) -> None:
+def test_a_retry_of_a_removed_batch_may_be_out_of_step(why: str) -> None:
     at, checker = place(**{"retention.bytes": "1"} if why == "retention" else {}), InStep()
     if why == "a client's wish":
         checker.deletion_requested(at, 1)
@@ -204,7 +204,7 @@ def test_topics_last(found: dict[str, tuple[Uuid, int]], configs: dict[str, dict
     checker.topics_answered({}, {})
 
 
-def test_all_checkers_are_told_everything() -> None:
+def test_all_checkers_get_every_event() -> None:
     names = [name for name in vars(Checker) if not name.startswith("_")]
     heard: list[str] = []
 

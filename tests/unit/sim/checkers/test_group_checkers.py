@@ -1,4 +1,4 @@
-"""The checkers of groups, each with the shortest story that it must not believe, and one beside it that it must."""
+"""The checkers of groups, each with a shortest sequence of events that violates its invariant, and one that does not."""
 
 import pytest
 
@@ -80,7 +80,7 @@ def test_what_was_deleted_is_gone() -> None:
         checker.offsets_answered("g", {AT: -1}, 5.0, 5.1)
 
 
-def test_a_deletion_that_was_refused_or_is_of_another_group_explains_nothing() -> None:
+def test_refused_and_unrelated_deletions_explain_no_missing_offset() -> None:
     checker = CommittedOffsets(is_flushed=True)
     acknowledge(checker, commit(5, 1.0), 1.1)
     checker.deletion_sent(refused := Deletion("g", None, 2.0))
@@ -108,7 +108,7 @@ def test_offsets_expire_by_the_wall_clock() -> None:
     checker.offsets_answered("g", {AT: -1}, 67.0, 67.1)
 
 
-def test_a_power_loss_leaves_no_deletion_to_come() -> None:
+def test_a_deletion_cannot_take_effect_after_a_power_loss() -> None:
     checker = CommittedOffsets(is_flushed=False)
     acknowledge(checker, commit(5, 1.0), 1.1)
     checker.deletion_sent(deletion := Deletion("g", None, 2.0))
@@ -119,7 +119,7 @@ def test_a_power_loss_leaves_no_deletion_to_come() -> None:
         checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
 
 
-def test_a_group_that_may_be_removed_begins_anew_after_a_session() -> None:
+def test_generations_may_restart_when_a_group_may_be_removed() -> None:
     checker = Generations(is_flushed=True, session_s=SESSION_S)
     checker.generation_assigned(assigned(3, "a", 1.0))
     with pytest.raises(Violation, match="was in generation 3"):
@@ -127,7 +127,7 @@ def test_a_group_that_may_be_removed_begins_anew_after_a_session() -> None:
     checker.generation_assigned(assigned(1, "b", 3.0))
 
 
-def test_generations_of_a_deleted_group_begin_anew() -> None:
+def test_generations_restart_after_a_deletion() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(3, "a", 1.0))
     checker.deletion_sent(deletion := Deletion("g", None, 2.0))
@@ -142,7 +142,7 @@ def test_generations_of_a_deleted_group_begin_anew() -> None:
         checker.generation_assigned(assigned(3, "c", 6.0))
 
 
-def test_nobody_finds_what_nobody_committed() -> None:
+def test_an_offset_that_was_never_committed_is_a_violation() -> None:
     checker = CommittedOffsets(is_flushed=True)
     refused = commit(5, 1.0)
     checker.commit_sent(refused)
@@ -153,7 +153,7 @@ def test_nobody_finds_what_nobody_committed() -> None:
 
 
 @pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_power_loss_takes_only_offsets_that_were_not_flushed(is_flushed: bool) -> None:
+def test_a_power_loss_loses_only_unflushed_offsets(is_flushed: bool) -> None:
     checker = CommittedOffsets(is_flushed)
     acknowledge(checker, commit(5, 1.0), 1.1)
     acknowledge(checker, commit(6, 2.0), 2.1)
@@ -181,7 +181,7 @@ def test_a_generation_has_one_owner_of_a_partition() -> None:
 def test_generations_rise() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(2, "a", 2.0))
-    checker.generation_assigned(assigned(1, "a", 2.05))  # the answer was long on its way
+    checker.generation_assigned(assigned(1, "a", 2.05))  # the answer was delayed
     with pytest.raises(Violation, match="was in generation 2, and then b was given a part in generation 1"):
         checker.generation_assigned(assigned(1, "b", 3.0))
 
@@ -204,7 +204,7 @@ def test_a_static_member_has_one_member_id() -> None:
         acknowledge(checker, commit(6, 3.0, protocol="classic", member="old", instance="i"), 3.1)
 
 
-def test_generations_that_were_not_flushed_go_with_the_power() -> None:
+def test_a_power_loss_may_lose_unflushed_generations() -> None:
     for is_flushed in (True, False):
         checker = Generations(is_flushed)
         checker.generation_assigned(assigned(2, "a", 1.0))
@@ -249,7 +249,7 @@ def test_member_epochs_rise() -> None:
         checker.heartbeat_answered(beat("a", 1, 2.0))
 
 
-def test_who_has_lost_a_partition_commits_nothing_for_it() -> None:
+def test_a_member_that_lost_a_partition_cannot_commit_for_it() -> None:
     checker = MemberEpochs(True, SESSION_S)
     checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
     acknowledge(checker, commit(5, 1.2, protocol="consumer", epoch=1), 1.3)
@@ -260,14 +260,14 @@ def test_who_has_lost_a_partition_commits_nothing_for_it() -> None:
         acknowledge(checker, commit(8, 3.2, protocol="consumer", epoch=1), 3.3)
 
 
-def test_members_that_were_not_flushed_go_with_the_power() -> None:
+def test_a_power_loss_may_lose_unflushed_members() -> None:
     checker = MemberEpochs(False, SESSION_S)
     checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
     checker.power_lost()
     checker.heartbeat_answered(beat("b", 1, 1.1, places=[AT]))
 
 
-def test_who_joins_anew_after_its_session_may_be_in_an_early_epoch() -> None:
+def test_joining_again_after_the_session_may_give_an_early_epoch() -> None:
     checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
     checker.heartbeat_answered(beat("a", 5, 1.0))
     with pytest.raises(Violation, match="was in epoch 5, and then in 1"):
@@ -277,7 +277,7 @@ def test_who_joins_anew_after_its_session_may_be_in_an_early_epoch() -> None:
     checker.heartbeat_answered(beat("a", 1, 3.0, is_joined=True))
 
 
-def test_epochs_that_are_counted_anew_may_be_taken_for_old_ones() -> None:
+def test_commits_are_allowed_when_restarted_epochs_equal_old_ones() -> None:
     checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
     checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
     checker.member_fenced("g", "a")
