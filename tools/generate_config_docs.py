@@ -73,7 +73,7 @@ def render() -> str:
             _table(["Setting", "Type", "Default", "Changes"], ((*_facts(key), _mode(key)) for key in accepted)),
             "## Settings of older Kafkas",
             "",
-            "A warning at the start names them and says what to do instead. All names with `zookeeper.` in front are old.",
+            "A warning at the start names them and says what to do. All names that begin with `zookeeper.` are old.",
             "",
             _table(["Setting", "Instead"], ((_code(name), advice) for name, advice in REMOVED.items())),
         ]

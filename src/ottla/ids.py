@@ -81,7 +81,7 @@ def topic_name_fault(name: str) -> str | None:
     if not name:
         return "A topic's name must not be empty"
     if name in (".", ".."):
-        return f"A topic cannot be called {name!r}: its partitions' folders could not be told from parent folders"
+        return f"A topic cannot be called {name!r}: its partitions' folders would look like parent folders"
     if len(name) > TOPIC_NAME_LENGTH_MAX:
         return f"A topic's name can have {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}: {name[:40]}…"
     if not _TOPIC_NAME_CHARACTERS.issuperset(name):

@@ -64,8 +64,8 @@ def partitions_are_given_before_they_are_given_up(patch: pytest.MonkeyPatch) -> 
     following = reconciling._next
 
     def without_looking(group: Any, *what: Any) -> Any:
-        nobody: Any = SimpleNamespace(holder_epochs={})
-        return following(nobody, *what)
+        empty: Any = SimpleNamespace(holder_epochs={})
+        return following(empty, *what)
 
     patch.setattr(reconciling, "_next", without_looking)
 

@@ -42,7 +42,7 @@ def test_runs_meet_every_kind_of_fault() -> None:
     assert [name for name in expected if counts[name] < 3] == []
     assert counts["acknowledged"] > 2_000
     assert counts["read"] > 2_000
-    assert counts["lost to power"] > 20, "a power loss that takes nothing proves nothing"
+    assert counts["lost to power"] > 20, "a power loss that loses nothing proves nothing"
     assert counts["kept by flush.ms"] > 20
 
 

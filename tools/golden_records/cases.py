@@ -54,7 +54,7 @@ def stamped(*timestamps: int, **options: object) -> bytearray:
 
 
 def changed(batch: bytearray, position: int, form: str, value: int, *, crc: bool = True) -> bytearray:
-    """`batch` with one field of its header overwritten and, unless told otherwise, a CRC that fits again."""
+    """`batch` with one field of its header overwritten and, unless `crc` says otherwise, a CRC that matches."""
     pack_into(">" + form, batch, position, value)
     if crc:
         set_crc(batch, 0, len(batch))

@@ -92,7 +92,7 @@ class Machine:
         self.lives = 0
         self.power_losses = 0
         self.fault_expected = False
-        """Whether this life has an injected fault because of which a node may stop by itself."""
+        """Whether this life has an injected fault that may make the node stop by itself."""
         self.failures: list[BaseException] = []
         self._up_s = 0.0
         self._end_s = 0.0

@@ -43,7 +43,7 @@ def test_every_documented_broker_setting_is_used() -> None:
         for name in documentation()
         if name not in stand_ins | READ_BY_CONFIG and not re.search(rf"\b{name.replace('.', '_')}\b", source)
     ]
-    assert unread == [], "take the words away, or read the setting: what is told must be true"
+    assert unread == [], "remove the documentation, or use the setting"
 
 
 READ_AS = {

@@ -115,7 +115,7 @@ VALUES = {
     "max.connections.per.ip": st.sampled_from(["0", "3"]),
     "listener.name.plaintext.max.connections": st.sampled_from(["1", "y"]),
     "ssl.keystore.location": st.just("z"),
-    "nobody.knows": st.text(max_size=3),
+    "unknown.name": st.text(max_size=3),
 }
 LAYER = st.fixed_dictionaries({}, optional=VALUES)
 

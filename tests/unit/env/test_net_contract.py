@@ -202,7 +202,7 @@ def test_close_when_sent_delivers_what_was_queued(place: Place) -> None:
         assert client.unsent_bytes > 0
         client.close_when_sent()
         client.send([b"too late"])
-        server.send([b"nobody takes this in"])
+        server.send([b"never read"])
         server.resume()
         assert await server_owner.until_received(LARGE) == data
         assert await server_owner.until_ended() is None

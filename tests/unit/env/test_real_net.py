@@ -117,13 +117,13 @@ def test_out_of_descriptors_the_listener_rests_and_comes_back(
             assert acceptor.accepted == []
             assert time.process_time() - cpu_s < 0.2, "it must not spin"
             lines = [record for record in caplog.records if "no further connection can be accepted" in record.message]
-            assert len(lines) == 1, "it is said once, not at every try"
+            assert len(lines) == 1, "logged once, not at every attempt"
             assert lines[0].levelno == logging.ERROR
             listener.pause()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         await asyncio.sleep(0.2)
-        assert acceptor.accepted == [], "paused while it rested"
+        assert acceptor.accepted == [], "accepts nothing while it is paused"
         listener.resume()
         await acceptor.next(3)
         for client in clients:

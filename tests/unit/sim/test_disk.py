@@ -297,12 +297,12 @@ def test_manual_clock() -> None:
 
 def test_on_crash_is_called_during_the_crashing_call() -> None:
     disk = MemoryDisk()
-    told: list[bool] = []
-    disk.on_crash = lambda: told.append(disk.crashed)
+    calls: list[bool] = []
+    disk.on_crash = lambda: calls.append(disk.crashed)
     disk.crash_before(1)
     disk.make_directory("/a")
     with pytest.raises(DiskCrashed):
         disk.make_directory("/b")
     with pytest.raises(DiskCrashed):
         disk.make_directory("/c")
-    assert told == [True]
+    assert calls == [True]

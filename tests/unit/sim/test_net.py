@@ -132,10 +132,10 @@ def test_a_host_crashes(silently: bool) -> None:
         await network.host("server").listen("", 1234, acceptor)
         network.crash("server", silently)
         await asyncio.sleep(1)
-        assert server_owner.events == [], "the dead hear nothing"
+        assert server_owner.events == [], "a crashed host gets no events"
         assert client_owner.events == ([] if silently else ["ended"])
         server.send([b"from beyond"])
-        client.send([b"to nobody"])
+        client.send([b"to a dead host"])
         with pytest.raises(ConnectionRefusedError):
             await network.host("client").connect("server", 1234, Recorder())
         await network.host("server").listen("", 1234, acceptor)
@@ -183,6 +183,6 @@ def test_a_connection_cut_while_it_waits_is_not_accepted() -> None:
         second = await network.host("client").connect("server", 9092, Recorder())
         listener.resume()
         accepted, _ = await acceptor.next()
-        assert accepted.peer == second.local != first.local, "nobody would ever be told of the end of the first"
+        assert accepted.peer == second.local != first.local, "the first one ended while it waited"
 
     run(work())

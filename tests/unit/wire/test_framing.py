@@ -114,7 +114,7 @@ def test_a_frame_of_default_producer_size_gets_its_buffer_at_once() -> None:
     assert len(frame) == 1 << 20
     assert splitter.reserved_bytes == 0
     assert splitter.feed(framed([bytes(FREE_BYTES)]))
-    assert store.asked == [1 << 20], "small frames are not asked for"
+    assert store.asked == [1 << 20], "small frames need no reservation"
 
 
 def test_buffer_of_a_huge_frame_grows_as_bytes_arrive() -> None:

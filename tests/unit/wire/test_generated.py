@@ -75,7 +75,7 @@ def test_schemas_keep_what_the_compiler_relies_on() -> None:
         schema = binding_of(cls).schema
         for struct in (schema.root, *schema.structs.values()):
             for field in struct.fields:
-                assert field.tag < 0 or field.type != "records", "records in a tagged field would leave their place"
+                assert field.tag < 0 or field.type != "records", "the encoder would place records of a tagged field elsewhere"
                 assert field.tag < 0 or field.tagged == field.versions
                 assert field.tag < 0 or (field.struct is None or "records" not in [each.type for each in field.struct.fields])
 

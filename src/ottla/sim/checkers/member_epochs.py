@@ -72,8 +72,8 @@ class MemberEpochs(Checker):
                 continue
             if beat.answered_s < other.heard_s + self._session_s:
                 raise Violation(
-                    f"group {beat.group} gave {place} to {beat.member}, while {name} has it: it was heard "
-                    f"{beat.answered_s - other.heard_s:.3f} s before, and had not given it up"
+                    f"group {beat.group} gave {place} to {beat.member}, while {name} has it: its last heartbeat was "
+                    f"{beat.answered_s - other.heard_s:.3f} s before, and it had not released it"
                 )
             del other.held[place]  # it is fenced, but does not know yet
 

@@ -84,7 +84,7 @@ class GroupClient(Client):
             raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing explains")
 
     def be_patient(self, what: str, begun_s: float) -> None:
-        """Raise `Violation` if a request has failed for longer than `PATIENCE_S`, whatever happened to the node."""
+        """Raise `Violation` if a request has failed for longer than `PATIENCE_S`, also across kills of the node."""
         if self.stage.now_s() - begun_s > PATIENCE_S:
             raise Violation(f"{self.name}: {what} has been refused or not answered for {PATIENCE_S:g} s")
 

@@ -31,7 +31,7 @@ def audit(at: Place, *values: bytes, start: int = 0, end: int | None = None) -> 
     return Audit(at, start, start + len(values) if end is None else end, records)
 
 
-def told(checker: Checker, *batches: Batch) -> int:
+def acknowledge(checker: Checker, *batches: Batch) -> int:
     """Send and acknowledge batches one after the other."""
     offset = 0
     for each in batches:
@@ -43,7 +43,7 @@ def told(checker: Checker, *batches: Batch) -> int:
 
 def test_acknowledged_records_are_there() -> None:
     at, checker = place(), NoLoss()
-    told(checker, batch(at, 0, b"a", b"b"))
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
     checker.audited(audit(at, b"a", b"b"))
     with pytest.raises(Violation, match="1 records that were acknowledged or seen are not there; the first is b'b' at 1"):
         checker.audited(audit(at, b"a"))
@@ -53,12 +53,12 @@ def test_an_offset_keeps_its_record() -> None:
     at, checker = place(), NoLoss()
     checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
     with pytest.raises(Violation, match="offset 0 held b'a', and now b'b' was acknowledged there"):
-        told(checker, batch(at, 0, b"b"))
+        acknowledge(checker, batch(at, 0, b"b"))
 
 
 def test_records_may_be_missing_only_below_a_deletion() -> None:
     at, checker = place(), NoLoss()
-    told(checker, batch(at, 0, b"a", b"b"))
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
     checker.deletion_requested(at, 1)
     checker.audited(audit(at, b"b", start=1))
     with pytest.raises(Violation, match="begins at 2, but no client asked to delete beyond 1"):
@@ -67,7 +67,7 @@ def test_records_may_be_missing_only_below_a_deletion() -> None:
 
 def test_compaction_removes_only_records_with_a_later_one() -> None:
     at, checker = place(cleanup_policy="compact"), NoLoss()
-    told(checker, batch(at, 0, b"a1", b"b1", b"a2"))
+    acknowledge(checker, batch(at, 0, b"a1", b"b1", b"a2"))
     later = [SeenRecord(1, b"b1", 1, 0, b"b"), SeenRecord(2, b"a2", 1, 0, b"a")]
     checker.audited(Audit(at, 0, 3, later))
     with pytest.raises(Violation, match="the first is b'b1' at 1"):
@@ -77,7 +77,7 @@ def test_compaction_removes_only_records_with_a_later_one() -> None:
 def test_a_power_loss_loses_only_unflushed_records() -> None:
     for at, may_lose in ((place(), True), (place(flush_messages="1"), False)):
         checker = NoLoss()
-        told(checker, batch(at, 0, b"a", b"b"))
+        acknowledge(checker, batch(at, 0, b"a", b"b"))
         checker.power_lost()
         if may_lose:
             checker.audited(audit(at, b"a"))
@@ -92,7 +92,7 @@ def test_a_power_loss_loses_only_unflushed_records() -> None:
 def test_records_older_than_flush_ms_survive_a_power_loss() -> None:
     at, now_s = place(flush_ms="10"), [0.0]
     checker = FlushedInTime(lambda: now_s[0], lambda wait_s: now_s[0] - wait_s)
-    told(checker, batch(at, 0, b"a"))
+    acknowledge(checker, batch(at, 0, b"a"))
     now_s[0] = 5.0
     checker.acknowledged(batch(at, 1, b"b"), 1)
     checker.power_lost()
@@ -105,7 +105,7 @@ def test_records_older_than_flush_ms_survive_a_power_loss() -> None:
 
 def test_offsets_have_no_gaps() -> None:
     at, checker = place(), Order()
-    told(checker, batch(at, 0, b"a", b"b"))
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
     gap = Audit(at, 0, 2, [SeenRecord(1, b"b", 1, 0)])
     with pytest.raises(Violation, match="should hold the offsets 0 to 2"):
         checker.audited(gap)
@@ -206,10 +206,10 @@ def test_topics_last(found: dict[str, tuple[Uuid, int]], configs: dict[str, dict
 
 def test_all_checkers_get_every_event() -> None:
     names = [name for name in vars(Checker) if not name.startswith("_")]
-    heard: list[str] = []
+    got: list[str] = []
 
     def hearing(name: str) -> Callable[..., None]:
-        return lambda *what: heard.append(name)
+        return lambda *what: got.append(name)
 
     listener = Checker()
     for name in names:
@@ -217,4 +217,4 @@ def test_all_checkers_get_every_event() -> None:
     both = Checkers([listener, listener])
     for name in names:
         getattr(both, name)()
-    assert heard == [name for name in names for _ in range(2)]
+    assert got == [name for name in names for _ in range(2)]

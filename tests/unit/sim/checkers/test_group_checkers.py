@@ -226,7 +226,7 @@ def test_a_partition_is_given_after_it_was_given_up() -> None:
     checker.heartbeat_answered(beat("b", 2, 1.2, places=[AT]))
     assert checker.handovers == 1
     with pytest.raises(
-        Violation, match=r"gave t-0 to c, while b has it: it was heard 0\.300 s before, and had not given it up"
+        Violation, match=r"gave t-0 to c, while b has it: its last heartbeat was 0\.300 s before, and it had not released it"
     ):
         checker.heartbeat_answered(beat("c", 3, 1.4, places=[AT]))
 
