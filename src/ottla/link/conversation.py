@@ -109,7 +109,7 @@ class Conversation:
         self._next_id = (correlation_id + 1) & _CORRELATION_ID_MASK
         return correlation_id, parts
 
-    def tell(self, message: Message, version: int | None = None) -> list[Part]:
+    def ask_unanswered(self, message: Message, version: int | None = None) -> list[Part]:
         """The bytes of a request that is not answered: Produce with acks=0."""
         parts = encode_request(message, self._version(message.KEY, version), self._next_id, self._client_id)
         self._next_id = (self._next_id + 1) & _CORRELATION_ID_MASK

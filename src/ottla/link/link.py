@@ -64,7 +64,7 @@ class Link:
         self._stream: Stream | None = None
         self._greeted: asyncio.Future[PeerVersions] = self._loop.create_future()
         self._waiting: dict[int, _Waiting] = {}
-        self._line: deque[tuple[Sequence[Part], bool]] = deque()
+        self._unsent: deque[tuple[Sequence[Part], bool]] = deque()
         """Requests that wait to be sent, and whether each gets an answer and so counts as in flight."""
         self._on_wire = 0
         self._failure: LinkError | None = None
@@ -132,16 +132,16 @@ class Link:
         future: asyncio.Future[Any] = self._loop.create_future()
         timer = self._loop.call_later(limit_ms / 1000, self._time_is_up, correlation_id, message.KEY, limit_ms)
         self._waiting[correlation_id] = _Waiting(future, timer)
-        self._line.append((parts, True))
-        self._send_line()
+        self._unsent.append((parts, True))
+        self._send_unsent()
         return future
 
     def send_unanswered(self, message: Message, version: int | None = None) -> None:
         """Send a request that the peer does not answer: Produce with acks=0."""
         if self._failure is not None:
             raise self._failure
-        self._line.append((self._conversation.tell(message, version), False))
-        self._send_line()
+        self._unsent.append((self._conversation.ask_unanswered(message, version), False))
+        self._send_unsent()
 
     def close(self) -> None:
         """End the link now. Callers that still wait get `LinkEnded`."""
@@ -178,21 +178,21 @@ class Link:
 
     # Internals
 
-    def _send_line(self) -> None:
+    def _send_unsent(self) -> None:
         assert self._stream is not None
-        while self._line:
-            parts, is_answered = self._line[0]
+        while self._unsent:
+            parts, is_answered = self._unsent[0]
             if is_answered:
                 if self._on_wire >= self.options.in_flight_max:
                     return
                 self._on_wire += 1
-            self._line.popleft()
+            self._unsent.popleft()
             self._stream.send(parts)
 
     def _answered(self, answer: Answer) -> None:
         self._on_wire -= 1
-        if self._line:
-            self._send_line()
+        if self._unsent:
+            self._send_unsent()
         waiting = self._waiting.pop(answer.correlation_id)
         waiting.timer.cancel()
         if not waiting.future.done():
@@ -211,7 +211,7 @@ class Link:
         if self._failure is not None:
             return
         self._failure = failure
-        self._line.clear()
+        self._unsent.clear()
         if self._stream is not None:
             self._stream.close()
         _fail(self._greeted, failure)

@@ -69,4 +69,4 @@ class Cast:
         """A temporary topic was created: producers that use topic ids may write to it until it is deleted."""
         for client in self.clients:
             if isinstance(client, Producer) and client.plan.version >= TOPIC_IDS_FROM:
-                client.take_on([Place(topic, index) for index in range(topic.partitions)])
+                client.add_places([Place(topic, index) for index in range(topic.partitions)])

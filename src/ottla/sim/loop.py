@@ -66,11 +66,11 @@ class VirtualLoop(base_events.BaseEventLoop):
     def time(self) -> float:
         return self._now_s
 
-    def run(self, work: Coroutine[Any, Any, T], *, bury: bool = False) -> T:
+    def run(self, work: Coroutine[Any, Any, T], *, close_dead: bool = False) -> T:
         """Run `work` to its end, then cancel the remaining tasks and close the loop.
 
-        `bury` also closes the coroutines of dead processes; without it they are kept as long as the loop. An exception in a
-        callback fails the run, like one that `work` raises; asyncio would only log it.
+        `close_dead` also closes the coroutines of dead processes; without it they are kept as long as the loop. An exception in
+        a callback fails the run, like one that `work` raises; asyncio would only log it.
         """
         asyncio.set_event_loop(self)
         try:
@@ -82,8 +82,8 @@ class VirtualLoop(base_events.BaseEventLoop):
                 raise self.failures[0]
             return result
         finally:
-            if bury:
-                self._bury()
+            if close_dead:
+                self._close_dead()
             asyncio.set_event_loop(None)
             self.close()
 
@@ -169,7 +169,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         if not self._any_dead:  # generators of a dead process must not run on
             self.run_until_complete(self.shutdown_asyncgens())
 
-    def _bury(self) -> None:
+    def _close_dead(self) -> None:
         """Close the coroutines of dead processes and ignore their errors. What they do while closing has no effect.
 
         Tasks that they create while closing belong to the same process, and are closed after them.
@@ -179,7 +179,7 @@ class VirtualLoop(base_events.BaseEventLoop):
             for task, process in self._dead_tasks:  # grows during the loop
                 context = copy_context()
                 context.run(_process.set, process)
-                context.run(_take_apart, task.get_coro())
+                context.run(_close_chain, task.get_coro())
         finally:
             asyncio._set_running_loop(None)
         self._dead_tasks.clear()
@@ -216,7 +216,7 @@ def _is_dead(context: Context) -> bool:
     return process is not None and process.is_dead
 
 
-def _take_apart(work: Any) -> None:
+def _close_chain(work: Any) -> None:
     """Close a coroutine, innermost awaited one first. Otherwise the destructors of inner ones would print warnings."""
     for _ in range(_CLOSINGS_MAX):  # a coroutine that awaits while it is being closed must be closed again
         if work.cr_frame is None:

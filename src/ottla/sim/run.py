@@ -68,7 +68,7 @@ def run_seed(seed: int) -> Outcome:
     loop = VirtualLoop(TIME_LIMIT_S)
     trace = Trace(loop)
     try:
-        counts = loop.run(_Run(seed, loop, trace).run(), bury=True)
+        counts = loop.run(_Run(seed, loop, trace).run(), close_dead=True)
     except Exception as error:
         raise RunFailed(seed, error, trace.lines) from error
     return Outcome(seed, trace.digest(), trace.lines, counts)
@@ -122,7 +122,7 @@ class _Run:
         await self._first_failure_or(lives, tasks)
         self.stage.is_ending = True
         await self._first_failure_or(asyncio.gather(*tasks), tasks)
-        await self.auditor.audit([*self.admin.topics, *self.admin.passing])
+        await self.auditor.audit([*self.admin.topics, *self.admin.temporary])
         await self.auditor.ask_topics()
         await self._close()
         await self.machine.stop()
@@ -151,7 +151,7 @@ class _Run:
                 groups.setdefault(client.group, client)
         for client in groups.values():
             places = client.inputs if isinstance(client, App) else self.admin.places()
-            found = await client.fetch_offsets_anyway(places)
+            found = await client.fetch_offsets_until_answered(places)
             if isinstance(client, App):
                 self.stage.checkers.app_ended(client.transactional_id, found)
 

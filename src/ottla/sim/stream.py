@@ -207,13 +207,13 @@ class SimStream:
 
     def _finish_soon(self, error: OSError | None) -> None:
         self.vanish()
-        self._loop.call_soon(self._tell, error, context=self._context)
+        self._loop.call_soon(self._report_end, error, context=self._context)
 
     def _finish(self, error: OSError | None) -> None:
         self.vanish()
-        self._tell(error)
+        self._report_end(error)
 
-    def _tell(self, error: OSError | None) -> None:
+    def _report_end(self, error: OSError | None) -> None:
         self._network.forget(self)
         if self.owner is not None:
             self.owner.ended(error)

@@ -47,7 +47,7 @@ class Troubles:
                 continue
             await self._machine.wait_up()
             self._check_started()
-            await self._auditor.audit([*self._admin.topics, *self._admin.passing])
+            await self._auditor.audit([*self._admin.topics, *self._admin.temporary])
             self._stage.gate.set()
         await self._machine.wait_up()
         self._check_started()

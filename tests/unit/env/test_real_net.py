@@ -96,7 +96,7 @@ def test_socket_options_reach_the_sockets() -> None:
 def test_out_of_descriptors_the_listener_rests_and_comes_back(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real_net, "REST_S", 0.1)
+    monkeypatch.setattr(real_net, "ACCEPT_PAUSE_S", 0.1)
 
     async def check() -> None:
         acceptor = Acceptor()

@@ -172,7 +172,7 @@ def test_coroutines_of_a_dead_process_are_closed_without_warnings(recwarn: pytes
         await asyncio.sleep(1)
         seen.append("end")
 
-    loop.run(world(), bury=True)
+    loop.run(world(), close_dead=True)
     assert seen == ["end", "closed"], "closed at each of its awaits, and none of its tasks has run"
     gc.collect()
     assert [str(warning.message) for warning in recwarn] == []
@@ -194,7 +194,7 @@ def test_a_task_created_in_the_killing_step_is_dead_too() -> None:
         loop.spawn(process, node())
         await asyncio.sleep(1)
 
-    loop.run(world(), bury=True)
+    loop.run(world(), close_dead=True)
     assert seen == []
 
 
@@ -211,7 +211,7 @@ def test_a_task_killed_before_its_wake_up_is_closed_without_warnings() -> None:
         loop.spawn(process, node())
         await asyncio.sleep(2)
 
-    loop.run(world(), bury=True)  # raises if a destructor warns
+    loop.run(world(), close_dead=True)  # raises if a destructor warns
 
 
 def test_a_killed_process_is_not_woken_by_a_future() -> None:

@@ -31,7 +31,7 @@ RESERVED_MAX = 1024
 FOR_CONNECTIONS_MAX = 256
 KEPT_FOR_WORK_MAX = 32
 SPARES = 8
-SAY_AGAIN_S = 60.0
+LOG_AGAIN_S = 60.0
 
 
 def raise_descriptor_limit() -> int:
@@ -78,7 +78,7 @@ def can_open(files: int, open_files: int, for_growth: bool) -> bool:
     files_max = connection_descriptor_max() - min(FOR_CONNECTIONS_MAX, limit // 16)
     if free >= wanted and not (for_growth and open_files + files > files_max):
         return True
-    shortage.say(limit, open_files, limit - free if free < wanted else None)
+    shortage.log(limit, open_files, limit - free if free < wanted else None)
     return False
 
 
@@ -99,16 +99,16 @@ def _count_free(count_max: int) -> int:
 
 
 class Shortage:
-    """Logs that descriptors are short, at most once in `SAY_AGAIN_S`."""
+    """Logs that descriptors are short, at most once in `LOG_AGAIN_S`."""
 
     def __init__(self) -> None:
-        self._said_s = -SAY_AGAIN_S
+        self._logged_s = -LOG_AGAIN_S
 
-    def say(self, limit: int, open_files: int, open_in_all: int | None) -> None:
+    def log(self, limit: int, open_files: int, open_in_all: int | None) -> None:
         now_s = time.monotonic()
-        if now_s - self._said_s < SAY_AGAIN_S:
+        if now_s - self._logged_s < LOG_AGAIN_S:
             return
-        self._said_s = now_s
+        self._logged_s = now_s
         what = "the rest is kept for connections" if open_in_all is None else f"{open_in_all} descriptors with connections"
         logger.error(
             "too many files are open: %d (%s); the limit of this process is %d (ulimit -n). Open files keep working, but no "

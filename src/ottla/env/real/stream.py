@@ -237,7 +237,7 @@ class RealStream:
     def close(self) -> None:
         if not self._is_over:
             self.shut()
-            self._loop.call_soon(self._tell, None)
+            self._loop.call_soon(self._report_end, None)
 
     def close_when_sent(self) -> None:
         if self._is_over or self._is_closing:
@@ -276,13 +276,13 @@ class RealStream:
     def _fail_later(self, error: OSError) -> None:
         """A send failed inside a call by the owner, so `ended` must wait until that call has returned."""
         self.shut()
-        self._loop.call_soon(self._tell, error)
+        self._loop.call_soon(self._report_end, error)
 
     def _finish(self, error: OSError | None) -> None:
         self.shut()
-        self._tell(error)
+        self._report_end(error)
 
-    def _tell(self, error: OSError | None) -> None:
+    def _report_end(self, error: OSError | None) -> None:
         if self.owner is not None:
             self.owner.ended(error)
 

@@ -33,7 +33,7 @@ TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 TIMEOUT_MS = 2_000
 RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
-PASSING = ("passing0", "passing1", "passing2")
+TEMPORARY_TOPICS = ("passing0", "passing1", "passing2")
 """Names of temporary topics, which are created and deleted several times."""
 
 
@@ -46,13 +46,20 @@ class Admin(Client):
         self._raises_version = raises_version
         self.topics: list[TopicPlan] = []
         """The topics of the plan, which are never deleted."""
-        self.passing: list[TopicPlan] = []
+        self.temporary: list[TopicPlan] = []
         self.on_made: Callable[[TopicPlan], None] | None = None
         """Called with every temporary topic that was created."""
         self._pause_s_max = pause_s_max
 
     async def run(self) -> None:
-        steps = [self._come, self._come, self._go, self._grow, self._configure, self._move]
+        steps = [
+            self._create_temporary,
+            self._create_temporary,
+            self._delete_temporary,
+            self._grow,
+            self._configure,
+            self._move,
+        ]
         steps.append(self._move if self._has_coordinators else self._delete_records)
         if self._raises_version:
             steps += [self._raise_version] * 3
@@ -90,20 +97,20 @@ class Admin(Client):
         self.stage.checkers.topic_made(topic)
         return topic
 
-    async def _come(self) -> None:
-        taken = [topic.name for topic in self.passing]
-        free = [name for name in PASSING if name not in taken]
+    async def _create_temporary(self) -> None:
+        taken = [topic.name for topic in self.temporary]
+        free = [name for name in TEMPORARY_TOPICS if name not in taken]
         if free:
             configs = {"segment.ms": "1000"} if self.random.random() < 0.5 else {}
             topic = await self.make(self.random.choice(free), self.random.randint(1, 3), configs)
-            self.passing.append(topic)
+            self.temporary.append(topic)
             if self.on_made is not None:
                 self.on_made(topic)
 
-    async def _go(self) -> None:
-        if not self.passing:
+    async def _delete_temporary(self) -> None:
+        if not self.temporary:
             return
-        topic = self.passing.pop(self.random.randrange(len(self.passing)))
+        topic = self.temporary.pop(self.random.randrange(len(self.temporary)))
         topic.is_leaving = True
         await self._settle(
             DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=TIMEOUT_MS),
@@ -191,7 +198,7 @@ class Admin(Client):
     # Asking
 
     def _any(self) -> TopicPlan | None:
-        among = [*self.topics, *self.passing]
+        among = [*self.topics, *self.temporary]
         return self.random.choice(among) if among else None
 
     async def _settle(self, request: Message, answers_in: str | None, done_already: set[ErrorCode]) -> None:

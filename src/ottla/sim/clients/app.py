@@ -52,7 +52,7 @@ class App(Transactor):
             await self.pause(PAUSE_S_MAX)
 
     async def _find_positions(self) -> None:
-        found = await self.fetch_offsets_anyway(self.inputs)
+        found = await self.fetch_offsets_until_answered(self.inputs)
         self._positions = {place: max(0, offset) for place, offset in found.items()}
 
     # A transaction
@@ -78,7 +78,7 @@ class App(Transactor):
             await self.write(transaction, self._transform(transaction, taken))
             if offsets:
                 await self.commit_offsets(offsets)
-            await self._dawdle()
+            await self._delay_or_vanish()
         except MustAbort:
             is_commit = False
         await self.end(transaction, offsets, is_commit)
@@ -86,7 +86,7 @@ class App(Transactor):
             self.committed += 1
             self._positions.update(offsets)
 
-    async def _dawdle(self) -> None:
+    async def _delay_or_vanish(self) -> None:
         chance = self.random.random()
         if chance < 0.04:
             raise Vanished  # the transaction stays open

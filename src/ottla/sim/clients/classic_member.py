@@ -75,7 +75,7 @@ class ClassicMember(GroupClient):
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member = answer.member_id
         elif code in NOT_A_MEMBER:
-            self._turned_away()
+            self._evicted()
         elif code:
             self.explain("JoinGroup", code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
@@ -98,7 +98,7 @@ class ClassicMember(GroupClient):
         link, requested_s = await self.link(), self.stage.now_s()
         answer = await link.request(request, version=5)
         if answer.error_code in NOT_A_MEMBER:
-            self._turned_away()
+            self._evicted()
         elif answer.error_code:
             self.explain("SyncGroup", answer.error_code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
@@ -151,7 +151,7 @@ class ClassicMember(GroupClient):
         code = (await link.request(request, version=4)).error_code
         if code in NOT_A_MEMBER:
             self.note("refused", f"Heartbeat {code}")
-            self._turned_away()
+            self._evicted()
         elif code in REJOIN:
             self.stage.checkers.given_up(self.group, self._member, self._held)
             self._remember()
@@ -177,7 +177,7 @@ class ClassicMember(GroupClient):
             self._past.append((self._generation, self._member, self._held))
         self._generation, self._held = None, []
 
-    def _turned_away(self) -> None:
+    def _evicted(self) -> None:
         """The coordinator does not know this member: start again as a new one."""
         self.stage.checkers.member_fenced(self.group, self._member)
         self._forget()

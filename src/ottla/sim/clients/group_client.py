@@ -14,7 +14,7 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
-PASSING = (
+UNAVAILABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
@@ -80,10 +80,10 @@ class GroupClient(Client):
     def explain(self, what: str, code: int, *expected: int) -> None:
         """Note an error in the trace. One that is neither temporary nor expected is a violation."""
         self.note("refused", f"{what} {error_name(code)}")
-        if code not in PASSING and code not in expected and not self.stage.is_disk_broken:
+        if code not in UNAVAILABLE and code not in expected and not self.stage.is_disk_broken:
             raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing explains")
 
-    def be_patient(self, what: str, begun_s: float) -> None:
+    def check_patience(self, what: str, begun_s: float) -> None:
         """Raise `Violation` if a request has failed for longer than `PATIENCE_S`, also across kills of the node."""
         if self.stage.now_s() - begun_s > PATIENCE_S:
             raise Violation(f"{self.name}: {what} has been refused or not answered for {PATIENCE_S:g} s")
@@ -140,11 +140,11 @@ class GroupClient(Client):
         self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
         return found
 
-    async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int]:
+    async def fetch_offsets_until_answered(self, places: list[Place]) -> dict[Place, int]:
         """Like `fetch_offsets`, but retries until it succeeds."""
         begun_s = self.stage.now_s()
         while places:
-            self.be_patient("OffsetFetch", begun_s)
+            self.check_patience("OffsetFetch", begun_s)
             try:
                 await self.find_coordinator(GROUP, self.group)
                 if (found := await self.fetch_offsets(places)) is not None:

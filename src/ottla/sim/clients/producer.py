@@ -60,7 +60,7 @@ class Producer(Client):
         self._sequences: dict[Place, int] = dict.fromkeys(places, 0)
         self._producer: tuple[int, int] | None = None
 
-    def take_on(self, places: list[Place]) -> None:
+    def add_places(self, places: list[Place]) -> None:
         """Write to these partitions, too."""
         for place in places:
             self._places.append(place)

@@ -15,7 +15,7 @@ from ottla.errors.codes import ErrorCode, error_name
 from ottla.records.builder import build_produce_batch
 from ottla.sim.checkers.checker import Batch, Commit, Handed, Place, Transaction
 from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.group_client import GROUP, PASSING, TRANSACTION, GroupClient
+from ottla.sim.clients.group_client import GROUP, TRANSACTION, UNAVAILABLE, GroupClient
 from ottla.sim.coordination import AppPlan
 from ottla.wire.base import Message
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -31,7 +31,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 RETRIED = (
-    *PASSING,
+    *UNAVAILABLE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -206,7 +206,7 @@ class Transactor(GroupClient):
         """Send the request, with retries. Returns the answer, and when the answered request was sent."""
         begun_s = self.stage.now_s()
         while True:
-            self.be_patient(what, begun_s)
+            self.check_patience(what, begun_s)
             try:
                 link, sent_s = await self.link(), self.stage.now_s()
                 answer = await link.request(request if isinstance(request, Message) else request(), version=version)
