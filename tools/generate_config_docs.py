@@ -1,6 +1,6 @@
 """Writes docs/configuration.md from the tables of settings: `make generate`.
 
-The output is checked in, and a test fails when it is stale. With `--check` nothing is written, and a stale file is named.
+The output is checked in, and a test fails when it is stale. `--check` writes nothing and fails if the file is stale.
 """
 
 from __future__ import annotations
@@ -26,14 +26,15 @@ HEAD = """\
 
 Written by `tools/generate_config_docs.py` from the tables in `src/ottla/config`: do not edit.
 
-Names, types, defaults and rules are Kafka 4.3's, so a `server.properties` written for Kafka is taken as it is. What Ottla does
-not go by is accepted, and named in one warning at the start; so is a name that nobody knows. A value that cannot stand, or two
-that contradict each other, end the start with one sentence.
+Names, types, defaults and rules are Kafka 4.3's, so a `server.properties` written for Kafka works unchanged. Settings that have
+no effect in Ottla, and unknown names, are accepted; a warning at the start names them. An invalid value, or two settings that
+contradict each other, stop the start with one sentence that says why.
 
-A broker's settings come in layers, each over the one before it: the default; the file; what was set at run time for all
-brokers; what was set at run time for this one. A topic's own settings go over the broker's that stand in for them. **Changes**
-says who can change a setting while the node runs: nobody (`read-only`), one broker at a time (`per-broker`), or all brokers at
-once as well (`cluster-wide`). A listener can have settings of its own, such as `listener.name.internal.max.connections`.
+A broker's settings come in layers, each overriding the one before it: the default; the file; what was set at run time for all
+brokers; what was set at run time for this broker. A topic's own settings override the broker's defaults for topics. **Changes**
+says how a setting can change while the node runs: not at all (`read-only`), for one broker at a time (`per-broker`), or also
+for all brokers at once (`cluster-wide`). A listener can have its own settings, such as
+`listener.name.internal.max.connections`.
 """
 
 
@@ -45,34 +46,34 @@ def render() -> str:
     return "\n".join(
         [
             HEAD,
-            "## Broker settings that count",
+            "## Broker settings",
             "",
             _table(["Setting", "Type", "Default", "Changes", "What it does"],
                    ((*_facts(key), _mode(key), words[key.name]) for key in honoured)),
             "## Topic settings",
             "",
-            _table(["Setting", "Type", "Default", "Stands in", "What it does"],
+            _table(["Setting", "Type", "Default", "Broker default", "What it does"],
                    ((*_facts(key), _stand_ins(key.name), _topic_words(key)) for key in topics)),
             "## Group settings",
             "",
-            "Stored, checked and shown; groups are not served yet.",
+            "Settings of share and streams groups are checked, stored and shown, but have no effect yet.",
             "",
-            _table(["Setting", "Type", "Default", "Stands in"],
+            _table(["Setting", "Type", "Default", "Broker default"],
                    ((*_facts(key), _code(GROUP_SYNONYMS.get(key.name, ""))) for key in GROUP_KEYS.values())),
             "## Settings of client metrics subscriptions",
             "",
-            "Stored, checked and shown; clients are not asked for metrics yet.",
+            "Checked, stored and shown, but without effect: clients are not asked for metrics yet.",
             "",
             _table(["Setting", "Type", "Default", "What it says"],
                    ((*_facts(key), CLIENT_METRICS_DOCS[key.name]) for key in CLIENT_METRICS_KEYS.values())),
             "## Broker settings without effect",
             "",
-            "Accepted, checked and shown, since Kafka has them.",
+            "Kafka has them, so they are accepted, checked and shown.",
             "",
             _table(["Setting", "Type", "Default", "Changes"], ((*_facts(key), _mode(key)) for key in accepted)),
             "## Settings of older Kafkas",
             "",
-            "Named at the start, with what to do instead. All that begin with `zookeeper.` are among them.",
+            "A warning at the start names them and says what to do. All names that begin with `zookeeper.` are old.",
             "",
             _table(["Setting", "Instead"], ((_code(name), advice) for name, advice in REMOVED.items())),
         ]

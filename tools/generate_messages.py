@@ -1,7 +1,7 @@
 """Writes src/ottla/wire/messages/*.py and the API table from the schema table: `make generate`.
 
-One module per API (request, response and their structs together); records of the internal logs grouped by the log they live
-in. The output is checked in, and a test fails when it is stale. With `--check` nothing is written, and stale files are named.
+One module per API holds its request, response and their structs; one module per internal log (or group of records) holds its
+records. The output is checked in, and a test fails when it is stale. `--check` writes nothing and names stale files.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ DATA_MODULES = {
     "producer_snapshot": ("ProducerSnapshot",),
     "quorum_state": ("QuorumStateData",),
 }
-COORDINATOR_MODULES = (  # the first prefix that fits decides
+COORDINATOR_MODULES = (  # the first prefix that matches decides
     ("Transaction", "transaction_records"),
     ("ShareSnapshot", "share_state_records"),
     ("ShareUpdate", "share_state_records"),
@@ -70,7 +70,7 @@ class Module:
         self.messages: list[tuple[MessageSchema, str]] = []
 
     def class_name(self, message: MessageSchema, struct: StructSchema) -> str:
-        """A struct keeps Kafka's name; where two messages of the module use the name, each puts its own in front."""
+        """Kafka's name of the struct, prefixed with the message's name if two messages of the module use it."""
         if struct is message.root:
             return message.name
         users = sum(struct.name in other.structs or struct.name == other.name for other, _ in self.messages)
@@ -207,7 +207,7 @@ def main() -> int:
     for name in present - set(files):
         if "--check" not in sys.argv:
             (MESSAGES / name).unlink()
-    print(f"{len(files)} files, {len(stale)} {'stale' if '--check' in sys.argv else 'written anew'}: {' '.join(stale)}")
+    print(f"{len(files)} files, {len(stale)} {'stale' if '--check' in sys.argv else 'rewritten'}: {' '.join(stale)}")
     return 1 if stale and "--check" in sys.argv else 0
 
 

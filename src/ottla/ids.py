@@ -1,7 +1,7 @@
-"""Names for things: UUIDs as Kafka writes them, topics and partitions.
+"""Identifiers: UUIDs in Kafka's text form, topic partitions, the rules for topic names.
 
-Kafka UUIDs travel as 16 bytes and are shown as URL-safe base64 without padding. In Ottla a UUID *is* its 16 bytes: hashable,
-comparable, free to decode. Only people see the text form.
+Kafka UUIDs are 16 bytes on the wire and are shown as URL-safe base64 without padding. In Ottla a UUID *is* its 16 bytes:
+hashable, comparable, free to decode. The text form is only for output and config files.
 """
 
 import base64
@@ -14,22 +14,22 @@ from ottla.errors import OttlaError
 Uuid = NewType("Uuid", bytes)
 
 ZERO_UUID = Uuid(bytes(16))
-"""No id. Also what tools print as AAAAAAAAAAAAAAAAAAAAAA."""
+"""No id. Tools print it as AAAAAAAAAAAAAAAAAAAAAA."""
 
 METADATA_TOPIC_ID = Uuid(bytes(15) + b"\x01")
 """The topic id of `__cluster_metadata`."""
 
 
 DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED, DIRECTORY_LOST = (Uuid(bytes(15) + bytes([last])) for last in range(3))
-"""In the place of a log directory's id: not told by an old broker, not chosen yet, failed."""
+"""Reserved values in place of a log directory's id: not reported by an old broker, not chosen yet, failed."""
 
 
 class InvalidUuid(OttlaError):
-    """A text that should name a UUID does not."""
+    """A text is not a UUID in Kafka's form."""
 
 
 def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
-    """A random id (version 4), as Kafka's are: none of the reserved ones, and its text does not begin with a dash."""
+    """A random id (version 4) by Kafka's rules: not reserved, and its text does not begin with a dash."""
     while True:
         raw = bytearray(random_bytes(16))
         raw[6] = raw[6] & 0x0F | 0x40
@@ -40,12 +40,12 @@ def random_uuid(random_bytes: Callable[[int], bytes]) -> Uuid:
 
 
 def uuid_text(uuid: Uuid) -> str:
-    """The 22 characters by which Kafka's tools and files name `uuid`."""
+    """The 22 characters that Kafka's tools and files show for `uuid`."""
     return base64.urlsafe_b64encode(uuid)[:22].decode("ascii")
 
 
 def uuid_parse(text: str) -> Uuid:
-    """The UUID that `text` names; `InvalidUuid` if it names none."""
+    """Parse the text form of a UUID. Raises `InvalidUuid`."""
     try:
         raw = base64.b64decode(text + "==", altchars=b"-_", validate=True)
     except (binascii.Error, ValueError):
@@ -70,18 +70,18 @@ class TopicPartition(NamedTuple):
 OFFSETS_TOPIC = "__consumer_offsets"
 TRANSACTIONS_TOPIC = "__transaction_state"
 INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
-"""Topics that brokers keep for themselves: shown as internal, and not written by clients."""
+"""Topics that only brokers write. Metadata marks them as internal."""
 
 TOPIC_NAME_LENGTH_MAX = 249
 _TOPIC_NAME_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
 def topic_name_fault(name: str) -> str | None:
-    """What is wrong with `name` as the name of a topic, as a whole sentence; None if it may be one."""
+    """Why `name` is not a valid topic name, as a sentence; None if it is valid."""
     if not name:
         return "A topic's name must not be empty"
     if name in (".", ".."):
-        return f"A topic cannot be called {name!r}: its partitions' folders could not be told from parent folders"
+        return f"A topic cannot be called {name!r}: its partitions' folders would look like parent folders"
     if len(name) > TOPIC_NAME_LENGTH_MAX:
         return f"A topic's name can have {TOPIC_NAME_LENGTH_MAX} characters, not {len(name)}: {name[:40]}…"
     if not _TOPIC_NAME_CHARACTERS.issuperset(name):

@@ -1,4 +1,4 @@
-"""Coordinators that are broken on purpose are found out, each way of breaking them within a few seeds of its scene."""
+"""Each coordinator that is broken on purpose is detected within a few seeds of its scene."""
 
 from collections.abc import Callable
 from functools import partial
@@ -64,8 +64,8 @@ def partitions_are_given_before_they_are_given_up(patch: pytest.MonkeyPatch) -> 
     following = reconciling._next
 
     def without_looking(group: Any, *what: Any) -> Any:
-        nobody: Any = SimpleNamespace(holder_epochs={})
-        return following(nobody, *what)
+        empty: Any = SimpleNamespace(holder_epochs={})
+        return following(empty, *what)
 
     patch.setattr(reconciling, "_next", without_looking)
 
@@ -138,9 +138,9 @@ MUTATIONS = {
     partitions_are_given_before_they_are_given_up: ("groups", r"gave \S+ to \S+, while \S+ has it"),
     deleted_offsets_stay: ("groups", r"went back to \d+ for \S+: it was deleted"),
     ends_of_transactions_are_ignored: ("transactions", r"has no offset|has been refused|went back"),
-    aborted_offsets_count: ("transactions", r"which nobody committed|nothing was made of|went back"),
+    aborted_offsets_count: ("transactions", r"which was never committed|nothing was made of|went back"),
     markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),
-    aborts_are_marked_as_commits: ("transactions", r"whose commit nobody has asked for|which nobody committed"),
+    aborts_are_marked_as_commits: ("transactions", r"whose commit was never requested|which was never committed"),
     markers_miss_a_partition: ("transactions", r"some transaction has not ended|has been refused|another time|went back"),
     zombies_are_not_fenced: (
         "transactions",
@@ -158,7 +158,7 @@ def run_seeds(scene: str, count: int) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("mutation", MUTATIONS, ids=lambda mutation: mutation.__name__)
-def test_a_broken_coordinator_is_found_out(
+def test_a_broken_coordinator_is_detected(
     mutation: Callable[[pytest.MonkeyPatch], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     scene, found = MUTATIONS[mutation]

@@ -1,4 +1,4 @@
-"""A run can be had again: one seed and one commit give one story, in every process; what a run should suffer, it suffers."""
+"""Runs are deterministic: one seed gives one trace, in every process. And runs meet the faults that they should."""
 
 import subprocess
 import sys
@@ -16,7 +16,7 @@ SEEDS = tuple(range(SEED, SEED + len(SCENES)))
 
 
 def digest_in_process(hash_seed: str) -> str:
-    """The digest of a run in a process of its own, whose sets are in an order of their own."""
+    """The digest of a run in its own process, with another hash seed and so another order of sets."""
     code = f"from ottla.sim.run import run_seed; print([run_seed(seed).digest for seed in {SEEDS}])"
     done = subprocess.run(
         [sys.executable, "-c", code], env={"PYTHONHASHSEED": hash_seed}, capture_output=True, text=True, check=True
@@ -24,7 +24,7 @@ def digest_in_process(hash_seed: str) -> str:
     return done.stdout
 
 
-def test_one_seed_is_one_story() -> None:
+def test_one_seed_gives_one_trace() -> None:
     first, again = run_seed(SEED), run_seed(SEED)
     assert first.trace == again.trace
     digests = [run_seed(seed).digest for seed in SEEDS]
@@ -34,7 +34,7 @@ def test_one_seed_is_one_story() -> None:
     assert texts == {f"{digests}\n"}
 
 
-def test_runs_suffer_what_they_should() -> None:
+def test_runs_meet_every_kind_of_fault() -> None:
     counts: Counter[str] = Counter()
     for seed in [seed for seed in range(30 * len(SCENES)) if scene_of(seed) == "logs"]:
         counts.update(run_seed(seed).counts)
@@ -42,11 +42,11 @@ def test_runs_suffer_what_they_should() -> None:
     assert [name for name in expected if counts[name] < 3] == []
     assert counts["acknowledged"] > 2_000
     assert counts["read"] > 2_000
-    assert counts["lost to power"] > 20, "a power loss that takes nothing proves nothing"
+    assert counts["lost to power"] > 20, "a power loss that loses nothing proves nothing"
     assert counts["kept by flush.ms"] > 20
 
 
-def test_coordinators_are_put_to_the_test() -> None:
+def test_checkers_of_coordinators_have_enough_to_check() -> None:
     counts: Counter[str] = Counter()
     for seed in [seed for seed in range(12 * len(SCENES)) if scene_of(seed) != "logs"]:
         counts.update(run_seed(seed).counts)
@@ -64,7 +64,7 @@ def test_coordinators_are_put_to_the_test() -> None:
     assert {name: counts[name] for name, count in least.items() if counts[name] < count} == {}
 
 
-def test_a_failure_tells_how_to_see_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failure_names_the_command_that_replays_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async def fail(troubles: Troubles) -> None:
         raise AssertionError("found out")
 

@@ -1,4 +1,4 @@
-"""The node in the simulator: every seed is a run with kills, power losses and bad weather, and every invariant holds in it."""
+"""The node in the simulator: every invariant holds in every seed's run, with kills, power losses and network faults."""
 
 from random import SystemRandom
 

@@ -1,4 +1,4 @@
-"""The produced bytes that Apache Kafka and Ottla are both asked to judge: good batches, and each way we know to spoil one.
+"""The produced bytes on which Apache Kafka and Ottla are compared: valid batches, and batches damaged in known ways.
 
 `produce_cases()` yields `Case`s; tools/golden_records/make.py writes down what Apache Kafka answers to them, and
 tests/unit/records/test_validate.py holds Ottla to that.
@@ -54,7 +54,7 @@ def stamped(*timestamps: int, **options: object) -> bytearray:
 
 
 def changed(batch: bytearray, position: int, form: str, value: int, *, crc: bool = True) -> bytearray:
-    """`batch` with one field of its header overwritten and, unless told otherwise, a CRC that fits again."""
+    """`batch` with one field of its header overwritten and, unless `crc` says otherwise, a CRC that matches."""
     pack_into(">" + form, batch, position, value)
     if crc:
         set_crc(batch, 0, len(batch))
@@ -62,7 +62,7 @@ def changed(batch: bytearray, position: int, form: str, value: int, *, crc: bool
 
 
 def with_payload(payload: bytes, count: int, attributes: int = 0) -> bytearray:
-    """A batch whose records are `payload`, whatever that is."""
+    """A batch whose records are `payload`, valid or not."""
     batch = three()[:HEADER_SIZE] + payload
     pack_into(">i", batch, 8, len(batch) - 12)
     pack_into(">h", batch, ATTRIBUTES_AT, attributes)

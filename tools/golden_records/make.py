@@ -1,4 +1,4 @@
-"""Writes tests/golden/records anew with Apache Kafka 4.3.0: batches its builder makes, and its answers to produced bytes.
+"""Rewrites tests/golden/records with Apache Kafka 4.3.0: batches from its builder, and its answers to produced bytes.
 
     .venv/bin/python -m tools.golden_records.make
 
@@ -18,12 +18,12 @@ TARGET = HERE.parent.parent / "tests" / "golden" / "records"
 
 
 def golden_batches(kafka: ApacheKafka) -> list[dict[str, object]]:
-    """What Records.java makes."""
+    """The batches that Records.java makes."""
     return [json.loads(line) for line in kafka.run_java(HERE / "Records.java", "make").stdout.splitlines()]
 
 
 def golden_answers(kafka: ApacheKafka) -> list[dict[str, object]]:
-    """The cases with what Kafka makes of them."""
+    """The cases with Kafka's answers."""
     cases = list(produce_cases())
     answers = kafka.run_java(HERE / "Produce.java", stdin="\n".join(case.line for case in cases) + "\n").stdout.splitlines()
     return [
@@ -39,7 +39,7 @@ def golden_answers(kafka: ApacheKafka) -> list[dict[str, object]]:
 
 
 def write(name: str, rows: list[dict[str, object]]) -> None:
-    """One JSON object per line, compressed in a way that gives the same file for the same rows."""
+    """Write one JSON object per line, compressed without a timestamp, so that the same rows give the same file."""
     TARGET.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in rows)
     (TARGET / name).write_bytes(gzip.compress(text.encode(), 9, mtime=0))

@@ -1,1 +1,1 @@
-"""Settings: typed tables and immutable snapshots of them."""
+"""Settings: typed tables, and immutable snapshots of their values."""

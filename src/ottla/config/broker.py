@@ -1,8 +1,8 @@
-"""A node's settings as one immutable snapshot: what `server.properties` and run-time changes come to, checked and typed.
+"""A node's settings as one immutable snapshot: `server.properties` and run-time changes, checked and typed.
 
-`BrokerConfig.from_settings` is the one way from texts to it. Names it does not know are passed over (`notices` tells the
-operator about those); a value or a combination that cannot stand is an `InvalidConfig` with one sentence for a person.
-Attributes are the settings' names with `_` for `.`; what a text spells (listeners, voters, overrides) is there as values.
+`BrokerConfig.from_settings` builds it from texts. It ignores unknown names (`notices` warns the operator about them). An
+invalid value or combination raises `InvalidConfig`, with one sentence for the operator. Attributes are the settings' names with
+`_` for `.`; structured settings (listeners, voters, overrides) are parsed.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from ottla.config.values import Value
 
 
 class BrokerConfig:
-    """Everything a node goes by. Swapped whole when a setting changes; never changed in place."""
+    """All settings of a node. Replaced as a whole when a setting changes; never changed in place."""
 
-    # Who this node is, and where it listens.
+    # Identity and listeners.
     node_id: int
     process_roles: tuple[str, ...]
     broker_rack: str | None
     listeners: tuple[Listener, ...]
-    """Where connections are taken, the controller's listeners among them."""
+    """The addresses to listen on, including the controller's."""
     advertised_listeners: tuple[Listener, ...]
-    """Where clients are told to go, without the controller's listeners; port 0 stands for whatever port was bound."""
+    """The addresses that Metadata gives to clients, without the controller's listeners. Port 0 means the bound port."""
     advertised_controller_listeners: tuple[Listener, ...]
     listener_security_protocol_map: Mapping[str, str]
     controller_listener_names: tuple[str, ...]
@@ -70,7 +70,7 @@ class BrokerConfig:
     auto_leader_rebalance_enable: bool
     leader_imbalance_check_interval_seconds: int
 
-    # Log directories. The rest of what the log goes by is in `log`.
+    # Log directories. The other settings of the log are in `log`.
     num_replica_alter_log_dirs_threads: int | None
     replica_alter_log_dirs_io_max_bytes_per_second: int
 
@@ -141,7 +141,7 @@ class BrokerConfig:
     offsets_topic_replication_factor: int
     offsets_topic_segment_bytes: int
 
-    # Transactions. Those that the log goes by are in `log`.
+    # Transactions. Those that the log uses are in `log`.
     add_partitions_to_txn_retry_backoff_max_ms: int
     add_partitions_to_txn_retry_backoff_ms: int
     producer_id_expiration_check_interval_ms: int
@@ -156,7 +156,7 @@ class BrokerConfig:
     transactional_id_expiration_ms: int
 
     log: BrokerLogConfig
-    """What the log goes by, topic defaults included."""
+    """The settings of the log, including topic defaults."""
 
     __slots__ = tuple(__annotations__)
 
@@ -166,9 +166,9 @@ class BrokerConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str], *, hostname: str = "localhost") -> BrokerConfig:
-        """From setting name → text. `hostname` is what a listener without a host is advertised as.
+        """From setting name → text. `hostname` is advertised for a listener without a host.
 
-        `InvalidConfig` for the first value, or combination of values, that cannot stand.
+        Raises `InvalidConfig` for the first invalid value or combination of values.
         """
         if not settings.get("process.roles"):
             from ottla.config import zookeeper_era  # late: few files need it
@@ -201,20 +201,20 @@ class BrokerConfig:
 
     @property
     def broker_listeners(self) -> tuple[Listener, ...]:
-        """Where clients and other brokers connect to."""
+        """The listeners for clients and other brokers."""
         return tuple(each for each in self.listeners if each.name not in self.controller_listener_names)
 
     @property
     def controller_listeners(self) -> tuple[Listener, ...]:
-        """Where other nodes reach this one's controller."""
+        """The listeners at which other nodes reach this node's controller."""
         return tuple(each for each in self.listeners if each.name in self.controller_listener_names)
 
     def max_connections_of(self, listener: str) -> int:
-        """The most connections that `listener` takes."""
+        """The most connections that `listener` may have at a time."""
         return self.listener_max_connections.get(listener, self.max_connections)
 
     def max_connection_creation_rate_of(self, listener: str) -> int:
-        """The most new connections that `listener` takes in a second."""
+        """The most new connections that `listener` accepts in a second."""
         return self.listener_max_connection_creation_rate.get(listener, self.max_connection_creation_rate)
 
     def __setattr__(self, name: str, value: object) -> None:

@@ -1,4 +1,4 @@
-"""Combinations of broker settings that cannot stand together, each with one sentence on why and what to do."""
+"""Checks combinations of broker settings that contradict each other. Each error says why and what to do."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def check_combinations(config: BrokerConfig) -> None:
-    """`InvalidConfig` for the first pair of settings that contradict each other."""
+    """Raise `InvalidConfig` for the first settings that contradict each other."""
     if 0 < config.queued_max_request_bytes < config.socket_request_max_bytes:
         raise InvalidConfig(
             "queued.max.request.bytes",

@@ -1,6 +1,6 @@
-"""The broker settings as a table: every one of Kafka 4.3's, and our own, parsed from its row when it is first asked for.
+"""The table of broker settings: all of Kafka 4.3's and Ottla's own. A row is parsed when its key is first used.
 
-Which of them Ottla goes by, and what each does, is told in `broker_docs`; a key made here carries no words.
+`broker_docs` says which of them have an effect in Ottla, and documents those; the keys here carry no documentation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ _LISTENER_PREFIX = "listener.name."
 OTTLAS_OWN = """\
 ottla.metrics.port | INT | -1 | [-1,...,65535] | LOW | read-only | internal
 """
-"""Settings that Kafka does not have, in the same form."""
+"""Settings that Kafka does not have, as rows like Kafka's."""
 
 BROKER_KEYS = RowTable("broker", BROKER_ROWS + OTTLAS_OWN)
 
@@ -24,11 +24,11 @@ DYNAMIC_ONLY = frozenset(
         "replica.alter.log.dirs.io.max.bytes.per.second",
     }
 )
-"""Quotas: set at run time or not at all; a file cannot set them."""
+"""Quotas that can be set only at run time, not in a file."""
 
 
 def base_name(name: str) -> str:
-    """The setting that `name` is without the listener it is for: `listener.name.x.max.connections` → `max.connections`.
+    """`name` without its listener prefix: `listener.name.x.max.connections` → `max.connections`.
 
     A SASL setting may name a mechanism after the listener (`listener.name.x.scram-sha-256.sasl.jaas.config`).
     """

@@ -1,4 +1,4 @@
-"""The log's part of a broker's settings, as an immutable snapshot. Built from the texts of `server.properties`."""
+"""The settings of a broker's logs, as an immutable snapshot built from the texts of `server.properties`."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _DEDUPE_BYTES_MIN = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class BrokerLogConfig:
-    """What the log room needs of the broker's settings. Attributes are the settings' names with `_` for `.`."""
+    """The broker settings that `ottla.log` uses. Attributes are the settings' names with `_` for `.`."""
 
     log_dirs: tuple[str, ...] = ("/tmp/kafka-logs",)
     metadata_log_dir: str = "/tmp/kafka-logs"
     """The first of log.dirs unless set."""
     topic_defaults: LogConfig = field(default_factory=LogConfig)
-    """What topics that set nothing run with."""
+    """The settings of a topic that sets none itself."""
     num_recovery_threads_per_data_dir: int = 2
     log_retention_check_interval_ms: int = 300_000
     log_flush_scheduler_interval_ms: int = 2**63 - 1
@@ -43,7 +43,7 @@ class BrokerLogConfig:
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, str]) -> BrokerLogConfig:
-        """From setting name → text; names that are not the log's are passed over. `InvalidConfig` for a bad value."""
+        """From setting name → text; other settings are ignored. Raises `InvalidConfig` for a bad value."""
         parsed = BROKER_KEYS.parse_known(settings)
         log_dirs = _log_dirs(parsed)
         fields: dict[str, Any] = {
@@ -78,7 +78,7 @@ def _log_dirs(parsed: Mapping[str, Value]) -> tuple[str, ...]:
 
 
 def _topic_defaults(parsed: Mapping[str, Value]) -> LogConfig:
-    """Of the broker settings that stand for a topic setting, the first with a value wins: ms before minutes before hours."""
+    """The broker's defaults for topic settings. Of several synonyms the first with a value wins: ms, minutes, hours."""
     changes: dict[str, Any] = {}
     for topic_name, synonyms in TOPIC_SYNONYMS.items():
         for name, factor in synonyms:

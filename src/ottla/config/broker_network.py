@@ -1,7 +1,7 @@
-"""Who a node is and where it listens: node id, roles, listeners and quorum, from texts to values, checked together.
+"""Parses and checks a node's identity and network settings: node id, roles, listeners and quorum.
 
-The rules are Kafka's for KRaft nodes: a controller's listeners are named by controller.listener.names and must be among its
-listeners; a node that is only a broker must not have them; what is advertised must exist and be routable.
+The rules are Kafka's for KRaft nodes. controller.listener.names names a controller's listeners, which must be in listeners; a
+node that is only a broker must not have them. Advertised listeners must exist and be routable.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _UNROUTABLE = "0.0.0.0"
 
 
 def network_values(settings: Mapping[str, str], value_of: Callable[[str], Value], hostname: str) -> dict[str, Any]:
-    """The attributes of `BrokerConfig` that are about identity and network; `InvalidConfig` where they cannot stand."""
+    """The attributes of `BrokerConfig` for identity and network. Raises `InvalidConfig`."""
     node_id = _node_id(settings, value_of)
     roles = _roles(value_of)
     controller_names = tuple(name.upper() for name in _words(value_of("controller.listener.names")))
@@ -92,7 +92,7 @@ def _roles(value_of: Callable[[str], Value]) -> tuple[str, ...]:
 def _protocols(
     settings: Mapping[str, str], value_of: Callable[[str], Value], controller_names: tuple[str, ...]
 ) -> dict[str, str]:
-    """The protocol map; without one of the user's own, controller listeners speak PLAINTEXT if everything does."""
+    """The protocol map. If it is not set and no listener uses TLS or SASL, controller listeners default to PLAINTEXT."""
     name = "listener.security.protocol.map"
     protocols = parse_protocol_map(name, str(value_of(name)))
     if name not in settings:
@@ -121,7 +121,7 @@ def _check_listeners(listeners: tuple[Listener, ...]) -> None:
 
 
 def _one_of_each(first: Listener, second: Listener) -> bool:
-    """Whether one is bound to an IPv4 address and the other to an IPv6 one: then they may share a port."""
+    """Whether one has an IPv4 address and the other an IPv6 address: then they may share a port."""
     return {":" in first.host, ":" in second.host} == {True, False} and _is_address(first.host) and _is_address(second.host)
 
 
@@ -168,20 +168,20 @@ def _advertised(
     own_address: tuple[str, int] | None,
     hostname: str,
 ) -> tuple[tuple[Listener, ...], tuple[Listener, ...]]:
-    """What brokers and what controllers advertise: the listener itself where advertised.listeners does not say.
+    """The advertised listeners for brokers and for controllers. Without advertised.listeners, a listener advertises itself.
 
-    A controller that listens on all addresses is where controller.quorum.voters says it is (`own_address`), for the first of
-    controller.listener.names; else, as for brokers, where the machine's name leads.
+    A controller that listens on all addresses advertises its address in controller.quorum.voters (`own_address`) for the first
+    of controller.listener.names. Otherwise, as for brokers, it advertises `hostname`.
     """
-    told = {listener.name: listener for listener in advertised}
+    explicit = {listener.name: listener for listener in advertised}
 
     def of_broker(listener: Listener) -> Listener:
-        is_everywhere = not listener.host or (listener.host == "::" and listener.name not in told)
+        is_everywhere = not listener.host or (listener.host == "::" and listener.name not in explicit)
         return listener._replace(host=hostname) if is_everywhere else listener
 
     def of_controller(listener: Listener) -> Listener:
-        if listener.name in told:
-            return told[listener.name]
+        if listener.name in explicit:
+            return explicit[listener.name]
         if listener.host not in ("", "0.0.0.0", "::"):
             return listener
         if own_address is not None and listener.name == controller_names[0]:
@@ -265,7 +265,7 @@ def _inter_broker_name(
 
 
 def _overrides(text: str) -> dict[str, int]:
-    """`host:count,…`; a host may hold colons, so that the last one counts."""
+    """Parse `host:count,…`. The last colon separates, because an IPv6 host has colons itself."""
     name = "max.connections.per.ip.overrides"
     overrides: dict[str, int] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):

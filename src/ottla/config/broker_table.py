@@ -1,8 +1,8 @@
-"""The broker settings of Kafka 4.3: one row each, as text, so that importing all of them costs next to nothing.
+"""The broker settings of Kafka 4.3, one row of text each, so that importing all of them is cheap.
 
-name | type | default | valid values | importance | update mode. The rows are Kafka's facts; a test holds them to Apache Kafka's
-own table. The form is told in `row_table`, `broker_keys` reads it. Last come settings that are shown only where they are set:
-Kafka's internal ones, and the quotas that can only be set at run time.
+A row is: name | type | default | valid values | importance | update mode. `row_table` describes the format, `broker_keys` reads
+it, and a test compares the rows with Apache Kafka's own table. The last rows are settings that are shown only where they are
+set: Kafka's internal ones, and the quotas that can only be set at run time.
 """
 # ruff: noqa: E501 - a row is a line
 

@@ -1,4 +1,4 @@
-"""The settings of a client metrics subscription: which metrics which clients push, and how often. Kafka 4.3's."""
+"""Kafka 4.3's settings of a client metrics subscription: which metrics which clients push, and how often."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ metrics | LIST | [] | distinct list | MEDIUM
 
 CLIENT_METRICS_DOCS = {
     "interval.ms": "How often the clients push, in milliseconds.",
-    "match": "Which clients push: WHAT=REGULAR EXPRESSION entries, all of which must fit. Empty means every client.",
-    "metrics": "Which metrics are pushed, by the beginnings of their names. Empty means none, `*` all.",
+    "match": "Which clients push: WHAT=REGULAR EXPRESSION entries, which must all match. Empty means every client.",
+    "metrics": "Which metrics are pushed: prefixes of their names. Empty means none, `*` all.",
 }
 
 _INTERVAL_MS_MIN, _INTERVAL_MS_MAX = 100, 3_600_000
@@ -37,7 +37,7 @@ _MATCHED = (
 
 
 def validate_client_metrics_settings(settings: Mapping[str, str]) -> None:
-    """`InvalidConfig`, or `KafkaError` where Kafka has another code, for what a subscription must not have."""
+    """Raise `InvalidConfig`, or `KafkaError` where Kafka has another code, if a subscription may not have `settings`."""
     for name in settings:
         if name not in CLIENT_METRICS_KEYS:
             known = ", ".join(CLIENT_METRICS_KEYS)
@@ -55,7 +55,7 @@ def validate_client_metrics_settings(settings: Mapping[str, str]) -> None:
 
 
 def _check_pattern(pattern: str) -> None:
-    """`WHAT=REGULAR EXPRESSION`."""
+    """Check one `WHAT=REGULAR EXPRESSION` entry."""
     what, _, expression = pattern.partition("=")
     if what.strip() not in _MATCHED or not expression or "=" in expression:
         raise InvalidConfig(
@@ -64,4 +64,4 @@ def _check_pattern(pattern: str) -> None:
     try:
         re.compile(expression.strip())
     except re.error as wrong:
-        raise InvalidConfig("match", f"match has {pattern!r}, whose regular expression is not one: {wrong}") from None
+        raise InvalidConfig("match", f"match has {pattern!r}, whose regular expression is invalid: {wrong}") from None

@@ -1,8 +1,8 @@
-"""Settings that change while a node runs: which may, for whom, and what is usable of what was stored. Pure.
+"""Dynamic settings: which settings may change while a node runs, and how layers of settings are merged. Pure.
 
-Four layers, each over the one before it: default, static (`server.properties`), dynamic for all brokers, dynamic for this one.
-What is stored came through checks, but perhaps through those of another version: what cannot be used here is left out by name,
-and the rest counts. Names that nobody knows are kept and shown, as Kafka does for plug-ins, and have no effect.
+Four layers, each overriding the one before it: default, static (`server.properties`), dynamic for all brokers, dynamic for this
+broker. Stored dynamic settings were checked, but perhaps by another version. A setting that is invalid here is rejected by
+name, and the others apply. Unknown names are kept and shown, as Kafka does for plug-ins, and have no effect.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ottla.config.keys import UpdateMode
 from ottla.config.values import InvalidConfig
 
 _CLUSTER_LEVEL_OF_LISTENERS = ("max.connections", "max.connection.creation.rate", "num.network.threads")
-"""Listener settings that may be set for all brokers at once; others differ with the machine."""
+"""Listener settings that may be set for all brokers at once; others depend on the machine."""
 
 _FIRST_WINS = (
     ("log.roll.ms", "log.roll.hours"),
     ("log.roll.jitter.ms", "log.roll.jitter.hours"),
     ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
 )
-"""Settings that say the same in different units."""
+"""Synonyms in different units. The first that is set wins."""
 
 _PER_LISTENER = frozenset(
     f"ssl.{name}"
@@ -31,23 +31,23 @@ _PER_LISTENER = frozenset(
         "keystore.type", "truststore.certificates", "truststore.location", "truststore.password", "truststore.type",
     )
 )  # fmt: skip
-"""Change at run time only for one listener each."""
+"""Settings that can change at run time only for one listener."""
 
 _COUNTS = (
     "background.threads", "log.cleaner.threads", "num.io.threads", "num.network.threads", "num.recovery.threads.per.data.dir",
     "num.replica.fetchers",
 )  # fmt: skip
-"""May only be doubled or halved at a time: a slip of the finger must not bring a node down."""
+"""Counts that may at most double or halve in one change, as in Kafka: a typo must not bring a node down."""
 
 FIXED_HERE = ("listeners", "listener.security.protocol.map")
 """Kafka lets them change at run time; Ottla opens its ports once."""
 
 _CLAMPED = tuple(f"group.{kind}.{{}}assignment.interval.ms" for kind in ("consumer", "share", "streams"))
-"""Taken back into their bounds where they are stored outside of them."""
+"""Clamped to their bounds if the stored value is outside of them."""
 
 
 def broker_synonyms(name: str) -> tuple[str, ...]:
-    """The settings that say the same as `name`, most important first; with a listener's own, the one for all listeners."""
+    """`name` and its synonyms, most important first. For a listener's setting also the one for all listeners."""
     for names in _FIRST_WINS:
         if name in names:
             return names
@@ -58,7 +58,7 @@ def broker_synonyms(name: str) -> tuple[str, ...]:
 
 
 def update_mode(name: str) -> UpdateMode | None:
-    """How the setting may change at run time; None if there is no such setting."""
+    """How the setting may change at run time; None if it is unknown."""
     base = base_name(name)
     if base not in BROKER_KEYS:
         return None
@@ -68,7 +68,7 @@ def update_mode(name: str) -> UpdateMode | None:
 
 
 def merge(*layers: Mapping[str, str]) -> dict[str, str]:
-    """All settings, later layers over earlier ones: a setting also hides what says the same in an earlier layer."""
+    """All settings; later layers override earlier ones. A setting also hides its synonyms in earlier layers."""
     merged: dict[str, str] = {}
     for layer in layers:
         for name, text in layer.items():
@@ -81,7 +81,7 @@ def merge(*layers: Mapping[str, str]) -> dict[str, str]:
 
 
 def _fault(name: str, text: str, per_broker: bool) -> str | None:
-    """Why `name` may not have the value `text` in a dynamic layer; None if it may, by itself."""
+    """Why `name` may not have the value `text` in a dynamic layer; None if it may. Looks at this setting alone."""
     mode = update_mode(name)
     if mode is None:
         return None
@@ -99,16 +99,16 @@ def _fault(name: str, text: str, per_broker: bool) -> str | None:
 
 
 class Layers:
-    """What a node's settings are made of: the texts of each layer, and the snapshot that they come to."""
+    """The layers of a node's settings: the texts of each layer, and the snapshot of all."""
 
     __slots__ = ("_hostname", "broker", "cluster", "config", "rejected", "static")
 
     def __init__(self, static: Mapping[str, str], cluster: Mapping[str, str], broker: Mapping[str, str], hostname: str) -> None:
-        """`InvalidConfig` if `static` alone cannot stand; of the dynamic layers, what cannot be used is put aside."""
+        """Raises `InvalidConfig` if `static` is invalid. Invalid dynamic settings go to `rejected`."""
         self.static = static
         self._hostname = hostname
         self.rejected: dict[str, str] = {}
-        """Dynamic settings that are left out → why."""
+        """Dynamic setting that is not applied → why."""
         self.cluster = self._usable(cluster, per_broker=False)
         """The usable settings for all brokers."""
         self.broker = self._usable(broker, per_broker=True)
@@ -116,7 +116,7 @@ class Layers:
         self.config = self._combine()
 
     def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
-        """`InvalidConfig` unless `layer` may take the place of this broker's dynamic settings, or of those for all brokers."""
+        """Raise `InvalidConfig` if `layer` may not replace this broker's dynamic settings (or those for all brokers)."""
         for name, text in layer.items():
             if (fault := _fault(name, text, per_broker)) is not None:
                 raise InvalidConfig(name, fault)
@@ -151,7 +151,7 @@ class Layers:
         return usable
 
     def _combine(self) -> BrokerConfig:
-        """The snapshot; a dynamic setting that contradicts others gives way."""
+        """The snapshot. A dynamic setting that contradicts others is rejected."""
         while True:
             try:
                 return BrokerConfig.from_settings(self.settings(), hostname=self._hostname)
@@ -164,7 +164,7 @@ class Layers:
                 self.broker.pop(culprit, None)
 
     def _culprit(self, refused: InvalidConfig) -> str | None:
-        """Which dynamic setting to leave out: the one that the refusal is about, else any."""
+        """Which dynamic setting to reject: the one that the error is about, else one that it mentions, else any."""
         dynamic = [*self.broker, *self.cluster]
         if refused.name in dynamic:
             return refused.name
@@ -182,7 +182,7 @@ class Layers:
 
 
 def _count(settings: Mapping[str, str], name: str) -> int:
-    """The whole number that a setting is in `settings`, or by default."""
+    """The integer value of a setting in `settings`, or its default."""
     key = BROKER_KEYS[base_name(name)]
     text = settings.get(name, settings.get(key.name))
     value = key.default if text is None else key.parse(text)

@@ -1,4 +1,4 @@
-"""The settings of a group: Kafka 4.3's, and the broker settings that stand in for those a group does not have."""
+"""The group settings of Kafka 4.3, and the broker settings that are their defaults."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ streams.session.timeout.ms | INT | 45000 | [1,...] | MEDIUM
 _ONLY_OF_GROUPS = ("share.auto.offset.reset", "share.isolation.level", "share.renew.acknowledge.enable")
 
 GROUP_SYNONYMS: dict[str, str] = {name: f"group.{name}" for name in GROUP_KEYS if name not in _ONLY_OF_GROUPS}
-"""Group setting → the broker setting that counts where the group has none."""
+"""Group setting → the broker setting that is its default."""
 
 _BOUNDED = {
     "consumer": ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms"),
@@ -51,7 +51,7 @@ _BOUNDED = {
 
 
 def validate_group_settings(settings: Mapping[str, str], broker_value: Callable[[str], Value]) -> None:
-    """`InvalidConfig` where a group must not have `settings`; `broker_value` tells the value of a broker setting."""
+    """Raise `InvalidConfig` if a group may not have `settings`. `broker_value` returns the value of a broker setting."""
     GROUP_KEYS.require_known(settings)
     parsed = GROUP_KEYS.parse_known(settings)
 
@@ -65,7 +65,7 @@ def validate_group_settings(settings: Mapping[str, str], broker_value: Callable[
     for kind, names in _BOUNDED.items():
         for what in names:
             name = f"{kind}.{what}"
-            # An interval that the group leaves to the broker can change with it: only one of its own is held to the bounds.
+            # The broker's interval may change later, so only an interval that the group itself sets is checked here.
             if what != "assignment.interval.ms" or name in parsed:
                 _check_bound(name, value_of(name), f"group.{kind}.min.{what}", f"group.{kind}.max.{what}", broker_value)
         if value_of(f"{kind}.session.timeout.ms") <= value_of(f"{kind}.heartbeat.interval.ms"):

@@ -1,9 +1,8 @@
-r"""Java's properties files, read and written: `server.properties`, `meta.properties`.
+r"""Reads and writes Java's properties files: `server.properties`, `meta.properties`.
 
-One `key=value` per line; `:` or blanks may stand for `=`; `#` and `!` begin comments; a line that ends in an odd number of
-backslashes goes on in the next, whose leading blanks are dropped; `\t \n \r \f \uXXXX` and a backslash before anything
-else are escapes. Files are Latin-1. Of a key that comes twice the later value counts. Any bytes can be read: nothing is refused
-but a broken `\u`.
+One `key=value` per line; `:` or blanks may replace `=`; `#` and `!` begin comments. A line that ends in an odd number of
+backslashes continues on the next, whose leading blanks are dropped. `\t \n \r \f \uXXXX` and a backslash before any other
+character are escapes. Files are Latin-1. The last value of a duplicate key wins. Any bytes are valid, except a broken `\u`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -14,7 +13,7 @@ _ESCAPED = {"\t": "\\t", "\n": "\\n", "\r": "\\r", "\f": "\\f", "\\": "\\\\", "=
 
 
 def parse_properties(data: bytes) -> dict[str, str]:
-    r"""The properties in a file's bytes. `ValueError` with the line's number for a `\u` without four hexadecimal digits."""
+    r"""Parse a file's bytes. Raises `ValueError` with the line's number for a `\u` without four hexadecimal digits."""
     properties = {}
     for number, line in _logical_lines(data.decode("latin-1")):
         split, value_start = _find_separator(line)
@@ -30,7 +29,7 @@ def format_properties(properties: Mapping[str, str], comments: Iterable[str] = (
     lines = [f"#{comment}" for comment in comments]
     for key, value in properties.items():
         body = value.lstrip(" ")
-        lead = "\\ " if body != value else ""  # Java protects one leading blank; the rest then count as they are
+        lead = "\\ " if body != value else ""  # Java escapes only the first leading blank; the others follow it literally
         lines.append(f"{_escape(key).replace(' ', chr(92) + ' ')}={lead}{_escape(value[1:] if lead else value)}")
     return "".join(f"{line}\n" for line in lines).encode("latin-1")
 
@@ -89,7 +88,7 @@ def _unescape(text: str) -> str:
         elif character == "\\":
             break
         characters.append(character)
-    # Java writes characters beyond 16 bits as two escapes: join them again.
+    # Java writes characters beyond 16 bits as two escapes (a surrogate pair): join them.
     return "".join(characters).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 

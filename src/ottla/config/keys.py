@@ -1,7 +1,7 @@
 """One setting, and a table of settings: name, type, default, rule, importance, documentation.
 
-Every group of settings (topic, broker, client …) is one `ConfigTable`. A table turns texts into checked values; which layer
-a text came from, and what wins, is decided above it.
+Every kind of settings (topic, broker, group …) is one `ConfigTable`. A table turns texts into checked values. Layers and their
+precedence are in `dynamic.py`.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -12,7 +12,7 @@ from ottla.config.values import ConfigType, InvalidConfig, Rule, Value, parse_va
 
 
 class Importance(Enum):
-    """How soon an operator should care about a setting."""
+    """Kafka's importance of a setting, as DescribeConfigs and docs show it."""
 
     HIGH = "HIGH"
     MEDIUM = "MEDIUM"
@@ -20,7 +20,7 @@ class Importance(Enum):
 
 
 class UpdateMode(Enum):
-    """Whether a setting can change while the node runs, and for whom."""
+    """Whether a setting can change while the node runs: not at all, per broker, or also for all brokers."""
 
     READ_ONLY = "read-only"
     PER_BROKER = "per-broker"
@@ -28,7 +28,7 @@ class UpdateMode(Enum):
 
 
 class ConfigKey(NamedTuple):
-    """One setting. `rule` is what a parsed value must keep, beyond its type."""
+    """One setting. `rule` checks a parsed value beyond its type."""
 
     name: str
     type: ConfigType
@@ -39,11 +39,11 @@ class ConfigKey(NamedTuple):
     update_mode: UpdateMode = UpdateMode.CLUSTER_WIDE
     internal: bool = False
     distinct: bool = False
-    """Of a list: an entry that comes again is dropped."""
+    """For a list: duplicate entries are dropped."""
 
     @property
     def attribute(self) -> str:
-        """The name under which snapshots such as `LogConfig` hold this setting's value."""
+        """The attribute of snapshots such as `LogConfig` that holds this setting's value."""
         return self.name.replace(".", "_")
 
     def parse(self, text: str) -> Value:
@@ -55,14 +55,14 @@ class ConfigKey(NamedTuple):
         return value
 
     def check(self, value: Value, shown: str | None = None) -> None:
-        """`InvalidConfig` unless `value` keeps the setting's rule."""
+        """Raise `InvalidConfig` if `value` breaks the setting's rule."""
         must = self.rule(value) if self.rule is not None else None
         if must is not None:
             raise InvalidConfig(self.name, f"{self.name}={value if shown is None else shown}: {must}")
 
 
 class ConfigTable(Mapping[str, ConfigKey]):
-    """The settings of one kind of thing, by name."""
+    """The settings of one kind of resource, by name."""
 
     def __init__(self, subject: str, keys: Iterable[ConfigKey]) -> None:
         self._subject = subject
@@ -82,17 +82,17 @@ class ConfigTable(Mapping[str, ConfigKey]):
         return len(self._keys)
 
     def require_known(self, names: Iterable[str]) -> None:
-        """`InvalidConfig` for the first name that this table does not have."""
+        """Raise `InvalidConfig` for the first name that is not in this table."""
         for name in names:
             if name not in self:
                 hint = "; did you mean " + near[0] + "?" if (near := self._near(name)) else ""
                 raise InvalidConfig(name, f"unknown {self._subject} setting {name}{hint}")
 
     def parse_known(self, settings: Mapping[str, str]) -> dict[str, Value]:
-        """The checked values of the settings that this table has; names of other tables are passed over."""
+        """The checked values of the settings in this table; other names are ignored."""
         return {name: self[name].parse(text) for name, text in settings.items() if name in self}
 
     def _near(self, name: str) -> list[str]:
-        import difflib  # only when a person has mistyped: not worth start-up time
+        import difflib  # imported late: needed only for an unknown name, and slow to import
 
         return difflib.get_close_matches(name, self, n=1)

@@ -1,4 +1,4 @@
-"""Listeners and peers as `server.properties` spells them: `NAME://host:port`, `id@host:port`, `host:port`."""
+"""Parses listeners and addresses of `server.properties`: `NAME://host:port`, `id@host:port`, `host:port`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from ottla.config.values import InvalidConfig
 
 PLAINTEXT = "PLAINTEXT"
 SECURITY_PROTOCOLS = {PLAINTEXT: 0, "SSL": 1, "SASL_PLAINTEXT": 2, "SASL_SSL": 3}
-"""By the numbers under which records and requests carry them."""
+"""Security protocol → its number in records and requests."""
 
 _PORT_MAX = 65535
 
 
 class Listener(NamedTuple):
-    """Where connections are taken (host as bound, empty for all addresses), or told to go to (host as advertised)."""
+    """An address to listen on (an empty host means all addresses) or to advertise."""
 
     name: str
     host: str
@@ -35,7 +35,7 @@ class Voter(NamedTuple):
 
 
 def parse_protocol_map(setting: str, text: str) -> dict[str, str]:
-    """`NAME:PROTOCOL,…` as listener name → security protocol."""
+    """Parse `NAME:PROTOCOL,…` to listener name → security protocol."""
     protocols: dict[str, str] = {}
     for entry in filter(None, (part.strip() for part in text.split(","))):
         name, separator, protocol = (part.strip() for part in entry.partition(":"))
@@ -51,7 +51,7 @@ def parse_protocol_map(setting: str, text: str) -> dict[str, str]:
 
 
 def parse_listeners(setting: str, entries: tuple[str, ...], protocols: Mapping[str, str]) -> tuple[Listener, ...]:
-    """`NAME://host:port` each; names are looked up in `protocols`, and may come once."""
+    """Parse `NAME://host:port` entries. `protocols` must have each name, and no name may appear twice."""
     listeners: list[Listener] = []
     for entry in entries:
         name, separator, address = entry.strip().partition("://")
@@ -72,7 +72,7 @@ def parse_listeners(setting: str, entries: tuple[str, ...], protocols: Mapping[s
 
 
 def parse_voters(setting: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
-    """`id@host:port` each."""
+    """Parse `id@host:port` entries."""
     voters: list[Voter] = []
     for entry in entries:
         id_text, separator, address = entry.strip().partition("@")
@@ -84,7 +84,7 @@ def parse_voters(setting: str, entries: tuple[str, ...]) -> tuple[Voter, ...]:
 
 
 def parse_address(setting: str, text: str, *, host_may_be_empty: bool = False) -> tuple[str, int]:
-    """`host:port`, an IPv6 host in brackets."""
+    """Parse `host:port`, with an IPv6 host in brackets."""
     host, _, port_text = text.strip().rpartition(":")
     if host.startswith("[") and host.endswith("]"):
         host = host[1:-1]

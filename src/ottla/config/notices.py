@@ -1,7 +1,7 @@
-"""What an operator should hear about a `server.properties`: settings without effect here, unknown ones, ones that are gone.
+"""Warnings for the operator about a `server.properties`: settings without effect, unknown settings, removed settings.
 
-None of them stops the node: a file written for Kafka is taken as it is. The sentences are made at the start, for its log. A
-broker for tests refuses unknown names instead (`unknown_names`).
+None of them stops the node, because a file written for Kafka must work unchanged. The node logs them at its start. A broker for
+tests refuses unknown names instead (`unknown_names`).
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def _removed(name: str) -> str | None:
 
 def hint(name: str) -> str:
     """What an unknown name was probably meant to be, as the end of a sentence; empty if nothing comes near."""
-    import difflib  # only when a person may have mistyped: not worth start-up time
+    import difflib  # imported late: needed only for an unknown name, and slow to import
 
     near = [broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ())] or difflib.get_close_matches(name, BROKER_KEYS, n=1)
     return f"; did you mean {near[0]}?" if near else ""

@@ -1,9 +1,8 @@
-"""Tables of settings that are kept as rows of text, parsed when they are asked for: cheap to import, however long.
+"""Tables of settings kept as rows of text and parsed on first use, so that long tables are cheap to import.
 
-name | type | default | valid values | importance [| update mode [| internal]]. In valid values, `[1,...]` is at least 1,
-`[1,...,9]` from 1 to 9, `[a, b]` one of the words; of a list, any of them, and of a `filled` list at least one. Lists with a
-rule drop entries that come again.
-REQUIRED has no default. An internal setting is shown only where it is set.
+A row is: name | type | default | valid values | importance [| update mode [| internal]]. In valid values, `[1,...]` is at
+least 1, `[1,...,9]` from 1 to 9, `[a, b]` one of the words. A list may have any of the words, a `filled` list at least one.
+Lists with a rule drop duplicate entries. REQUIRED means no default. An internal setting is shown only where it is set.
 """
 
 from __future__ import annotations
@@ -30,7 +29,7 @@ from ottla.config.values import (
 
 
 class RowTable(ConfigTable):
-    """A table whose keys are made of rows of text, each when it is first wanted."""
+    """A table that parses each row of text when its key is first used."""
 
     def __init__(self, subject: str, rows: str) -> None:
         super().__init__(subject, ())
@@ -43,7 +42,7 @@ class RowTable(ConfigTable):
         return key
 
     def default_of(self, name: str) -> Value:
-        """The default alone: a start wants many of them, and nothing else of the row."""
+        """The default of a setting, without parsing the rest of its row: a start needs many defaults and little else."""
         if name in self._keys:
             return self._keys[name].default
         _, type_text, default, _ = self._rows[name].split(" | ", 3)
@@ -60,7 +59,7 @@ class RowTable(ConfigTable):
 
 
 def key_of_row(row: str) -> ConfigKey:
-    """The setting that a row tells of."""
+    """Parse one row."""
     name, type_text, default, valid, importance, *rest = row.split(" | ")
     type_ = ConfigType(type_text)
     return ConfigKey(

@@ -1,8 +1,8 @@
 """The settings of one partition log, as an immutable snapshot that hot paths read as plain attributes.
 
-`LogConfig(...)` takes any values, also ones that a topic may not have (tests want small segments). `with_settings` is the way
-from texts, and applies the rules that topic settings must keep; `validate_topic_settings` is what a topic's creation or
-change is checked with, before anything is stored.
+`LogConfig(...)` takes any values, also ones that a topic may not have (tests need small segments). `with_settings` parses
+texts and checks each against its rule. `validate_topic_settings` checks a topic's creation or change before anything is
+stored.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.config.values import LONG_MAX, InvalidConfig
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What a partition log has to know. Attributes are the topic settings' names with `_` for `.`."""
+    """The settings of a partition log. Attributes are the topic settings' names with `_` for `.`."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
@@ -59,7 +59,7 @@ class LogConfig:
     delete: bool = field(init=False)
     """Whether cleanup.policy has `delete`."""
     is_append_time: bool = field(init=False)
-    """Whether records carry the broker's time instead of the producer's."""
+    """Whether records get the broker's time instead of the producer's."""
     segment_age_max_ms: int = field(init=False)
     """The age at which a segment is rolled: segment.ms, or max.compaction.lag.ms if that is less and the topic is compacted."""
 
@@ -74,7 +74,7 @@ class LogConfig:
             derive(self, "segment_bytes", self.internal_segment_bytes)
 
     def to_json(self) -> dict[str, object]:
-        """For a helper process: `from_json` makes the same snapshot of it."""
+        """This snapshot as a JSON object for a helper process; `from_json` reads it back."""
         return {f.name: getattr(self, f.name) for f in fields(self) if f.init}
 
     @classmethod
@@ -83,10 +83,10 @@ class LogConfig:
         return cls(**parsed)
 
     def with_settings(self, settings: Mapping[str, str]) -> LogConfig:
-        """This snapshot with `settings` (topic setting name → text) over it.
+        """This snapshot with `settings` (topic setting name → text) applied.
 
-        Names that are no topic settings are passed over, as a newer Kafka may have stored some. `InvalidConfig` for a value
-        that breaks its rule.
+        Unknown names are ignored, because a newer Kafka may have stored some. Raises `InvalidConfig` for a value that breaks
+        its rule.
         """
         changes: dict[str, Any] = {
             TOPIC_KEYS[name].attribute: value for name, value in TOPIC_KEYS.parse_known(settings).items()
@@ -95,7 +95,7 @@ class LogConfig:
 
 
 def validate_topic_settings(settings: Mapping[str, str], defaults: LogConfig | None = None) -> LogConfig:
-    """What the log would run with under `settings`; `InvalidConfig` where a topic must not have them."""
+    """The `LogConfig` that `settings` give. Raises `InvalidConfig` if a topic may not have them."""
     TOPIC_KEYS.require_known(settings)
     config = (defaults or LogConfig()).with_settings(settings)
     if config.min_compaction_lag_ms > config.max_compaction_lag_ms:

@@ -1,7 +1,7 @@
-"""The topic settings: Kafka 4.3's names, types, defaults and rules, with our own words on what each does.
+"""The topic settings: Kafka 4.3's names, types, defaults and rules, with our own documentation.
 
-`TOPIC_SYNONYMS` names the broker settings that stand in for a topic setting that the topic does not have, first wins; the
-second part is the factor that turns the broker's unit into the topic's.
+`TOPIC_SYNONYMS` names the broker settings that are a topic setting's default. The first that is set wins. The number is the
+factor from the broker's unit to the topic's.
 """
 
 from ottla.config.keys import ConfigKey, ConfigTable, Importance
@@ -49,8 +49,8 @@ TOPIC_KEYS = ConfigTable(
             _LIST,
             ("delete",),
             words_from("compact", "delete"),
-            "How old records go: `delete` drops whole segments by age and size, `compact` keeps the last record of every key, "
-            "both together do both. Empty keeps everything until it is deleted by hand.",
+            "How old records are removed: `delete` drops whole segments by age and size, `compact` keeps the last record of "
+            "every key, both together do both. Empty keeps everything until it is deleted by hand.",
             distinct=True,
         ),
         _key(
@@ -58,69 +58,73 @@ TOPIC_KEYS = ConfigTable(
             _INT,
             -1,
             between_or(1, 9, -1),
-            "How hard gzip tries when the broker compresses with it; -1 leaves the choice to gzip.",
+            "The compression level when the broker compresses with gzip; -1 is gzip's default.",
         ),
-        _key("compression.lz4.level", _INT, 9, between(1, 17), "How hard lz4 tries when the broker compresses with it."),
+        _key("compression.lz4.level", _INT, 9, between(1, 17), "The compression level when the broker compresses with lz4."),
         _key(
             "compression.type",
             _STRING,
             "producer",
             one_of(*COMPRESSION_TYPES),
             "What batches are compressed with on disk. `producer` stores them as they came; any other codec makes the broker "
-            "compress anew every batch that came in a different one.",
+            "recompress every batch that arrives in a different one.",
         ),
         _key(
-            "compression.zstd.level", _INT, 3, between(-131072, 22), "How hard zstd tries when the broker compresses with it."
+            "compression.zstd.level",
+            _INT,
+            3,
+            between(-131072, 22),
+            "The compression level when the broker compresses with zstd.",
         ),
         _key(
             "delete.retention.ms",
             _LONG,
             DAY_MS,
             at_least(0),
-            "How long a compacted topic keeps the marker of a deleted key, once the key's older values are gone. A reader that "
-            "needs longer for a whole pass can miss that the key was deleted.",
+            "How long a compacted topic keeps the tombstone of a deleted key, once the key's older values are gone. A reader "
+            "that takes longer to read the whole topic can miss that the key was deleted.",
         ),
         _key(
             "file.delete.delay.ms",
             _LONG,
             MINUTE_MS,
             at_least(0),
-            "How long a dropped segment's files stay on disk under another name, so that reads under way can end.",
+            "How long a deleted segment's files stay on disk under another name, so that running reads can finish.",
         ),
         _key(
             "flush.messages",
             _LONG,
             LONG_MAX,
             at_least(1),
-            "Force the log to the device after this many records. Replication is the usual protection; a low number is slow.",
+            "Sync the log to the device after this many records. Replication normally protects records; a low number is slow.",
         ),
         _key(
             "flush.ms",
             _LONG,
             LONG_MAX,
             at_least(0),
-            "Force the log to the device when records have waited this long. Replication is the usual protection.",
+            "Sync the log to the device when records have waited this long. Replication normally protects records.",
         ),
         _key(
             "follower.replication.throttled.replicas",
             _LIST,
             (),
             throttled_replicas,
-            "Replicas that the follower's replication quota slows down: partition:broker pairs, or * for all.",
+            "Replicas that the follower's replication quota throttles: partition:broker pairs, or * for all.",
         ),
         _key(
             "index.interval.bytes",
             _INT,
             4096,
             at_least(0),
-            "How many bytes of log lie between two entries of its indexes. Less finds offsets sooner and makes larger indexes.",
+            "How many bytes of log lie between two index entries. Fewer make lookups faster and indexes larger.",
         ),
         _key(
             "internal.segment.bytes",
             _INT,
             None,
             None,
-            "Takes the place of segment.bytes, without its lower bound. For tests.",
+            "Overrides segment.bytes, without its lower bound. For tests.",
             internal=True,
         ),
         _key(
@@ -128,35 +132,35 @@ TOPIC_KEYS = ConfigTable(
             _LIST,
             (),
             throttled_replicas,
-            "Replicas that the leader's replication quota slows down: partition:broker pairs, or * for all.",
+            "Replicas that the leader's replication quota throttles: partition:broker pairs, or * for all.",
         ),
         _key(
             "local.retention.bytes",
             _LONG,
             -2,
             at_least(-2),
-            "With tiered storage, how many bytes of a partition stay on the broker; -2 means as retention.bytes says.",
+            "With tiered storage, how many bytes of a partition stay on the broker; -2 means the same as retention.bytes.",
         ),
         _key(
             "local.retention.ms",
             _LONG,
             -2,
             at_least(-2),
-            "With tiered storage, how long segments stay on the broker; -2 means as retention.ms says.",
+            "With tiered storage, how long segments stay on the broker; -2 means the same as retention.ms.",
         ),
         _key(
             "max.compaction.lag.ms",
             _LONG,
             LONG_MAX,
             at_least(1),
-            "The longest a record of a compacted topic may wait to be compacted, however little is dirty.",
+            "The longest a record of a compacted topic may wait for compaction, even below min.cleanable.dirty.ratio.",
         ),
         _key(
             "max.message.bytes",
             _INT,
             1048588,
             at_least(0),
-            "The largest record batch the topic takes, in bytes, after compression where there is any.",
+            "The largest record batch that the topic accepts, in bytes after compression.",
         ),
         _key(
             "message.timestamp.after.max.ms",
@@ -177,37 +181,37 @@ TOPIC_KEYS = ConfigTable(
             _STRING,
             "CreateTime",
             one_of(*TIMESTAMP_TYPES),
-            "Whose time records carry: the producer's (`CreateTime`) or the broker's at the append (`LogAppendTime`).",
+            "Which timestamp records get: the producer's (`CreateTime`) or the broker's at the append (`LogAppendTime`).",
         ),
         _key(
             "min.cleanable.dirty.ratio",
             _DOUBLE,
             0.5,
             between(0, 1),
-            "How much of a compacted log must be uncompacted before compaction starts, as a share of its bytes. Less keeps "
-            "fewer duplicates and compacts more often.",
+            "The share of a compacted log's bytes that must be uncompacted before compaction starts. A lower share keeps fewer "
+            "duplicates and compacts more often.",
         ),
         _key(
             "min.compaction.lag.ms",
             _LONG,
             0,
             at_least(0),
-            "How long a record is safe from compaction after it was written.",
+            "How long a record is kept uncompacted after it was written.",
         ),
         _key(
             "min.insync.replicas",
             _INT,
             1,
             at_least(1),
-            "How many replicas must be in sync for a write with acks=all to be taken. Counts at most the replication factor.",
+            "How many replicas must be in sync for a write with acks=all to succeed. Capped at the replication factor.",
         ),
-        _key("preallocate", _BOOLEAN, False, None, "Reserve a new segment's whole size on disk when it is made."),
+        _key("preallocate", _BOOLEAN, False, None, "Reserve a new segment's whole size on disk when it is created."),
         _key(
             "remote.log.copy.disable",
             _BOOLEAN,
             False,
             None,
-            "With tiered storage, stop moving segments to it while those already there stay readable.",
+            "With tiered storage, stop moving segments to it. Those already there stay readable.",
         ),
         _key(
             "remote.log.delete.on.disable",
@@ -222,7 +226,8 @@ TOPIC_KEYS = ConfigTable(
             _LONG,
             -1,
             None,
-            "How many bytes of each partition are kept under the `delete` policy; the oldest segments go first. -1: no limit.",
+            "How many bytes of each partition are kept under the `delete` policy. The oldest segments are deleted first. "
+            "-1: no limit.",
         ),
         _key(
             "retention.ms",
@@ -236,35 +241,35 @@ TOPIC_KEYS = ConfigTable(
             _INT,
             1 << 30,
             at_least(1 << 20),
-            "The size at which a segment is closed and the next begun. Retention and compaction work on closed segments.",
+            "The size at which a new segment is rolled. Retention and compaction work on rolled segments.",
         ),
         _key(
             "segment.index.bytes",
             _INT,
             10 << 20,
             at_least(4),
-            "The most a segment's offset index may take; a full index closes the segment. Rarely worth changing.",
+            "The largest size of a segment's offset index; when it is full, a new segment is rolled. Rarely worth changing.",
         ),
         _key(
             "segment.jitter.ms",
             _LONG,
             0,
             at_least(0),
-            "A random time, up to this long, taken off segment.ms, so that many partitions do not close segments at once.",
+            "The most that is randomly subtracted from segment.ms, so that many partitions do not roll segments at once.",
         ),
         _key(
             "segment.ms",
             _LONG,
             7 * DAY_MS,
             at_least(1),
-            "The age at which a segment is closed even if it is not full, so that retention and compaction can have it.",
+            "The age at which a segment is rolled even if it is not full, so that retention and compaction can process it.",
         ),
         _key(
             "unclean.leader.election.enable",
             _BOOLEAN,
             False,
             None,
-            "Let a replica that is not in sync become leader when no other is left, at the price of acknowledged records.",
+            "Let a replica that is not in sync become leader when no other is left. Acknowledged records can be lost.",
         ),
     ],
 )
@@ -281,7 +286,7 @@ TOPIC_WITHOUT_EFFECT = frozenset(
         "remote.storage.enable",
     }
 )
-"""Accepted, stored and shown; what they are about is not there yet."""
+"""Accepted, stored and shown, but what they configure is not implemented yet."""
 
 TOPIC_SYNONYMS: dict[str, tuple[tuple[str, int], ...]] = {
     "cleanup.policy": (("log.cleanup.policy", 1),),

@@ -1,8 +1,8 @@
-"""What a setting may hold: Kafka's value types, how their text is read, and the rules a value must keep.
+"""Values of settings: Kafka's types, parsing and formatting, and rules for valid values.
 
-Owns the text → value step, for every table of settings. The readings are Kafka's: spaces around a value are dropped, booleans
-ignore case, a list is split at commas, an empty text is the empty list. Two readings are stricter on purpose: `NaN` is no
-number here, and Java's spellings of doubles (`0.5d`, hexadecimal) are refused.
+Parsing follows Kafka: spaces around a value are dropped, booleans ignore case, a list is split at commas, an empty text is the
+empty list. It is stricter in two points: `NaN` is not a number, and Java's spellings of doubles (`0.5d`, hexadecimal) are
+refused.
 """
 
 import math
@@ -13,10 +13,10 @@ from enum import Enum
 from ottla.errors import OttlaError
 
 Value = bool | int | float | str | tuple[str, ...] | None
-"""What a parsed setting can be. Which of these is decided by the setting's `ConfigType`."""
+"""A parsed value. The setting's `ConfigType` decides which of these types it has."""
 
 Rule = Callable[[Value], str | None]
-"""Looks at a parsed value: None if it may stand, else the end of a sentence that says what it must be."""
+"""Checks a parsed value: None if it is valid, else the end of a sentence that says what it must be."""
 
 INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
@@ -25,7 +25,7 @@ _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
 class InvalidConfig(OttlaError):
-    """A setting's value cannot stand, or its name is unknown. `name` is the setting."""
+    """A setting's value is invalid, or its name is unknown. `name` is the setting."""
 
     def __init__(self, name: str, message: str) -> None:
         super().__init__(message)
@@ -50,7 +50,7 @@ _WHOLE_NUMBER_BITS = {ConfigType.SHORT: 16, ConfigType.INT: 32, ConfigType.LONG:
 
 
 def parse_value(name: str, type_: ConfigType, text: str) -> Value:
-    """The value that `text` means for a setting of type `type_`; `InvalidConfig` if it means none."""
+    """Parse `text` as a value of type `type_`. Raises `InvalidConfig`."""
     trimmed = text.strip()
     if type_ is ConfigType.BOOLEAN:
         lowered = trimmed.lower()
@@ -78,7 +78,7 @@ def _is_whole_number(text: str) -> bool:
 
 
 def format_value(value: Value) -> str | None:
-    """The text by which Kafka shows `value` to people and protocols; None where there is no value."""
+    """The text that Kafka's tools and protocol show for `value`; None for no value."""
     if value is None:
         return None
     if isinstance(value, bool):
@@ -94,7 +94,7 @@ def _java_double(value: float) -> str:
     """As Java writes doubles: 0.5, but 1.0E7 from ten million on and 1.0E-4 below a thousandth."""
     if value == 0 or 1e-3 <= abs(value) < 1e7:
         return repr(value)
-    from decimal import Decimal  # rarely wanted, and not cheap to import
+    from decimal import Decimal  # imported late: rarely needed, and slow to import
 
     sign, digits, exponent = Decimal(repr(value)).normalize().as_tuple()
     fraction = "".join(map(str, digits[1:])) or "0"
@@ -149,7 +149,7 @@ def one_of_ignoring_case(*choices: str) -> Rule:
 
 
 def filled_text(value: Value) -> str | None:
-    """Not the empty text; no value at all is fine."""
+    """Not the empty text. None is valid."""
     return None if value is None or value else "must not be empty"
 
 
@@ -179,7 +179,7 @@ def words_from(*choices: str) -> Rule:
 
 
 def offset_reset(value: Value) -> str | None:
-    """Where a group begins without an offset: at an end of the log, or as long ago as an ISO 8601 duration says."""
+    """Where a group without an offset begins: `earliest`, `latest`, or an ISO 8601 duration ago."""
     text = str(value)
     if text in ("earliest", "latest") or (
         text.startswith("by_duration:") and re.fullmatch(_DURATION, text[12:], re.IGNORECASE)
@@ -189,7 +189,7 @@ def offset_reset(value: Value) -> str | None:
 
 
 def throttled_replicas(value: Value) -> str | None:
-    """`*`, or a list of partition:broker pairs. Empty entries are passed over."""
+    """`*`, or a list of partition:broker pairs. Empty entries are ignored."""
     if isinstance(value, tuple) and ("".join(value) == "*" or all(re.fullmatch(r"([0-9]+:[0-9]+)?", pair) for pair in value)):
         return None
     return "must be * or a comma-separated list of partition:broker pairs, such as 0:1,1:2"

@@ -1,7 +1,7 @@
-"""The contracts through which floors 0–3 reach the world: clock, disk, network, chance, workers, helper processes.
+"""The contracts for everything outside the process: clock, disk, network, randomness, workers, helper processes.
 
-Only types live here, and the one-line `InlineWorkers`. `env/real` is the one implementation that touches the operating
-system; `sim/` holds the one in memory that can crash, tear writes and jump its clock.
+This package holds only types and `InlineWorkers`. There are two implementations. `env/real` uses the operating system; no
+other package on floors 0–3 touches it. `sim/` works in memory: it can crash, tear writes and jump its clock.
 """
 
 from ottla.env.clock import Clock

@@ -1,13 +1,13 @@
-"""What time it is: the contract. No room below `env/real` and `sim/` asks the operating system."""
+"""The clock contract. Only `env/real` and `sim/` implement it; all other code is handed a `Clock`."""
 
 from typing import Protocol
 
 
 class Clock(Protocol):
-    """Wall time for what is written down, monotonic time for what is measured."""
+    """Wall time for timestamps, monotonic time for durations."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch. May jump, both ways."""
+        """Milliseconds since the Unix epoch. May jump forwards and backwards."""
         ...
 
     def monotonic_s(self) -> float:

@@ -1,19 +1,18 @@
 """The disk contract: what the log asks of a file system, and what each call promises after a crash.
 
-Rules that both implementations keep, and that the tests in tests/unit/env hold them to:
+Both implementations keep these rules; the tests in tests/unit/env check them:
 
 - Appends, reads and truncations are synchronous: they go to the page cache. A killed process loses none of them.
-- After a power loss, only what `File.sync` had returned for is sure to be there; of what was written later
-  any part may be missing or torn. A new name is sure only after `Disk.sync_directory` on its folder; `Disk.rename` and
-  `Disk.replace_file` include it.
-- `sync`, `rename`, `remove` and the like are awaited, since they may wait for the device.
-- A handle is opened once and kept; no call on a `File` looks its name up again, so a renamed or removed file goes on
-  being readable through handles and ranges that were there before.
+- After a power loss, only bytes that a completed `File.sync` covered are durable. Any part of later writes may be missing or
+  torn. A new name is durable after `Disk.sync_directory` on its folder; `Disk.rename` and `Disk.replace_file` include it.
+- `sync`, `rename`, `remove` and similar calls are awaited, because they may wait for the device.
+- A handle is opened once and kept. No call on a `File` looks its name up again, so a renamed or removed file stays readable
+  through existing handles and ranges.
 - Failures of the device surface as `OSError`, never as a wrong result. Reads past the end come back short.
 - A handle whose `sync` failed, or whose failed append could not be cut back, is spent: later appends, writes and syncs on it
-  fail too. The kernel forgets the pages a failed sync was about, so a second sync that succeeds would be a lie.
+  fail too. After a failed sync the kernel drops the dirty pages, so a second sync would succeed without writing them.
 
-Paths are plain absolute strings with `/`. Only floor 0–3 code that was handed a `Disk` may touch files.
+Paths are absolute strings with `/`. Code on floors 0–3 touches files only through the `Disk` it was handed.
 """
 
 from collections.abc import Mapping
@@ -47,9 +46,9 @@ class FileRange(Protocol):
         ...
 
     def is_resident(self) -> bool:
-        """Whether the bytes are in memory, as far as a look at a few of them can tell: then sending them waits for no device.
+        """Whether the bytes are in memory, so that sending them does not wait for the device.
 
-        Never waits itself. True also where the system does not tell.
+        Probes only a few of the bytes and never blocks. True also where the operating system cannot answer.
         """
         ...
 
@@ -64,7 +63,7 @@ class File(Protocol):
 
     @property
     def size(self) -> int:
-        """The file's size in bytes, without asking the file system: at opening, and as this handle changed it since."""
+        """The file's size in bytes: its size when opened, plus this handle's own changes. Makes no system call."""
         ...
 
     def append(self, *parts: Buffer) -> int:
@@ -87,7 +86,7 @@ class File(Protocol):
         ...
 
     def truncate(self, size: int) -> None:
-        """Cut the file to `size` bytes; a size beyond the end is an error of the caller (`ValueError`)."""
+        """Cut the file to `size` bytes. `ValueError` if `size` is beyond the end."""
         ...
 
     async def sync(self) -> None:
@@ -100,7 +99,7 @@ class File(Protocol):
 
 
 class DiskSpace(NamedTuple):
-    """How large the file system of a folder is, and how much of it this process could still fill."""
+    """The size of a folder's file system, and how much of it this process can still use."""
 
     total_bytes: int
     usable_bytes: int
@@ -120,14 +119,14 @@ class Disk(Protocol):
         ...
 
     def can_open(self, files: int, for_growth: bool = False) -> bool:
-        """Whether so many more files can be opened now, besides what has to be kept for the work on those that are open.
+        """Whether `files` more files can be opened now, with a reserve left for work on the files already open.
 
-        For growth, which new partitions are, more is kept than for what goes on with the old. Waits for nothing.
+        `for_growth` (new partitions) leaves a larger reserve than work on existing partitions. Never blocks.
         """
         ...
 
     def absolute(self, path: str) -> str:
-        """`path` from the root, if it is told from where the process is; links in it are left as they are."""
+        """`path` made absolute against the working directory. Symbolic links are not resolved."""
         ...
 
     def exists(self, path: str) -> bool: ...
@@ -145,7 +144,7 @@ class Disk(Protocol):
         ...
 
     def set_modified_ms(self, path: str, modified_ms: int) -> None:
-        """Set what `modified_ms` tells; compaction hands the age of the old segments on to the new one."""
+        """Set the time that `modified_ms` returns. Compaction gives a new segment the age of the ones it replaces."""
         ...
 
     def read_file(self, path: str) -> bytes:
@@ -157,15 +156,15 @@ class Disk(Protocol):
         ...
 
     async def warm(self, records: FileRange) -> None:
-        """Read a range once, off the loop, so that its bytes are in memory when they are sent."""
+        """Read a range into the page cache, off the loop, so that sending it does not block."""
         ...
 
     async def replace_file(self, path: str, data: Buffer) -> None:
-        """Write `data` to `path`.tmp, sync it, rename it over `path`, sync the folder: old or new, never a mixture."""
+        """Replace `path` atomically: write `path`.tmp, sync it, rename it over `path`, sync the folder."""
         ...
 
     async def replace_files(self, files: Mapping[str, Buffer]) -> None:
-        """`replace_file` for many, which wait for the device together. If it fails, any of them may be there or not."""
+        """`replace_file` for many files, with shared waits for the device. If it fails, any subset may be replaced."""
         ...
 
     async def rename(self, old: str, new: str) -> None:
@@ -173,9 +172,9 @@ class Disk(Protocol):
         ...
 
     def rename_now(self, old: str, new: str) -> None:
-        """Rename at once, on the caller's thread: for the one step that must not be under way while other code runs.
+        """Rename synchronously, on the caller's thread: for a step that must not interleave with other code on the loop.
 
-        A killed process keeps it. A power loss may undo it until `sync_directory` was awaited on the folder that holds it.
+        It survives a killed process. A power loss may undo it until `sync_directory` was awaited on the parent folder.
         """
         ...
 

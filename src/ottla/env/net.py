@@ -1,17 +1,17 @@
-"""The network contract: streams of bytes between nodes, as raw non-blocking sockets give them.
+"""The network contract: byte streams between nodes, modelled on raw non-blocking sockets.
 
-Everything here runs on the event loop, as plain calls. The owner of a stream hands it the buffer that the next bytes go to,
-so that a large frame is received straight into the bytearray its request will own; and it hands over lists of bytes and file
-ranges to send, so that records go from the page cache to the socket. Only `env/real` knows `recv_into`, `sendmsg` and
-`sendfile`; `sim/` passes the same bytes through memory, with delays, cuts and partitions.
+Everything here runs on the event loop, as plain calls. A stream's owner provides the buffer for the next bytes, so a large
+frame is received straight into the bytearray that its request will own. It sends lists of bytes and file ranges, so records
+go from the page cache to the socket. Only `env/real` calls `recv_into`, `sendmsg` and `sendfile`; `sim/` passes the same
+bytes through memory, with delays, cuts and partitions.
 
-Rules both implementations keep:
+Both implementations keep these rules:
 
-- `send` never blocks and never fails: it sends what goes at once and queues the rest. A failure is told to `ended`.
-- `ended` comes exactly once, also after `close`, and nothing comes after it; never from within a call to the stream.
-- Nothing else runs between `buffer` and `received`, and the stream has let go of the view by then: a buffer may be shared by
-  many owners, and may be resized in `received`.
-- Parts handed to `send` belong to the stream until they are sent; views among them are of single bytes.
+- `send` never blocks and never raises: it sends what the kernel takes and queues the rest. A failure is reported to `ended`.
+- `ended` is called exactly once, also after `close`, and never from within a call to the stream. It is the last call.
+- Nothing else runs between `buffer` and `received`, and the stream has released the view before `received`. So many owners
+  may share one buffer, and `received` may resize it.
+- Parts handed to `send` belong to the stream until they are sent. Memoryviews among them have item size 1.
 - A range in the queue pins its file. A range that turns out shorter than promised ends the stream: the frame is cut.
 - A stream begins paused: nothing is received until its owner calls `resume`.
 """
@@ -32,7 +32,7 @@ class AddressRefused(OttlaError):
 
 
 class SocketOptions(NamedTuple):
-    """Sizes the kernel is asked for; -1 leaves its default."""
+    """Socket buffer sizes and backlog; -1 keeps the kernel's default."""
 
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
@@ -43,7 +43,7 @@ DEFAULT_OPTIONS = SocketOptions()
 
 
 class StreamOwner(Protocol):
-    """Who receives from a stream."""
+    """Receives the bytes and events of one stream."""
 
     def buffer(self) -> memoryview:
         """Where the next bytes go; never empty."""
@@ -54,11 +54,11 @@ class StreamOwner(Protocol):
         ...
 
     def drained(self) -> None:
-        """A queue that had built up is empty again."""
+        """Everything that `send` had queued has now been sent."""
         ...
 
     def ended(self, error: OSError | None) -> None:
-        """The stream is over: the peer closed it (None), it failed, or its owner closed it (None)."""
+        """The stream is over. `error` is None if the peer or the owner closed it, else the failure."""
         ...
 
 
@@ -115,16 +115,16 @@ class Listener(Protocol):
 
 
 Accept = Callable[[Stream], StreamOwner | None]
-"""Called with every new stream, paused; None refuses it: it is closed, and nobody is told of its end."""
+"""Called with every new stream, which is paused. Returning None refuses it: it is closed without a call to `ended`."""
 
 
 class Network(Protocol):
     """Listening and connecting."""
 
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
-        """Listen on `host` (empty: all addresses) and `port` (0: any free one); `AddressRefused` if that cannot be."""
+        """Listen on `host` (empty: all addresses) and `port` (0: any free one). Raises `AddressRefused` if it cannot."""
         ...
 
     async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> Stream:
-        """A stream to `host`:`port`, paused; `OSError` if it cannot be had."""
+        """A paused stream to `host`:`port`. Raises `OSError` if the connection fails."""
         ...

@@ -1,4 +1,4 @@
-"""What this process has used of the machine: the contract. Cheap enough to be asked at every look at the metrics."""
+"""The contract for this process's resource usage. Cheap enough to be read at every scrape of the metrics."""
 
 from __future__ import annotations
 
@@ -11,6 +11,6 @@ class ProcessUsage(NamedTuple):
     cpu_s: float
     """Seconds of processor time, in user and system mode."""
     resident_bytes: int
-    """Memory that is really held."""
+    """Resident memory (RSS)."""
     open_files: int
-    """Descriptors: files and sockets; -1 where that is not known."""
+    """Open descriptors, files and sockets; -1 if unknown."""

@@ -1,10 +1,10 @@
-"""Work that must not run on the event loop: the contract.
+"""The contract for work that must not run on the event loop.
 
-Waiting (fsync, rename) goes to worker threads; burning CPU (compaction, recovery scans) goes to a helper process, because a
-thread would hold the interpreter lock. The simulator runs both in place.
+Blocking calls (fsync, rename) go to worker threads. CPU-bound work (compaction, recovery scans) goes to a helper process,
+because a thread would hold the interpreter lock. The simulator runs both in place.
 
-A helper's job is a module with `async def run_job(job, world) -> result`. The module never touches the operating system by
-itself: it is handed a `HelperWorld`, so that the same job runs in a child process and in the simulator.
+A helper's job is a module with `async def run_job(job, world) -> result`. The module never touches the operating system
+itself: it is handed a `HelperWorld`, so the same job runs in a child process and in the simulator.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,51 +21,51 @@ Progress = Callable[[dict[str, object]], None]
 
 
 class HelperDied(OttlaError):
-    """A helper process ended without a word, killed perhaps: its job may go well another time."""
+    """A helper process ended without a result, for example because it was killed. Running the job again may succeed."""
 
 
 class Workers(Protocol):
-    """A few threads for calls that wait."""
+    """A small pool of threads for blocking calls."""
 
     async def run(self, call: Callable[[], T], /) -> T:
         """Run `call` off the loop and return what it returns, or raise what it raises.
 
-        A call that has begun runs to its end even if the waiter is cancelled.
+        A call that has begun runs to its end even if the awaiting task is cancelled.
         """
         ...
 
 
 class InlineWorkers:
-    """Workers that run the call at once, in place: for the simulator and for helper processes, where nobody waits."""
+    """Workers that run the call in place: for the simulator and for helper processes, where blocking the loop is harmless."""
 
     async def run(self, call: Callable[[], T], /) -> T:
         return call()
 
 
 class HelperWorld(Protocol):
-    """What a job in a helper sees of the world."""
+    """The parts of the world that a helper's job may use."""
 
     @property
     def disk(self) -> Disk: ...
     @property
     def clock(self) -> Clock: ...
     def progress(self, report: dict[str, object]) -> None:
-        """Send a JSON object to whoever waits for this job, before the result."""
+        """Send a JSON object to the caller of `Helpers.run`, before the result."""
         ...
 
     async def pause(self, seconds: float) -> None:
-        """Wait, as a throttled job does."""
+        """Sleep, for jobs that throttle themselves."""
         ...
 
 
 class Helpers(Protocol):
-    """Child processes for calls that burn CPU."""
+    """Child processes for CPU-bound work."""
 
     async def run(self, module: str, job: Mapping[str, object], on_progress: Progress | None = None) -> dict[str, object]:
         """Call `module`.run_job(job, world) in a child process and return its result; job and result are JSON objects.
 
         An `OSError` in the helper is raised here as an `OSError` with the same errno, any other error as `OttlaError` with
-        the helper's own words; a helper that was killed is `HelperDied`. Cancelling ends the child; so does the end of this
-        process.
+        the helper's own text. A helper that was killed raises `HelperDied`. The child ends when the call is cancelled or this
+        process ends.
         """
         ...

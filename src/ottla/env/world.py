@@ -1,4 +1,4 @@
-"""The world as one value: what a node is handed to live in."""
+"""`World`: the clock, disk, network and other contracts that a node is constructed with, as one value."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from ottla.ids import Uuid
 
 
 class Randomness(Protocol):
-    """Chance. The simulator's comes from its seed."""
+    """Random ids and numbers. The simulator draws them from its seed."""
 
     def new_uuid(self) -> Uuid:
-        """A random id that is none of the reserved ones, and whose text does not begin with a dash."""
+        """A random id that is not reserved and whose text does not begin with a dash."""
         ...
 
     def below(self, limit: int) -> int:
-        """A whole number from 0 up to, not including, `limit`."""
+        """A random integer from 0 up to, but not including, `limit`."""
         ...
 
 
 class World(NamedTuple):
-    """Timers and tasks are the running asyncio loop's: real, or the simulator's in virtual time."""
+    """Everything outside the process. Timers and tasks are not in it: they belong to the running asyncio loop."""
 
     disk: Disk
     clock: Clock
     network: Network
     randomness: Randomness
     helpers: Helpers | None
-    """Where work goes that burns CPU; None: it is done in place."""
+    """Runs CPU-bound work; None: it runs in place."""
     usage: Callable[[], ProcessUsage] | None = None
-    """What the process has used of the machine, if anybody can tell."""
+    """Reads the process's resource usage; None if it is unknown."""

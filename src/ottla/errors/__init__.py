@@ -1,8 +1,8 @@
-"""The kinds of wrong, and Kafka's error codes.
+"""Ottla's exceptions and Kafka's error codes.
 
-Three kinds are told apart everywhere (DESIGN.md, "Three kinds of wrong"): a Kafka error code is a value that travels in a
-response; a peer's protocol fault closes that peer's connection; a broken invariant stops the node. Damage found in files is
-a fourth, and always carries the file, the position and what to do next.
+There are three kinds of error (DESIGN.md, "Three kinds of wrong"). A Kafka error code is a value in a response. A peer's
+protocol fault closes that peer's connection. A broken invariant stops the node. Damage found in files is a fourth kind; its
+error always names the file, the position and what to do next.
 """
 
 from ottla.errors.faults import (

@@ -1,8 +1,8 @@
 """Kafka's error codes: number, name, whether a retry can help, whether metadata should be refreshed first, and what each means.
 
-The numbers, names and the two flags are the protocol's; the sentences are Ottla's, and tell what happened and what to do.
-`ErrorCode.NOT_CONTROLLER` is an int: it compares with, packs as and travels as 41. A code from a newer peer is looked up
-with `error_name` and `error_meaning`, which know what to say about a number they do not know.
+The numbers, names and the two flags are the protocol's. The sentences are Ottla's; they say what happened and what to do.
+`ErrorCode.NOT_CONTROLLER` is an int: it compares and packs as 41. `error_name` and `error_meaning` also accept a code that
+is not in the table, such as one from a newer peer.
 """
 
 from enum import IntEnum

@@ -1,17 +1,17 @@
-"""The exceptions of Ottla. Owns no behaviour beyond saying well what happened; imports nothing of Ottla's.
+"""The exceptions of Ottla. Imports nothing else of Ottla's.
 
-Every exception's text answers three questions for its reader: what happened, to what, and what to do next.
+Every exception's text answers three questions: what happened, to what, and what to do next.
 """
 
 import errno
 
 
 class OttlaError(Exception):
-    """The root of every error Ottla raises on purpose. Its text is fit to be shown to a person as it is."""
+    """The base class of every error Ottla raises on purpose. Its text can be shown to a user unchanged."""
 
 
 class KafkaError(OttlaError):
-    """A refusal that has a Kafka error code, on its way to becoming a value in a response.
+    """A refusal with a Kafka error code, which becomes a value in a response.
 
     `code` is the protocol's number (see `ottla.errors.codes`). `record_errors` names the offending records of a batch as
     (index in the batch, message), where the protocol has room for them.
@@ -24,7 +24,7 @@ class KafkaError(OttlaError):
 
 
 class DecodeError(OttlaError):
-    """Bytes from a peer or a file do not follow their schema: too short, a lying length or count, a bad null.
+    """Bytes from a peer or a file do not follow their schema: too short, a wrong length or count, a null where none may be.
 
     `position` is the offset into the decoded buffer at which decoding gave up.
     """
@@ -35,7 +35,7 @@ class DecodeError(OttlaError):
 
 
 class CorruptRecords(OttlaError):
-    """A record batch is damaged or breaks the format: CRC mismatch, a length that lies, undecodable compression."""
+    """A record batch is damaged or breaks the format: CRC mismatch, wrong length, undecodable compression."""
 
     def __init__(self, message: str, position: int = -1) -> None:
         super().__init__(message)
@@ -43,7 +43,7 @@ class CorruptRecords(OttlaError):
 
 
 class CorruptFile(OttlaError):
-    """A file of ours is damaged in a way that recovery must not paper over."""
+    """A file of Ottla's is damaged in a way that recovery must not repair silently."""
 
     def __init__(self, path: str, position: int, what: str, remedy: str) -> None:
         super().__init__(f"{path} at byte {position}: {what}. {remedy}")
@@ -60,7 +60,7 @@ class DirectoryInUse(OttlaError):
 class LogDirectoryFailed(OttlaError):
     """An operation on a log directory failed in the operating system: its partitions go offline.
 
-    Raised instead of the bare `OSError`, so that whoever owns the directory can be told which one it was.
+    Raised instead of the bare `OSError`, so that the owner of the directory learns which one failed.
     """
 
     def __init__(self, directory: str, cause: OSError) -> None:
@@ -92,12 +92,12 @@ def remedy_for(error: OSError) -> str | None:
 
 
 def is_out_of_descriptors(error: OSError) -> bool:
-    """Whether a file could not be opened because too many are: no fault of the disk's."""
+    """Whether `error` means that too many files are open, which is no failure of the disk."""
     return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 class OutOfDescriptors(OttlaError):
-    """Something would need more open files than there may be. Whatever is open goes on; so does this, once there is room."""
+    """An operation needs more open files than the limit allows. Open files keep working; the operation can be retried."""
 
     def __init__(self, what: str) -> None:
         super().__init__(
@@ -107,4 +107,4 @@ class OutOfDescriptors(OttlaError):
 
 
 class BrokenInvariant(OttlaError):
-    """Something that cannot happen has happened. The node stops rather than go on with a state it cannot trust."""
+    """An invariant does not hold. The node stops, because it can no longer trust its state."""

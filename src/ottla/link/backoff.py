@@ -1,13 +1,13 @@
-"""How long to wait before the next attempt: a pure function of how many have failed. Imports nothing."""
+"""Exponential backoff: the wait before the next attempt, as a pure function. Imports nothing."""
 
-EXPONENT_MAX = 30  # beyond this every sensible limit has been reached
+EXPONENT_MAX = 30  # avoids huge numbers: any sensible limit is reached before
 
 
 def backoff_ms(failures: int, first_ms: int, max_ms: int, chance: float = 0.5, spread: float = 0.2) -> int:
-    """The wait after `failures` failed attempts in a row: doubled each time from `first_ms` up to `max_ms`.
+    """The wait after `failures` failed attempts in a row: `first_ms`, doubled each time, up to `max_ms`.
 
-    `chance`, from 0 up to 1, moves the wait within `spread` to either side, so that many who failed together do not all come
-    back together; the caller draws it. Without a failure there is nothing to wait for.
+    `chance`, a random number from 0 to 1 that the caller draws, moves the wait by up to `spread` to either side. So clients
+    that failed at the same time do not retry at the same time. Without a failure the wait is 0.
     """
     if failures <= 0:
         return 0

@@ -1,9 +1,9 @@
-"""A conversation with one node, without IO: bytes in, answers out; requests in, bytes out.
+"""The client side of the protocol on one connection, without IO: requests to bytes, bytes to answers.
 
-It begins with ApiVersions, in our newest version. A node that does not know that version says so in a version 0 body, with
-the versions it has, and is asked once more in one of those. From then on requests are numbered one after the other, and
-answers are taken in the same order, which the protocol promises; anything else is a `PeerFault`, after which the
-conversation is of no use.
+It begins with ApiVersions in our newest version. A node that does not know that version answers with a version 0 body that
+lists its versions, and gets a second ApiVersions request in one of those. After that, requests have consecutive correlation
+ids, and answers must come in the same order, as the protocol demands. Anything else is a `PeerFault`, after which the
+conversation cannot be used.
 
     NEW ──greet──▶ GREETING ──versions──▶ OPEN ──fault──▶ OVER
                     │  ▲ └───────fault──────────────────────▲
@@ -39,7 +39,7 @@ _SIGNS_OF_OTHERS: Final = (
 
 
 class State(Enum):
-    """See the picture above."""
+    """The states of a conversation; the module's docstring has the diagram."""
 
     NEW = "new"
     GREETING = "greeting"
@@ -48,19 +48,19 @@ class State(Enum):
 
 
 class Greeted(NamedTuple):
-    """The other side has told its versions: requests may follow."""
+    """The peer has sent its versions: requests may follow."""
 
     versions: PeerVersions
 
 
 class SendAlso(NamedTuple):
-    """The conversation itself needs these bytes sent."""
+    """Bytes that the owner must send for the conversation itself."""
 
     parts: Sequence[Part]
 
 
 class Answer(NamedTuple):
-    """The answer to the request of this number."""
+    """The answer to the request with this correlation id."""
 
     correlation_id: int
     message: Any
@@ -76,7 +76,7 @@ class _Expected(NamedTuple):
 
 
 class Conversation:
-    """One connection's worth of protocol. The owner moves the bytes and waits for the answers."""
+    """The protocol state of one connection. Its owner sends and receives the bytes."""
 
     __slots__ = ("_client_id", "_expected", "_next_id", "_software_version", "_splitter", "address", "state", "versions")
 
@@ -101,7 +101,7 @@ class Conversation:
         return self._greeting(speakable(ApiKey.API_VERSIONS)[1])
 
     def ask(self, message: Message, version: int | None = None) -> tuple[int, list[Part]]:
-        """The number and the bytes of a request. What cannot be written in the version is refused, and changes nothing."""
+        """The correlation id and bytes of a request. A message that cannot be encoded raises and changes nothing."""
         chosen = self._version(message.KEY, version)
         correlation_id = self._next_id
         parts = encode_request(message, chosen, correlation_id, self._client_id)
@@ -109,18 +109,18 @@ class Conversation:
         self._next_id = (correlation_id + 1) & _CORRELATION_ID_MASK
         return correlation_id, parts
 
-    def tell(self, message: Message, version: int | None = None) -> list[Part]:
+    def ask_unanswered(self, message: Message, version: int | None = None) -> list[Part]:
         """The bytes of a request that is not answered: Produce with acks=0."""
         parts = encode_request(message, self._version(message.KEY, version), self._next_id, self._client_id)
         self._next_id = (self._next_id + 1) & _CORRELATION_ID_MASK
         return parts
 
     def buffer(self) -> memoryview:
-        """Where the next bytes from the other side go; never empty."""
+        """The buffer for the next bytes from the peer; never empty."""
         return self._splitter.writable()
 
     def received(self, count: int) -> list[Event]:
-        """What `count` bytes in the buffer have brought. `PeerFault` ends the conversation."""
+        """The events from `count` bytes written to the buffer. A `PeerFault` ends the conversation."""
         first = bytes(self._splitter.writable()[: min(count, 8)]) if self.state is State.GREETING else b""
         try:
             return [self._take(frame) for frame in self._splitter.received(count)]
@@ -133,10 +133,10 @@ class Conversation:
             raise PeerFault(self.address, f"{self.address} does not answer as a Kafka node does. {sign or fault}") from None
 
     def end_text(self) -> str:
-        """What to say when the other side has closed the connection now."""
+        """The error text for a connection that the peer has just closed."""
         if self.state is State.GREETING:
             return (
-                f"{self.address} closed the connection before it told its versions: check that it is a Kafka listener (not a "
+                f"{self.address} closed the connection before it sent its versions: check that it is a Kafka listener (not a "
                 "metrics port), and one without encryption or login"
             )
         cut = "" if self._splitter.is_between_frames else " in the middle of an answer"
@@ -144,7 +144,7 @@ class Conversation:
 
     def _version(self, api_key: int, version: int | None) -> int:
         if self.versions is None or self.state is not State.OPEN:
-            raise RuntimeError(f"the conversation with {self.address} is {self.state.value}: it cannot be asked anything")
+            raise RuntimeError(f"the conversation with {self.address} is {self.state.value}: no request can be sent")
         return self.versions.newest(api_key) if version is None else version
 
     def _greeting(self, version: int) -> list[Part]:
@@ -156,7 +156,7 @@ class Conversation:
 
     def _take(self, frame: bytearray) -> Event:
         if not self._expected:
-            raise PeerFault(self.address, f"{self.address} sent {len(frame)} bytes that nobody asked for")
+            raise PeerFault(self.address, f"{self.address} sent {len(frame)} bytes without a request")
         expected = self._expected[0]
         correlation_id, body = read_response_header(frame, expected.api_key, expected.version)
         if correlation_id != expected.correlation_id:
@@ -179,7 +179,7 @@ class Conversation:
         if response.error_code:
             raise PeerFault(
                 self.address,
-                f"{self.address} refused to tell its versions: {error_name(response.error_code)}. "
+                f"{self.address} refused to send its versions: {error_name(response.error_code)}. "
                 f"{error_meaning(response.error_code)}",
             )
         self.versions = PeerVersions(self.address, response.api_keys)
@@ -187,6 +187,6 @@ class Conversation:
         return Greeted(self.versions)
 
     def _older_greeting(self, response: ApiVersionsResponse, refused: int) -> int:
-        """The version to greet in instead: the newest the other side tells of, else 0, which all have."""
+        """The version for the second ApiVersions request: the newest that the peer lists, else 0, which every node has."""
         served = next((each for each in response.api_keys if each.api_key == ApiKey.API_VERSIONS), None)
         return max(0, min(served.max_version, refused - 1)) if served is not None else 0

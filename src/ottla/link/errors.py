@@ -1,10 +1,10 @@
-"""What can go wrong on a connection that we opened. Every text names the other side's host and port."""
+"""The errors of an outbound connection. Every text names the peer's host and port."""
 
 from ottla.errors import OttlaError
 
 
 class LinkError(OttlaError):
-    """The root. `is_retriable`: the same request may succeed on a new connection; it may also have been done already."""
+    """The base class. `is_retriable`: the same request may succeed on a new connection, but may also have been executed."""
 
     is_retriable = False
 
@@ -14,9 +14,9 @@ class LinkError(OttlaError):
 
 
 class ConnectFailed(LinkError):
-    """No connection could be had: nobody listens, the name is unknown, or the time was up. Nothing was sent.
+    """The connection failed: nothing listens there, the host is unknown, or it timed out. No request was sent.
 
-    A name that is unknown now will be so in a moment: then it is not retriable.
+    An unknown host is not retriable.
     """
 
     def __init__(self, address: str, text: str, is_retriable: bool = True) -> None:
@@ -25,20 +25,20 @@ class ConnectFailed(LinkError):
 
 
 class LinkEnded(LinkError):
-    """The connection is over; what was asked and not answered may have been done or not."""
+    """The connection is over. Requests without an answer may or may not have been executed."""
 
     is_retriable = True
 
 
 class RequestTimedOut(LinkError):
-    """An answer did not come in time, and the connection was given up: answers come in order, so no later one would either."""
+    """An answer did not come in time. The link is closed, because answers come in order and no later one could arrive."""
 
     is_retriable = True
 
 
 class NoCommonVersion(LinkError):
-    """The two sides share no version of an API. The connection stays usable for others."""
+    """The two sides share no version of an API. The connection stays usable for other APIs."""
 
 
 class PeerFault(LinkError):
-    """The other side broke the protocol, or does not speak it at all."""
+    """The peer broke the protocol, or does not speak it at all."""

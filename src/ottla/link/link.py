@@ -1,8 +1,8 @@
-"""The owner of one outbound connection: moves the conversation's bytes, keeps the window, waits for answers.
+"""`Link`: one outbound connection. Sends requests, limits those in flight, and awaits their answers.
 
-Runs on one event loop; every call is plain or awaited there. Requests beyond the window wait in line; answers are handed out
-in order. A request that is not answered in time ends the link, since no answer can overtake it; so does everything else
-that goes wrong, and whoever waits is told. A link that has ended stays so: its user opens another.
+Belongs to one event loop. Requests beyond `in_flight_max` wait in a queue; answers come in order. A request that is not
+answered in time ends the link, because no later answer can overtake it. So does any other error. All waiting callers then get
+the error. A link that has ended cannot be reopened: its user connects a new one.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from ottla.wire.apis import APIS
 from ottla.wire.base import Message, Part
 
 ANSWER_BYTES_MAX = 0x1000_0000
-"""The largest answer taken in. Below the size that a TLS or HTTP server's first bytes would announce."""
+"""The largest answer accepted. It is below the size that the first bytes of a TLS or HTTP server decode to."""
 
 
 @dataclass(frozen=True, slots=True)
 class LinkOptions:
-    """How a link behaves. Times in Kafka's defaults."""
+    """Options of a link. The times are Kafka's defaults."""
 
     client_id: str | None = "ottla"
     connect_timeout_ms: int = 10_000
-    """For the connection and the handshake together."""
+    """The limit for connection and handshake together."""
     request_timeout_ms: int = 30_000
     in_flight_max: int = 5
-    """Requests on the wire and not answered; further ones wait here."""
+    """The most requests that are sent and not answered. Further requests wait in the link."""
     answer_bytes_max: int = ANSWER_BYTES_MAX
     socket: SocketOptions = DEFAULT_OPTIONS
 
@@ -43,7 +43,7 @@ DEFAULT_LINK_OPTIONS = LinkOptions()
 
 
 class _Waiting:
-    """Somebody who waits for an answer."""
+    """A caller that waits for an answer."""
 
     __slots__ = ("future", "timer")
 
@@ -64,14 +64,14 @@ class Link:
         self._stream: Stream | None = None
         self._greeted: asyncio.Future[PeerVersions] = self._loop.create_future()
         self._waiting: dict[int, _Waiting] = {}
-        self._line: deque[tuple[Sequence[Part], bool]] = deque()
-        """Requests that found the window full, and whether an answer to them takes a place in it."""
+        self._unsent: deque[tuple[Sequence[Part], bool]] = deque()
+        """Requests that wait to be sent, and whether each gets an answer and so counts as in flight."""
         self._on_wire = 0
         self._failure: LinkError | None = None
 
     @classmethod
     async def connect(cls, network: Network, host: str, port: int, options: LinkOptions = DEFAULT_LINK_OPTIONS) -> Link:
-        """A link that has shaken hands; `ConnectFailed` or `PeerFault` if that cannot be."""
+        """Connect and shake hands. Raises `ConnectFailed` or `PeerFault`."""
         link = cls(host, port, options)
         try:
             async with asyncio.timeout(options.connect_timeout_ms / 1000):
@@ -80,7 +80,7 @@ class Link:
             doing, advice = "accept a connection", "check host, port and firewalls"
             if link._stream is not None:
                 doing, advice = (
-                    "tell its versions",
+                    "send its versions",
                     "it may be overloaded, or no Kafka listener (web servers wait, too): check the port",
                 )
             failure = ConnectFailed(
@@ -101,7 +101,7 @@ class Link:
         self._stream.send(self._conversation.greet())
         await self._greeted
 
-    # What a user of the link asks
+    # Requests
 
     @property
     def address(self) -> str:
@@ -110,24 +110,24 @@ class Link:
 
     @property
     def versions(self) -> PeerVersions:
-        """What the other side serves."""
+        """The versions that the peer serves."""
         versions = self._conversation.versions
         assert versions is not None, "a link is handed out after the handshake"
         return versions
 
     @property
     def is_over(self) -> bool:
-        """Whether it has ended, for whatever reason."""
+        """Whether the link has ended, for any reason."""
         return self._failure is not None
 
     async def request(self, message: Message, timeout_ms: int | None = None, version: int | None = None) -> Any:
-        """The answer to `message`, in the newest version both sides know unless told otherwise."""
+        """Send `message` and await its answer. The default `version` is the newest that both sides know."""
         return await self.send(message, timeout_ms, version)
 
     def send(self, message: Message, timeout_ms: int | None = None, version: int | None = None) -> asyncio.Future[Any]:
-        """The same without waiting: further requests may follow at once. Cancelling the future forgets the answer.
+        """Send `message` and return a future of its answer. Cancelling the future discards the answer.
 
-        The time limit counts from now, including the wait for a place in the window.
+        The timeout counts from now and includes the time in the link's queue.
         """
         if self._failure is not None:
             raise self._failure
@@ -136,22 +136,22 @@ class Link:
         future: asyncio.Future[Any] = self._loop.create_future()
         timer = self._loop.call_later(limit_ms / 1000, self._time_is_up, correlation_id, message.KEY, limit_ms)
         self._waiting[correlation_id] = _Waiting(future, timer)
-        self._line.append((parts, True))
-        self._send_line()
+        self._unsent.append((parts, True))
+        self._send_unsent()
         return future
 
     def send_unanswered(self, message: Message, version: int | None = None) -> None:
-        """Send a request that the other side does not answer: Produce with acks=0."""
+        """Send a request that the peer does not answer: Produce with acks=0."""
         if self._failure is not None:
             raise self._failure
-        self._line.append((self._conversation.tell(message, version), False))
-        self._send_line()
+        self._unsent.append((self._conversation.ask_unanswered(message, version), False))
+        self._send_unsent()
 
     def close(self) -> None:
-        """End it now. Whoever still waits is told so."""
+        """End the link now. Callers that still wait get `LinkEnded`."""
         self._end(LinkEnded(self.address, f"the connection to {self.address} was closed on this side"))
 
-    # What the stream tells (env.StreamOwner)
+    # Events of the stream (env.StreamOwner)
 
     def buffer(self) -> memoryview:
         return self._conversation.buffer()
@@ -172,7 +172,7 @@ class Link:
                 self._stream.send(event.parts)
 
     def drained(self) -> None:
-        """Nothing waits for it: the window bounds what is queued."""
+        """Nothing to do: `in_flight_max` limits what the stream queues."""
 
     def ended(self, error: OSError | None) -> None:
         text = self._conversation.end_text()
@@ -180,23 +180,23 @@ class Link:
             text = f"the connection to {self.address} failed: {error.strerror or error}"
         self._end(LinkEnded(self.address, text) if self._greeted.done() else ConnectFailed(self.address, text))
 
-    # Inside
+    # Internals
 
-    def _send_line(self) -> None:
+    def _send_unsent(self) -> None:
         assert self._stream is not None
-        while self._line:
-            parts, is_answered = self._line[0]
+        while self._unsent:
+            parts, is_answered = self._unsent[0]
             if is_answered:
                 if self._on_wire >= self.options.in_flight_max:
                     return
                 self._on_wire += 1
-            self._line.popleft()
+            self._unsent.popleft()
             self._stream.send(parts)
 
     def _answered(self, answer: Answer) -> None:
         self._on_wire -= 1
-        if self._line:
-            self._send_line()
+        if self._unsent:
+            self._send_unsent()
         waiting = self._waiting.pop(answer.correlation_id)
         waiting.timer.cancel()
         if not waiting.future.done():
@@ -215,7 +215,7 @@ class Link:
         if self._failure is not None:
             return
         self._failure = failure
-        self._line.clear()
+        self._unsent.clear()
         if self._stream is not None:
             self._stream.close()
         _fail(self._greeted, failure)
@@ -228,13 +228,13 @@ class Link:
 def _fail(future: asyncio.Future[Any], failure: LinkError) -> None:
     if not future.done():
         future.set_exception(failure)
-        future.exception()  # seen: a waiter who has gone must not make the loop complain
+        future.exception()  # marks it as retrieved: the loop must not log it if the caller has gone
 
 
 def _connect_failed(address: str, error: OSError) -> ConnectFailed:
     if isinstance(error, ConnectionRefusedError):
-        return ConnectFailed(address, f"nobody listens at {address}: check the address, and that the node is up")
-    # Names that cannot be resolved come as a subclass of OSError with codes of its own, which only env/real may import.
+        return ConnectFailed(address, f"nothing listens at {address}: check the address, and that the node is up")
+    # A host that cannot be resolved raises socket.gaierror, which only env/real may import: compare the name instead.
     if type(error).__name__ == "gaierror":
         text = f"the host of {address} is not known: {error.strerror or error}. Check the name"
         return ConnectFailed(address, text, is_retriable=False)

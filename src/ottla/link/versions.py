@@ -1,4 +1,4 @@
-"""Which versions of each API the other side serves, and which of them to use. Owns the choice; no IO."""
+"""Chooses the version of each API to use with a peer, from the versions that the peer serves. No IO."""
 
 from collections.abc import Iterable
 
@@ -8,13 +8,13 @@ from ottla.wire.messages.api_versions import ApiVersion
 
 
 def speakable(api_key: int) -> tuple[int, int]:
-    """The oldest and newest version that we can write and read; an unstable newest one is not spoken."""
+    """The oldest and newest version that we use. An unstable newest version is left out."""
     api = APIS[api_key]
     return api.oldest, api.advertised()[1]
 
 
 class PeerVersions:
-    """What a node told in its ApiVersions response."""
+    """The versions in a node's ApiVersions response."""
 
     __slots__ = ("_chosen", "_ranges", "address")
 
@@ -27,7 +27,7 @@ class PeerVersions:
         return f"PeerVersions({self.address}, {self._ranges})"
 
     def served(self, api_key: int) -> tuple[int, int] | None:
-        """The oldest and newest version the other side serves, None where it does not serve the API."""
+        """The oldest and newest version that the peer serves; None if it does not serve the API."""
         return self._ranges.get(api_key)
 
     def has(self, api_key: int, version: int = 0) -> bool:
@@ -36,7 +36,7 @@ class PeerVersions:
         return found is not None and version <= min(found[1], speakable(api_key)[1]) and found[0] <= speakable(api_key)[1]
 
     def newest(self, api_key: int) -> int:
-        """The newest version both sides know; `NoCommonVersion` if there is none."""
+        """The newest version that both sides know. Raises `NoCommonVersion`."""
         version = self._chosen.get(api_key)
         if version is None:
             version = self._chosen[api_key] = self._choose(api_key)

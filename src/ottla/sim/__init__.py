@@ -1,1 +1,1 @@
-"""The simulated world: a disk in memory that crashes and tears, a clock that jumps. For tests, never for production."""
+"""The simulator: the node runs in virtual time, on a disk and network in memory that fail. For tests, never for production."""

@@ -1,4 +1,4 @@
-"""`python -m ottla.sim --seed N [--count M] [--trace]`: run seeds, tell how they went, show the story of one."""
+"""`python -m ottla.sim --seed N [--count M] [--trace]`: runs seeds, prints their outcomes and, with --trace, every event."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from ottla.sim.run import RunFailed, run_seed
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m ottla.sim", description="Run the node in the simulator.")
     parser.add_argument("--seed", type=int, default=0, help="the first seed")
-    parser.add_argument("--count", type=int, default=1, help="how many seeds from there on")
-    parser.add_argument("--trace", action="store_true", help="show everything that happened")
-    parser.add_argument("--log", action="store_true", help="show what the node logs, too")
+    parser.add_argument("--count", type=int, default=1, help="how many seeds to run")
+    parser.add_argument("--trace", action="store_true", help="print every event")
+    parser.add_argument("--log", action="store_true", help="print the node's log, too")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     if not arguments.log:

@@ -1,7 +1,7 @@
-"""A transactional id that has been in use for long: the epochs of its producer begin near the last there is.
+"""Sets the producer epoch of a transactional id close to its maximum, so that a run reaches the end of the epochs.
 
-The one thing in a run that does not come over the wire, since nobody would wait for 32,000 initialisations. It is a decision of
-the coordinator like any other all the same: a record in its log, which every later life replays.
+This is the only change in a run that does not come over the wire: 32,000 InitProducerId requests would take too long. It is
+still a decision of the coordinator, with a record in its log that every later life replays.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ RETRY_S = 0.05
 
 
 async def age(machine: Machine, client: GroupClient, transactional_id: str, epoch: int) -> None:
-    """Give an id that nobody has used a producer in `epoch`; `client` has the coordinator's topic made."""
+    """Give an unused transactional id a producer in `epoch`. `client` first has the coordinator's topic created."""
     while True:
         try:
             await client.find_coordinator(TRANSACTION, transactional_id)
@@ -48,4 +48,4 @@ async def _age(node: Node, transactional_id: str, epoch: int) -> None:
         except NoProducerId:
             await transactions.wait_for_producer_id()
         except KafkaError:
-            await asyncio.sleep(RETRY_S)  # it is being loaded
+            await asyncio.sleep(RETRY_S)  # the coordinator is still loading

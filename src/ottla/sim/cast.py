@@ -1,4 +1,4 @@
-"""The clients of a run, made as its plan says."""
+"""Creates the clients of a run from its plan."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from ottla.sim.plan import Plan
 
 
 class Cast:
-    """Everybody but the auditor."""
+    """All clients of a run except the auditor."""
 
     def __init__(self, plan: Plan, stage: Stage, admin: Admin) -> None:
         self._plan, self._stage, self._admin = plan, stage, admin
         self.clients: list[Client] = [admin]
 
     def assemble(self) -> None:
-        """Make the clients; the topics of the plan are there."""
+        """Create the clients. The topics of the plan must exist."""
         places = self._admin.places()
         written = [place for place in places if place.topic is self._admin.topics[0]] if self._plan.apps else places
         for index, producer in enumerate(self._plan.producers):
@@ -66,7 +66,7 @@ class Cast:
                 )
 
     def _offer(self, topic: TopicPlan) -> None:
-        """A topic was made that will not stay: producers that know topics by their ids may write to it while it lasts."""
+        """A temporary topic was created: producers that use topic ids may write to it until it is deleted."""
         for client in self.clients:
             if isinstance(client, Producer) and client.plan.version >= TOPIC_IDS_FROM:
-                client.take_on([Place(topic, index) for index in range(topic.partitions)])
+                client.add_places([Place(topic, index) for index in range(topic.partitions)])

@@ -1,4 +1,4 @@
-"""Clocks of the simulator: one that stands still until a test moves it, one that follows a virtual loop."""
+"""Clocks of the simulator: one that a test moves by hand, one that follows a virtual loop."""
 
 import asyncio
 
@@ -6,7 +6,7 @@ START_MS = 1_700_000_000_000
 
 
 class ManualClock:
-    """`Clock` under a test's hand: `advance` moves both times on, `jump` moves wall time alone, either way."""
+    """`Clock` that a test controls: `advance` moves both times forward, `jump` moves only wall time, either way."""
 
     def __init__(self, now_ms: int = START_MS) -> None:
         self._now_ms = now_ms
@@ -30,7 +30,7 @@ class ManualClock:
 
 
 class LoopClock:
-    """`Clock` that reads a loop's time: in a virtual loop it moves as timers pass. Each node may have one of its own."""
+    """`Clock` that reads a loop's time, which a virtual loop moves from timer to timer. Each node may have its own."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop, now_ms: int = START_MS) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""What a seed decides of groups and transactions: who takes part, and the settings that make their times short."""
+"""Plans groups and transactions from a seed: their members and programs, and settings with short timeouts."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from ottla.coordinator.transactions.transaction import EPOCH_MAX
 from ottla.sim.clients.consumer_member import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 
 FLUSHED = {"log.flush.interval.messages": "1"}
-"""Everything is flushed before it is answered, also what coordinators write."""
+"""Everything is flushed before it is acknowledged, including the coordinators' records."""
 ABORT_INTERVAL_MS = 300
 CLOCK_ERRORS_MS = (0, 0, 0, 1_000, -1_000, 8_000, -8_000)
-"""With transactions: they time out by the wall clock, and all are to end within the run."""
+"""Clock errors in runs with transactions. Small, because transactions time out by the wall clock and must end in the run."""
 EXPIRING_OFFSETS = {"offsets.retention.minutes": "1", "offsets.retention.check.interval.ms": "150"}
-"""Offsets that nobody uses expire when the wall clock is set forward. Groups with neither members nor offsets are removed."""
+"""Unused offsets expire when the wall clock is set forward. Groups without members and offsets are removed."""
 OFFSETS_RETENTION_S = 60.0
 TRANSACTION_TIMEOUTS_MS = (1_000, 4_000)
 NEWEST_VERSION = 2
-"""Of transactions."""
+"""The newest transaction.version."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,12 +29,12 @@ class GroupPlan:
     protocol: str
     """"classic", "consumer", "mixed" (members of both) or "simple"."""
     instances: tuple[str | None, ...]
-    """One per member: its static name, if it has one. Two of one name are zombies to each other."""
+    """One per member: its group.instance.id, if it has one. Two members with the same one fence each other."""
     is_cleaned: bool = False
-    """Whether somebody deletes its offsets, and the group itself."""
+    """Whether a `Cleaner` deletes its offsets and the group itself."""
 
     def speaks_classic(self, index: int) -> bool:
-        """Whether that member speaks the classic protocol; in a mixed group every other does."""
+        """Whether that member uses the classic protocol. In a mixed group every second member does."""
         return self.protocol == "classic" or (self.protocol == "mixed" and index % 2 == 0)
 
 
@@ -44,28 +44,28 @@ class VersionPlan:
 
     first: int = NEWEST_VERSION
     is_raised: bool = False
-    """Whether an administrator raises it to the last while programs run."""
+    """Whether the administrator raises it to the newest while programs run."""
 
 
 @dataclass(frozen=True, slots=True)
 class AppPlan:
-    """A program that writes transactions, as one or two instances with one transactional id; what it reads, it transforms."""
+    """A program that writes transactions: one or two instances with one transactional id. It may transform an input topic."""
 
     name: str
     is_transforming: bool
-    """Whether it reads the input topic, and commits how far it has come within its transactions."""
+    """Whether it reads the input topic and commits its offsets in its transactions."""
     instances: tuple[int, ...]
-    """The newest transaction version that each of them speaks."""
+    """The newest transaction version that each instance uses."""
     timeout_ms: int
     first_epoch: int = 0
-    """Of its producer. Near the last one, which nobody is given, there will soon be need of another producer id."""
+    """The first epoch of its producer. Close to the maximum, the epochs run out soon, and a new producer id is needed."""
 
     is_expiring: bool = False
-    """Whether its transactional id is forgotten when it has not been used for a short while."""
+    """Whether its transactional id expires when it is unused for a short time."""
 
     @property
     def may_change_producer(self) -> bool:
-        """Whether its transactional id may come to have another producer id."""
+        """Whether its transactional id may get another producer id."""
         return self.first_epoch > 0 or self.is_expiring
 
 
@@ -83,7 +83,7 @@ def plan_groups(random: Random) -> list[GroupPlan]:
 
 
 def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
-    """The same, some of them with members of both protocols; the classic ones have no names of their own there."""
+    """Give some groups members of both protocols; their classic members are not static."""
     mixed = []
     for index, group in enumerate(groups):
         if group.protocol != "simple" and random.random() < 0.3:
@@ -94,12 +94,12 @@ def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
 
 
 def clean_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
-    """The same, with somebody to tidy up in some of them."""
+    """Give some groups a cleaner."""
     return [replace(group, is_cleaned=random.random() < 0.3) for group in groups]
 
 
 def with_committer(groups: list[GroupPlan]) -> list[GroupPlan]:
-    """The same, one of them without members: what nobody reads expires sooner."""
+    """Make sure that one group has no members: its offsets expire sooner."""
     if any(group.protocol == "simple" for group in groups):
         return groups
     return [*groups, GroupPlan(f"simple{len(groups)}", "simple", (None,))]
@@ -119,12 +119,12 @@ def plan_apps(random: Random) -> list[AppPlan]:
 
 
 def age_apps(apps: list[AppPlan], random: Random) -> list[AppPlan]:
-    """The same, some of them with few epochs left."""
+    """Start some programs with few epochs left."""
     return [replace(app, first_epoch=EPOCH_MAX - random.randint(1, 8)) if random.random() < 0.3 else app for app in apps]
 
 
 def expire_ids(apps: list[AppPlan], random: Random) -> tuple[list[AppPlan], dict[str, str]]:
-    """The same, in some runs with the settings under which their ids expire, by the wall clock, while they are not used."""
+    """In some runs, let unused transactional ids expire by the wall clock. Returns the programs and the node's settings."""
     if not apps or random.random() >= 0.25:
         return apps, {}
     settings = {
@@ -135,13 +135,13 @@ def expire_ids(apps: list[AppPlan], random: Random) -> tuple[list[AppPlan], dict
 
 
 def plan_version(random: Random) -> VersionPlan:
-    """Mostly that of a new cluster; else an older one, of which some are raised in time."""
+    """Mostly the version of a new cluster; else an older one, which some runs raise."""
     first = random.choice((NEWEST_VERSION, NEWEST_VERSION, NEWEST_VERSION, 1, 0))
     return VersionPlan(first, is_raised=first < NEWEST_VERSION and random.random() < 0.5)
 
 
 def coordinator_settings(random: Random, is_flushed: bool) -> dict[str, str]:
-    """Settings of the node for coordinators on one node, with short times; their logs are rolled and compacted often."""
+    """Settings for coordinators on a single node: short timeouts, and logs that are often rolled and compacted."""
     settings = {
         "offsets.topic.num.partitions": "2",
         "offsets.topic.replication.factor": "1",

@@ -1,4 +1,4 @@
-"""Copies a folder from one disk to another: out of a simulation for Kafka's tools to read, or real data into one."""
+"""Copies a folder between disks: out of a simulation for Kafka's tools to read, or real data into one."""
 
 from ottla.env import Disk, OpenMode
 
@@ -6,7 +6,7 @@ CHUNK_BYTES = 1 << 20
 
 
 def copy_tree(source: Disk, source_path: str, target: Disk, target_path: str) -> None:
-    """Copy everything below `source_path` to `target_path`, which is made if missing; nothing is synced."""
+    """Copy everything below `source_path` to `target_path`, which is created if missing. Syncs nothing."""
     target.make_directory(target_path)
     for name in source.list_directory(source_path):
         old, new = f"{source_path}/{name}", f"{target_path}/{name}"

@@ -1,14 +1,14 @@
-"""A disk in memory that keeps the contract of `env/disk.py` and can fail in every way the contract allows.
+"""`MemoryDisk`: a disk in memory that implements `env/disk.py` and can fail in every way the contract allows.
 
-- `crash(power_loss=…)` ends this disk: it and all its handles raise `DiskCrashed` from then on, as a dead machine would, and
-  the disk as found by the next process is returned. Killing the process loses nothing; losing power keeps what was synced and,
-  of the rest, what chance (`random`, injected) leaves of it: see `inode.py` for bytes and `names.py` for names.
-- `crash_before(n)` lets n more changing calls through and then ends the disk, to stop a routine at every one of its steps. An
-  append that meets the end leaves a part of its bytes. `on_crash`, if set, is told at that very moment: the process whose disk
-  this is ends there, before it can say another word.
-- `fail(...)` makes matching calls fail (`faults.py`); `fail_directory` breaks a folder for good.
-- `counts` tells what was done and what was suffered, so that a test can assert its faults really happened.
-- `pause`, if given, is awaited at the start of every awaited call: a place to interleave others.
+- `crash(power_loss=…)` ends this disk: it and all its handles raise `DiskCrashed` from then on. It returns the disk that the
+  next process finds. A kill loses nothing. A power loss keeps what was synced and, of the rest, what chance (`random`) leaves:
+  see `inode.py` for bytes and `names.py` for names.
+- `crash_before(n)` lets n more changing calls succeed and then ends the disk, so that a test can stop a routine at each of its
+  steps. An append that meets the end leaves a part of its bytes. `on_crash`, if set, is called at that moment, so that the
+  process ends before it can do anything else.
+- `fail(...)` makes matching calls fail (`faults.py`); `fail_directory` breaks a folder permanently.
+- `counts` counts calls and faults, so that a test can assert that its faults happened.
+- `pause`, if given, is awaited at the start of every awaited call, so that other tasks can interleave.
 
 Not thread-safe: one event loop.
 """
@@ -29,11 +29,11 @@ from ottla.sim.names import Folder, Names
 Pause = Callable[[], Awaitable[None]]
 
 SPACE_BYTES = 1 << 40
-"""What `space` says the disk has in all. Nothing keeps a test from writing more."""
+"""The total size that `space` reports. It is not enforced."""
 
 
 class MemoryDisk:
-    """`Disk` in memory, with faults. The root folder exists; everything else is made by its user."""
+    """`Disk` in memory, with faults. Only the root folder exists at first."""
 
     def __init__(self, random: Random | None = None, clock: Clock | None = None, pause: Pause | None = None) -> None:
         self.random = random if random is not None else Random(0)
@@ -45,9 +45,9 @@ class MemoryDisk:
         self.crashed = False
         self.on_crash: Callable[[], None] | None = None
         self.is_cold = False
-        """Whether ranges say of themselves that they are not in memory."""
+        """Whether `is_resident` of ranges is False."""
         self.files_left: int | None = None
-        """How many more files `can_open` says could be opened; None: any number. Nothing keeps one from opening more."""
+        """How many more files `can_open` allows; None: any number. `open` does not enforce it."""
         self._calls_left: int | None = None
         self._failed_directories: set[str] = set()
         self._locks: set[str] = set()
@@ -55,17 +55,17 @@ class MemoryDisk:
     # Faults
 
     def fail(self, operation: str = "*", path: str = "*", error: int = errno.EIO, **how: int | bool | None) -> Fault:
-        """Make calls fail; `how` holds the other fields of `Fault`. Returns it, so that its `hits` can be read."""
+        """Make calls fail; `how` has the other fields of `Fault`. Returns the fault, so that its `hits` can be read."""
         fault = Fault(operation, path, error, **how)  # type: ignore[arg-type]  # checked by the dataclass's own fields
         self.faults.append(fault)
         return fault
 
     def fail_directory(self, path: str) -> None:
-        """From now on every call on `path` and what lies below fails with EIO."""
+        """From now on every call on `path` and below it fails with EIO."""
         self._failed_directories.add(path)
 
     def crash_before(self, calls: int) -> None:
-        """Let `calls` more changing calls through; the one after them finds the machine crashed."""
+        """Let `calls` more changing calls succeed; the machine crashes in the next one."""
         self._calls_left = calls
 
     def crash(self, power_loss: bool) -> "MemoryDisk":
@@ -82,7 +82,7 @@ class MemoryDisk:
         return after
 
     def check(self, operation: str, path: str, changes: bool = True) -> Fault | None:
-        """Count a call and raise what it is due. A fault that lets part of an append through is returned instead."""
+        """Count a call and raise the fault that it meets. A fault that lets part of an append through is returned instead."""
         if self.crashed:
             raise DiskCrashed(path)
         if changes and self._calls_left is not None:
@@ -263,7 +263,7 @@ class MemoryDisk:
 
 
 class MemoryDirectoryLock:
-    """`DirectoryLock`: gone with the process, so a crashed disk's successor starts without any."""
+    """`DirectoryLock`. Locks end with the process, so the disk after a crash has none."""
 
     def __init__(self, locks: set[str], path: str) -> None:
         self._locks = locks

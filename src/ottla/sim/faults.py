@@ -1,8 +1,7 @@
-"""Which calls on the simulated disk are to fail, and how.
+"""Injected faults of the simulated disk: which calls fail, and how.
 
-Operations are named by what they do: open, exists, read, warm, append, write, truncate, sync, list, make_directory,
-set_modified, lock, replace, rename, remove, remove_directory, sync_directory, space; "*" means any of them. Paths are matched
-by shell patterns.
+Operations: open, exists, read, warm, append, write, truncate, sync, list, make_directory, set_modified, lock, replace, rename,
+remove, remove_directory, sync_directory, space; "*" means any of them. Paths are matched by shell patterns.
 """
 
 import errno
@@ -12,7 +11,7 @@ from fnmatch import fnmatchcase
 
 
 class DiskCrashed(OSError):
-    """The machine of this disk has crashed: nothing works on it or its handles any more. Go on with what `crash()` returned."""
+    """The machine of this disk has crashed: the disk and its handles are dead. Use the disk that `crash()` returned."""
 
     def __init__(self, path: str, in_this_call: bool = False) -> None:
         self.in_this_call = in_this_call
@@ -21,9 +20,9 @@ class DiskCrashed(OSError):
 
 @dataclass
 class Fault:
-    """Fail calls of `operation` on paths like `path`: let `skip` of them pass, then fail `times` of them (None: all).
+    """Fails calls of `operation` on paths that match `path`: lets `skip` of them pass, then fails `times` (None: all).
 
-    `keep_bytes` makes an append fail half-way: that many bytes have reached the file, and are taken back unless
+    `keep_bytes` makes an append fail half-way: that many bytes have reached the file, and are cut back unless
     `cut_back_fails`.
     """
 
@@ -35,10 +34,10 @@ class Fault:
     keep_bytes: int = 0
     cut_back_fails: bool = False
     hits: int = 0
-    """How often this fault has struck, for tests to assert that it did."""
+    """How many calls have failed, so that tests can assert that any did."""
 
     def strikes(self, operation: str, path: str) -> bool:
-        """Whether this call is one to fail; counts it."""
+        """Whether this call fails; counts it."""
         if self.operation not in ("*", operation) or not fnmatchcase(path, self.path):
             return False
         if self.skip > 0:

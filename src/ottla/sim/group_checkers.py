@@ -1,4 +1,4 @@
-"""The checkers of groups and transactions, made as a plan demands; and what they had to judge."""
+"""Creates the checkers of groups and transactions from a plan, and counts what they checked."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from ottla.sim.coordination import ABORT_INTERVAL_MS, CLOCK_ERRORS_MS, OFFSETS_R
 from ottla.sim.plan import Plan
 
 SLACK_S = 2.0
-"""For markers to be written, at a disk that is slow."""
+"""The time to write markers on a slow disk."""
 
 
 class GroupCheckers:
-    """All of them, for one run."""
+    """The checkers of groups and transactions of one run."""
 
     def __init__(self, plan: Plan) -> None:
         clocks_ms = max(CLOCK_ERRORS_MS) - min(CLOCK_ERRORS_MS)
@@ -44,7 +44,7 @@ class GroupCheckers:
         ]
 
     def counts(self) -> dict[str, int]:
-        """How often each had something to judge."""
+        """How much each has checked."""
         return {
             "offsets": self._offsets.judged,
             "offsets gone": self._offsets.missed,

@@ -1,11 +1,11 @@
 """The bytes of one simulated file, and what a power loss may leave of them.
 
-Beside the current bytes an inode remembers just enough to go back to the last sync: its size then, and the old content of every
+Besides the current bytes, an inode keeps what it needs to return to the last sync: the size then, and the old content of every
 page changed below that size. So appending a gigabyte in small pieces with a sync after each costs no copies.
 
-A power loss keeps what was synced. Of the rest, each file meets one of four fates: lost (nothing newer than the sync), kept
-(all of it), prefix (the file ends somewhere between the two sizes) and torn (every changed page is old or new by itself; a new
-page that was not written reads as zeros; the size is any in between).
+A power loss keeps what was synced. Unsynced changes of a file have one of four fates: lost (nothing newer than the sync), kept
+(all of it), prefix (the file ends somewhere between the two sizes) or torn (every changed page is old or new independently; a
+new page that was not written reads as zeros; the size is any in between).
 """
 
 from collections import Counter
@@ -37,7 +37,7 @@ class Inode:
         del self.data[size:]
 
     def _remember(self, start: int, end: int) -> None:
-        """Save the synced content of the pages that bytes `start`..`end` lie on, before it is changed."""
+        """Save the synced content of the pages of bytes `start`..`end` before they change."""
         if start >= self.synced_size:
             return
         for page in range(start // PAGE_BYTES, -(-min(end, self.synced_size) // PAGE_BYTES)):
@@ -61,7 +61,7 @@ class Inode:
         return old
 
     def lose_power(self, random: Random, counts: Counter[str]) -> None:
-        """Become one of the files that a power loss may leave."""
+        """Change to a state that a power loss may leave, chosen by `random`."""
         if self.is_synced:
             return
         fate = random.choice(("lost", "kept", "prefix", "torn"))

@@ -1,15 +1,15 @@
 """An event loop in virtual time: when nothing is ready, the clock jumps to the next timer instead of waiting for it.
 
-Everything on it happens in one thread and in one order, decided by the calls that were made: a run with the same seed is the
-same run. There is no input from outside, so a loop with nothing ready and no timer set can never go on; that is reported as
-`Deadlock`, with the tasks that still wait. Work for threads is done in place.
+Everything runs in one thread and in a fixed order, so the same seed gives the same run. There is no input from outside, so a
+loop with nothing ready and no timer set can never continue. That raises `Deadlock`, with the tasks that still wait. Work for
+threads runs in place.
 
-Built on asyncio's own `BaseEventLoop`: tasks, futures and timers are the ones that the broker runs on elsewhere. What is
-replaced is the clock, and the selector that would wait for the operating system.
+Built on asyncio's own `BaseEventLoop`, so tasks, futures and timers are those of the real broker. Only the clock and the
+selector are replaced.
 
-Several simulated processes can share one loop: whatever a coroutine started by `spawn` does, starts or schedules belongs to its
-`Process`, by way of the context that asyncio hands on. `kill` ends one as the operating system would: in the middle of whatever
-it was doing, without another word. Not even a `finally` runs.
+Several simulated processes can share one loop. Everything that a coroutine started by `spawn` does, starts or schedules belongs
+to its `Process`, through asyncio's context variables. `kill` ends a process as the operating system would, in the middle of a
+step. Not even a `finally` runs.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ Ts = TypeVarTuple("Ts")
 
 
 class Process:
-    """What can be killed. Its name is for people."""
+    """A simulated process, which can be killed."""
 
     __slots__ = ("is_dead", "name", "tasks")
 
@@ -42,15 +42,15 @@ _process: ContextVar[Process | None] = ContextVar("ottla_sim_process", default=N
 
 
 class Deadlock(AssertionError):
-    """Nothing is ready and no timer is set, yet somebody waits."""
+    """Nothing is ready and no timer is set, but tasks still wait."""
 
 
 class OutOfTime(AssertionError):
-    """The run went on past the virtual time it was given."""
+    """The run exceeded its limit of virtual time."""
 
 
 class VirtualLoop(base_events.BaseEventLoop):
-    """`time()` is seconds since the loop was made. `run` runs one coroutine to its end."""
+    """`time()` is seconds since the loop was created. `run` runs one coroutine to its end."""
 
     def __init__(self, time_limit_s: float = float("inf")) -> None:
         super().__init__()
@@ -60,17 +60,17 @@ class VirtualLoop(base_events.BaseEventLoop):
         self._dead_tasks: list[tuple[asyncio.Task[Any], Process]] = []
         self._any_dead = False
         self.failures: list[BaseException] = []
-        """What was raised in callbacks and by tasks that nobody awaited."""
+        """Exceptions of callbacks, and of tasks that were never awaited."""
         self.set_exception_handler(self._note_failure)
 
     def time(self) -> float:
         return self._now_s
 
-    def run(self, work: Coroutine[Any, Any, T], *, bury: bool = False) -> T:
-        """Run `work` to its end, then cancel what it left behind and close the loop.
+    def run(self, work: Coroutine[Any, Any, T], *, close_dead: bool = False) -> T:
+        """Run `work` to its end, then cancel the remaining tasks and close the loop.
 
-        `bury` takes what dead processes left apart, too; else it is kept for as long as the loop is.
-        An exception in a callback fails the run, like one that `work` raises: in a simulation nobody reads the log.
+        `close_dead` also closes the coroutines of dead processes; without it they are kept as long as the loop. An exception in
+        a callback fails the run, like one that `work` raises; asyncio would only log it.
         """
         asyncio.set_event_loop(self)
         try:
@@ -82,13 +82,13 @@ class VirtualLoop(base_events.BaseEventLoop):
                 raise self.failures[0]
             return result
         finally:
-            if bury:
-                self._bury()
+            if close_dead:
+                self._close_dead()
             asyncio.set_event_loop(None)
             self.close()
 
     def run_in_executor(self, executor: Executor | None, func: Callable[[Unpack[Ts]], T], *args: *Ts) -> "asyncio.Future[T]":
-        """Done at once, here."""
+        """Run `func` at once, in this thread."""
         future: asyncio.Future[T] = self.create_future()
         try:
             future.set_result(func(*args))
@@ -105,9 +105,9 @@ class VirtualLoop(base_events.BaseEventLoop):
         return self.create_task(work, name=f"{process.name}-main", context=context)
 
     def kill(self, process: Process) -> None:
-        """Nothing of `process` runs from now on. Killing the process that calls this does not end the call itself."""
+        """Stop everything of `process`. If a process kills itself, the current call still returns."""
         process.is_dead = self._any_dead = True
-        for task in process.tasks:  # first: what is about to be woken may be held by nothing but the handle that would do it
+        for task in process.tasks:  # first: only its wake-up handle, cancelled below, may hold a reference to a task
             self._note_dead(task, process)
         for handle in [*self._ready, *self._scheduled]:  # type: ignore[attr-defined]  # BaseEventLoop's own queues
             if _is_dead(handle._context):
@@ -117,7 +117,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch
         self._dead_tasks.append((task, process))
 
-    def create_task(  # type: ignore[override]  # whatever else a newer Python allows goes through
+    def create_task(  # type: ignore[override]  # passes on the arguments of newer Pythons
         self, coro: Coroutine[Any, Any, T], *, context: Context | None = None, **more: Any
     ) -> "asyncio.Task[T]":
         task = super().create_task(coro, context=context, **more)
@@ -145,10 +145,10 @@ class VirtualLoop(base_events.BaseEventLoop):
     # Time
 
     def jump(self, timeout_s: float | None) -> None:
-        """Nothing is ready: on to the next timer."""
+        """Nothing is ready: move the time to the next timer."""
         if timeout_s is None:
             raise Deadlock(f"nothing can happen any more at {self._now_s:.6f} s, but these still wait: {self._waiting()}")
-        # The timer's own time, and not now + timeout, which may round to just before it.
+        # The timer's own time, because now + timeout may round to just before it.
         if timeout_s > 0:
             self._now_s = max(self._now_s, self._scheduled[0]._when)  # type: ignore[attr-defined]  # BaseEventLoop's own queue
         if self._now_s > self._time_limit_s:
@@ -166,26 +166,26 @@ class VirtualLoop(base_events.BaseEventLoop):
             task.cancel()
         if left:
             self.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        if not self._any_dead:  # else some belong to a dead process, and are in the middle of something for good
+        if not self._any_dead:  # generators of a dead process must not run on
             self.run_until_complete(self.shutdown_asyncgens())
 
-    def _bury(self) -> None:
-        """Close the coroutines of dead processes, in silence. What they still do as they go reaches nobody any more.
+    def _close_dead(self) -> None:
+        """Close the coroutines of dead processes and ignore their errors. What they do while closing has no effect.
 
-        Tasks that they make on the way belong to the same process, and are taken apart after them.
+        Tasks that they create while closing belong to the same process, and are closed after them.
         """
         asyncio._set_running_loop(self)
         try:
-            for task, process in self._dead_tasks:  # grows meanwhile
+            for task, process in self._dead_tasks:  # grows during the loop
                 context = copy_context()
                 context.run(_process.set, process)
-                context.run(_take_apart, task.get_coro())
+                context.run(_close_chain, task.get_coro())
         finally:
             asyncio._set_running_loop(None)
         self._dead_tasks.clear()
 
     def _living_tasks(self) -> "list[asyncio.Task[Any]]":
-        """In the order of their names, so that what is done with them is the same in every run."""
+        """Sorted by name, so that the order is the same in every run."""
         living = asyncio.all_tasks(self).difference(task for task, _ in self._dead_tasks)
         return sorted(living, key=lambda task: (len(task.get_name()), task.get_name()))
 
@@ -196,11 +196,11 @@ class VirtualLoop(base_events.BaseEventLoop):
         pass
 
     def _write_to_self(self) -> None:
-        pass  # woken from another thread: the loop never sleeps
+        pass  # wakes a sleeping loop from another thread; this loop never sleeps
 
 
 class _Jump:
-    """Where a selector would wait for the operating system."""
+    """Replaces the selector: jumps in time instead of waiting for the operating system."""
 
     def __init__(self, loop: VirtualLoop) -> None:
         self._loop = loop
@@ -216,9 +216,9 @@ def _is_dead(context: Context) -> bool:
     return process is not None and process.is_dead
 
 
-def _take_apart(work: Any) -> None:
-    """Close a coroutine, and before it the ones it awaits: else those would be left to a destructor, which complains."""
-    for _ in range(_CLOSINGS_MAX):  # one that awaits again while it is being closed has to be closed again
+def _close_chain(work: Any) -> None:
+    """Close a coroutine, innermost awaited one first. Otherwise the destructors of inner ones would print warnings."""
+    for _ in range(_CLOSINGS_MAX):  # a coroutine that awaits while it is being closed must be closed again
         if work.cr_frame is None:
             return
         chain = [work]

@@ -1,12 +1,12 @@
-"""A simulated machine with one Ottla node on it: started, killed, switched off, started again.
+"""A simulated machine with one Ottla node, which is started, killed, switched off and started again.
 
-The node is `ottla.broker.node.Node`, unchanged, in a `Process` of the virtual loop. Every life of it has the name, disk and
-clock of the one before. What ends a life:
+The node is `ottla.broker.node.Node`, unchanged, in a `Process` of the virtual loop. One run of the process is a *life*; every
+life has the name, disk and clock of the one before. A life ends by:
 
-- `kill`: the process is gone in the middle of whatever it did. Its peers find their connections reset; files stay as they were.
-- `lose_power`: the same, but nobody is told, and of what was not synced chance decides what is left.
-- `stop`: in good order.
-- `crash_in`: a kill or a power loss after so many more changes to the disk, in the middle of the next one.
+- `kill`: the process ends in the middle of a step. Its peers' connections are reset; files stay as they are.
+- `lose_power`: the process ends, peers get no reset, and chance decides what is left of unsynced writes.
+- `stop`: a clean shutdown.
+- `crash_in`: a kill or a power loss in the middle of a change to the disk, after a number of changes.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from ottla.sim.work import InPlaceHelpers
 
 NAME = "node"
 SLOW_CALLS_MAX = 50
-"""How many calls to the disk a round of flushes takes, with all the partitions that a run may have."""
+"""An upper bound of the disk calls in one round of flushes, with all partitions of a run."""
 PORT = 9092
 CONTROLLER_PORT = 9093
 DIRECTORIES = ("/data/a", "/data/b")
-"""The first one holds the metadata log too."""
+"""The log directories. The first also holds the metadata log."""
 
 
 class NodeFailed(AssertionError):
-    """A node would not start, or gave up, without a fault that explains it."""
+    """A node did not start, or stopped by itself, without an injected fault that explains it."""
 
 
 def node_settings(name: str) -> dict[str, str]:
-    """The `server.properties` of a node that runs alone on host `name`."""
+    """The `server.properties` of a single node on host `name`."""
     return {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -58,20 +58,20 @@ def node_settings(name: str) -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class DiskFault:
-    """What breaks in one of the two log directories."""
+    """A fault of one of the two log directories."""
 
     directory: str
     operation: str
-    """As in `faults.py`; "*" is everything from then on."""
+    """As in `faults.py`; "*" is every call from then on."""
     error: int
     skip: int
-    """How many of these calls still go well."""
+    """How many of these calls succeed first."""
     keep_bytes: int
     cut_back_fails: bool
 
 
 class Machine:
-    """One machine. `levels` are what features begin with; `slowness_s` bounds how long one awaited call to its disk takes."""
+    """One machine. `levels` are the initial feature levels; `slowness_s` limits the time of one awaited call to its disk."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class Machine:
         self.lives = 0
         self.power_losses = 0
         self.fault_expected = False
-        """Whether this life has been given a fault that a node may give up over."""
+        """Whether this life has an injected fault that may make the node stop by itself."""
         self.failures: list[BaseException] = []
         self._up_s = 0.0
         self._end_s = 0.0
@@ -104,11 +104,11 @@ class Machine:
         self._up: asyncio.Event = asyncio.Event()
 
     async def _wait_for_disk(self) -> None:
-        # Mostly quick; every now and then as slow as it gets.
+        # Mostly fast; every tenth call may take the full `slowness_s`.
         slow = self.slowness_s if self._random.random() < 0.1 else self.slowness_s / 10
         await asyncio.sleep(self._random.uniform(0.000_05, max(slow, 0.000_1)))
 
-    # A life
+    # Starting
 
     @property
     def is_alive(self) -> bool:
@@ -146,22 +146,22 @@ class Machine:
 
     def _give_up(self, reason: BaseException) -> None:
         if not self.is_alive:
-            return  # it was ended in the middle of this very step
+            return  # it was killed in the middle of this step
         self._trace.note(self.name, "gives up", f"{type(reason).__name__}: {reason}")
         if not self.fault_expected:
             self.failures.append(NodeFailed(f"the node gave up in life {self.lives}: {type(reason).__name__}: {reason}"))
         self._end()
 
     def safe_before_s(self, wait_s: float) -> float | None:
-        """Before which time a record must have been there to be flushed by the end of this life, if that takes `wait_s`.
+        """Records written before this time were flushed before the last life ended, if a flush takes at most `wait_s`.
 
-        None if the life was too short for it, or its disk had a fault.
+        None if the life was too short, or its disk had a fault.
         """
         before_s = self._end_s - wait_s - SLOW_CALLS_MAX * self.slowness_s
         return before_s if before_s > self._up_s and not self._had_fault else None
 
     async def wait_up(self) -> bool:
-        """Wait until the node answers, or its life is over; whether it answers."""
+        """Wait until the node is up or its life is over. Returns whether it is up."""
         waits = [asyncio.ensure_future(event.wait()) for event in (self._up, self._ended)]
         await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for wait in waits:
@@ -173,12 +173,12 @@ class Machine:
         await self._ended.wait()
 
     async def within(self, work: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
-        """Have the node, which is up, do something that nobody can ask it for over the wire."""
+        """Run `work` in the node's process, for what cannot be requested over the wire. The node must be up."""
         assert self._process is not None
         assert self.node is not None
         await self._loop.spawn(self._process, work(self.node))
 
-    # Its end
+    # Ending
 
     def kill(self) -> None:
         """End the process."""
@@ -188,14 +188,14 @@ class Machine:
         self.disk = self.disk.crash(power_loss=False)
 
     def lose_power(self) -> None:
-        """End the process, and lose what chance takes of what was not synced."""
+        """End the process, and lose a random part of what was not synced."""
         self._trace.note(self.name, "power loss")
         self.power_losses += 1
         self._end(silently=True)
         self.disk = self.disk.crash(power_loss=True)
 
     async def stop(self) -> None:
-        """Stop the node in good order, if it is up; kill it else."""
+        """Shut the node down cleanly if it is up, else kill it."""
         if not self.is_alive or not self._up.is_set():
             self.kill()
             return
@@ -207,11 +207,11 @@ class Machine:
         await asyncio.wait([stopping, ended], return_when=asyncio.FIRST_COMPLETED)
         ended.cancel()
         if stopping.done() and stopping.exception() is not None and not self.fault_expected:
-            self.failures.append(NodeFailed(f"the node did not stop in good order: {stopping.exception()!r}"))
+            self.failures.append(NodeFailed(f"the node did not shut down cleanly: {stopping.exception()!r}"))
         self.kill()
 
     def break_disk(self, fault: DiskFault) -> None:
-        """From now on a part of the disk fails, until the next life. A node may give up over it."""
+        """Inject a fault into the disk until the next life. The node may stop by itself because of it."""
         self._trace.note(self.name, "disk fault", f"{fault.directory} {fault.operation} {errno.errorcode[fault.error]}")
         self.fault_expected = True
         if fault.operation == "*":
@@ -227,7 +227,7 @@ class Machine:
             )
 
     def crash_in(self, changes: int) -> None:
-        """End the process in the middle of a change to the disk, after `changes` more have gone well."""
+        """Let `changes` more changes to the disk succeed, and end the process in the middle of the next."""
         self._trace.note(self.name, "crash in", f"{changes} changes")
         self.disk.crash_before(changes)
 

@@ -1,8 +1,7 @@
-"""The folders of the simulated disk: which names there are, and which of them would survive a power loss.
+"""The folders and names of the simulated disk, and which of them survive a power loss.
 
-Changes not yet synced are kept as groups of (folder, name) keys that stand or fall together: a new name or a removed one is a
-group of its own, a rename joins the old and the new name, so it can never be half done. On a power loss each group is kept or
-undone as a whole, by chance.
+Unsynced changes are groups of (folder, name) keys that a power loss keeps or undoes together. A new or removed name is a group
+of its own. A rename joins the old and the new name, so it is never half done. Chance decides for each group.
 """
 
 import posixpath
@@ -78,7 +77,7 @@ class Names:
                 folder.entries[name] = node
 
     def sync(self, folder: Folder) -> None:
-        """Make every change that touches `folder` sure."""
+        """Make every change that touches `folder` durable."""
         for change in [change for (owner, _), change in self._changes.items() if owner is folder]:
             for key in change.before:
                 self._changes.pop(key, None)

@@ -1,14 +1,13 @@
-"""A network in memory that keeps the contract of `env/net.py` and fails as networks do, from one seed.
+"""A network in memory that implements `env/net.py` and fails as networks do, by a seed.
 
-`SimNetwork` is what lies between hosts; `host(name)` is the `Network` that a node on that host is handed. Hosts are reached by
-their names. What can go wrong:
+`SimNetwork` connects hosts; `host(name)` is the `Network` of a node on that host. Hosts are addressed by name. The faults:
 
-- every byte is late, and a sent part arrives in pieces (`Weather`);
-- by chance, in the middle of a stream, a connection is cut: both ends find it reset, and what was on its way is lost;
-- `part(a, b)` keeps two hosts from reaching each other until `heal`: nothing is lost, but nothing arrives, and connecting
-  times out; `cut(a, b)` resets all that is between them;
-- `crash(name)` ends all streams and listeners of a host. Its own code hears nothing of it, as a dead process would not; the
-  other ends find their connections reset, or, where the whole machine is gone (`silently`), hear nothing either.
+- bytes are delayed, and a sent part arrives in pieces (`Weather`);
+- connections are cut at random: both ends get a reset, and bytes in transit are lost;
+- `part(a, b)` partitions two hosts until `heal`: nothing is lost, but nothing arrives, and connecting times out;
+- `cut(a, b)` resets all connections between two hosts;
+- `crash(name)` ends all streams and listeners of a host. Its own code gets no event, like a dead process. The other ends get a
+  reset or, if the whole machine is gone (`silently`), no event either.
 
 Not thread-safe: one event loop.
 """
@@ -31,7 +30,7 @@ FIRST_FREE_PORT = 40_000
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How the network behaves by chance."""
+    """The random behaviour of the network: delays, pieces and cuts."""
 
     delay_s_min: float = 0.000_05
     delay_s_max: float = 0.001
@@ -47,14 +46,14 @@ CALM = Weather()
 
 
 class SimNetwork:
-    """What lies between hosts. `counts` tells what was suffered, so that a test can assert its faults really happened."""
+    """The network between all hosts. `counts` counts its faults, so that a test can assert that they happened."""
 
     def __init__(self, random: Random | None = None, weather: Weather = CALM) -> None:
         self.random = random if random is not None else Random(0)
         self.weather = weather
         self.counts: Counter[str] = Counter()
         self._listeners: dict[tuple[str, int], SimListener] = {}
-        self._streams: dict[int, SimStream] = {}  # by identity, in the order they were made
+        self._streams: dict[int, SimStream] = {}  # by identity, in order of creation
         self._parted: dict[tuple[str, str], None] = {}
         self._next_port: Counter[str] = Counter()
 
@@ -62,10 +61,10 @@ class SimNetwork:
         """The network as seen from host `name`."""
         return SimHost(self, name)
 
-    # What goes wrong
+    # Faults
 
     def part(self, one: str, other: str) -> None:
-        """Keep two hosts apart until `heal`."""
+        """Partition two hosts until `heal`."""
         self._parted[_pair(one, other)] = None
         self.counts["partitions"] += 1
 
@@ -87,7 +86,7 @@ class SimNetwork:
                 stream.break_off()
 
     def crash(self, name: str, silently: bool = False) -> None:
-        """End all that host `name` has open. It can be used again at once, as by a process started anew."""
+        """End all streams and listeners of host `name`. A restarted process can use the host at once."""
         self.counts["crashes"] += 1
         for address, listener in list(self._listeners.items()):
             if address[0] == name:
@@ -102,7 +101,7 @@ class SimNetwork:
     def is_parted(self, one: str, other: str) -> bool:
         return _pair(one, other) in self._parted
 
-    # Chance
+    # Random behaviour
 
     def delay_s(self) -> float:
         return self.random.uniform(self.weather.delay_s_min, self.weather.delay_s_max)
@@ -111,7 +110,7 @@ class SimNetwork:
         return self.weather.cut_chance > 0 and self.random.random() < self.weather.cut_chance
 
     def pieces(self, view: memoryview) -> Iterator[memoryview]:
-        """`view` as it will arrive."""
+        """`view`, split at random into the pieces that arrive."""
         if self.random.random() < self.weather.pieces_chance:
             for _ in range(PIECES_PER_SEND_MAX - 1):
                 if len(view) < 2:
@@ -121,7 +120,7 @@ class SimNetwork:
                 view = view[count:]
         yield view
 
-    # Who is there
+    # Streams and listeners
 
     def add(self, stream: SimStream) -> None:
         self._streams[id(stream)] = stream
@@ -169,7 +168,7 @@ class SimHost:
             raise TimeoutError(errno.ETIMEDOUT, f"{host} did not answer")
         listener = network.listener(host, port)
         if listener is None:
-            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nobody listens on {host}, port {port}")
+            raise ConnectionRefusedError(errno.ECONNREFUSED, f"nothing listens on {host}, port {port}")
         here, there = (self.name, network.free_port(self.name)), listener.address
         near, far = SimStream(network, here, there), SimStream(network, there, here, listener.context.copy())
         near.other, far.other = far, near
@@ -208,7 +207,7 @@ class SimListener:
         self._backlog.clear()
 
     def offer(self, stream: SimStream) -> None:
-        """A connection has come: it is accepted when the listener's turn comes."""
+        """Queue a new connection; the listener accepts it in the next turn of the loop."""
         self._backlog.append(stream)
         self._accept_soon()
 
@@ -219,7 +218,7 @@ class SimListener:
         while self._backlog and not self._is_paused and not self._is_closed:
             stream = self._backlog.popleft()
             if stream.is_over:
-                continue  # reset while it waited: nobody would be told of its end any more
+                continue  # reset while it waited: its owner would get no call to `ended`
             stream.owner = self._accept(stream)
             if stream.owner is None:
                 stream.close()

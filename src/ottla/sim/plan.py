@@ -1,4 +1,4 @@
-"""What a seed decides before the run begins: topics, clients, weather, and how each life of the node ends."""
+"""Turns a seed into the plan of a run: topics, clients, faults, and how each life of the node ends."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ from ottla.sim.machine import DIRECTORIES, DiskFault
 from ottla.sim.net import Weather
 
 SCENES = ("logs", "groups", "transactions")
-"""What runs are about, by turns."""
+"""The kinds of runs; seeds take turns."""
 ENDS = ("kill", "kill", "crash", "crash", "power", "power crash", "stop")
-"""How a life may end: a kill at some time or in the middle of a change to the disk, both with the power, or in good order."""
+"""How a life may end: a kill at some time or in the middle of a disk change, either with power loss, or a clean shutdown."""
 
 FAR_OFF_MS = 1_500_000
-"""How far a clock is off, or set forward, at most."""
+"""The largest error of a clock, and how far it is set forward."""
 
 
 @dataclass(frozen=True, slots=True)
 class TopicSetup:
-    """A topic that the clients use."""
+    """A topic for the clients."""
 
     name: str
     partitions: int
@@ -52,22 +52,22 @@ class Life:
 
     end: str
     length_s: float
-    """Until the end; for a crash, until the disk's changes are counted."""
+    """Until the end. For a crash: until the counting of disk changes begins."""
     changes: int
-    """How many changes the disk lets through before a crash."""
+    """How many disk changes succeed before a crash."""
     down_s: float
     slowness_s: float
     clock_error_ms: int
-    """How far the node's wall clock is set off the true time as this life begins."""
+    """The error of the node's wall clock, set at the start of this life."""
     is_parted: bool
-    """Whether some client cannot reach the node for a while."""
+    """Whether one client is partitioned from the node for a while."""
     fault: DiskFault | None
-    """What breaks in its disk, until the next life."""
+    """A disk fault, until the next life."""
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All of it."""
+    """The plan of a run."""
 
     seed: int
     weather: Weather
@@ -76,7 +76,7 @@ class Plan:
     consumers: list[ConsumerPlan]
     lives: list[Life]
     settings: dict[str, str]
-    """Of the node, beside what every node has."""
+    """Settings of the node, besides those of every node."""
     admin_pause_s_max: float
     scene: str = "logs"
     groups: list[GroupPlan] = field(default_factory=list)
@@ -85,7 +85,7 @@ class Plan:
 
     @property
     def is_flushed(self) -> bool:
-        """Whether the node flushes all that it writes before it answers."""
+        """Whether the node flushes all writes before it acknowledges them."""
         return FLUSHED.items() <= self.settings.items()
 
     @property
@@ -98,7 +98,7 @@ class Plan:
 
 
 def scene_of(seed: int) -> str:
-    """What a seed's run is about."""
+    """The kind of a seed's run."""
     return SCENES[seed % len(SCENES)]
 
 
@@ -117,7 +117,7 @@ def _logs(random: Random, seed: int) -> Plan:
     topics = [_topic(random, index) for index in range(random.randint(1, 2))]
     lives = [_life(random) for _ in range(random.randint(1, 4))]
     if random.random() < 0.5 and any("flush.ms" in topic.configs for topic in topics):
-        # Long enough for flushes to come round, and an end that shows whether they did.
+        # Long enough for flushes to happen, and a power loss, which shows whether they did.
         lives[0] = replace(lives[0], end="power", length_s=random.uniform(0.2, 0.6), slowness_s=0.000_2, fault=None)
     return Plan(
         seed,
@@ -132,7 +132,7 @@ def _logs(random: Random, seed: int) -> Plan:
 
 
 def _coordinators(random: Random, seed: int, scene: str) -> Plan:
-    """Groups, or transactions, on topics that keep what is written to them."""
+    """Groups or transactions, on topics without retention and compaction."""
     is_flushed = random.random() < 0.5
     lives = [_life(random) for _ in range(random.randint(1, 4))]
     apps = age_apps(plan_apps(random), Random(f"{seed}/plan/epochs")) if scene == "transactions" else []
@@ -140,12 +140,12 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
     if apps:
         lives = [replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS)) for life in lives]
         if not is_flushed:
-            # What a power loss takes then is no longer one story: halves of transactions may go, as with Apache Kafka.
+            # No power losses: without flushes they may lose halves of transactions, as with Apache Kafka.
             lives = [replace(life, end={"power": "kill", "power crash": "crash"}.get(life.end, life.end)) for life in lives]
     if is_flushed:
-        # Whether something was flushed in time is seen when the power goes.
+        # More power losses: they show whether something was flushed in time.
         lives = [replace(life, end=random.choice((life.end, "power", "power crash"))) for life in lives]
-    # Long enough for members to come together, and for transactions to run.
+    # Long enough for members to join, and for transactions to run.
     lives = [replace(life, length_s=life.length_s + random.choice((0.0, 0.5, 2.0)) * random.random()) for life in lives]
     if not apps:
         lives = [replace(life, length_s=2 * life.length_s + 0.3) for life in lives]
@@ -168,7 +168,7 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
 
 
 def _with_expiry(plan: Plan) -> Plan:
-    """The same; in some runs about groups offsets expire, since the clock is set forward with every life."""
+    """In some runs about groups, set the clock forward with every life, so that offsets expire."""
     random = Random(f"{plan.seed}/plan/expiry")
     if not plan.groups or random.random() >= 0.25:
         return plan
@@ -192,7 +192,7 @@ def _weather(random: Random) -> Weather:
 
 
 def _settings(random: Random) -> dict[str, str]:
-    """Upkeep that comes round often enough for a short life, and a metadata log that is often cut short by snapshots."""
+    """Frequent background work, so that short lives have some, and a metadata log with frequent snapshots."""
     if random.random() < 0.3:
         return {}
     interval_ms = str(random.choice((30, 150, 600)))

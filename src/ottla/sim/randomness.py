@@ -1,4 +1,4 @@
-"""Chance, from a seed."""
+"""Random ids and numbers from a seed."""
 
 from random import Random
 
@@ -6,7 +6,7 @@ from ottla.ids import Uuid, random_uuid
 
 
 class SeededRandomness:
-    """`Randomness` that repeats itself with its `Random`."""
+    """`Randomness` from a `Random`: the same seed gives the same values."""
 
     def __init__(self, random: Random) -> None:
         self._random = random

@@ -1,7 +1,7 @@
-"""One simulated run, from its seed to its verdict.
+"""Runs one seed: plan, node, clients, faults, checks.
 
-The seed decides everything: topics and their settings, clients, the weather of the network, how each life of the node ends.
-`run_seed` returns the outcome, or raises what was found, with the trace in hand (`RunFailed`).
+The seed decides everything: topics and their settings, clients, faults of the network, and how each life of the node ends.
+`run_seed` returns the outcome, or raises `RunFailed`, which holds the trace.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ TIME_LIMIT_S = 900.0
 
 
 class RunFailed(AssertionError):
-    """A run found something. `trace` tells how it came to it."""
+    """A run has failed. `trace` lists the events that led to it."""
 
     def __init__(self, seed: int, cause: BaseException, trace: list[str]) -> None:
         super().__init__(
@@ -54,11 +54,11 @@ class RunFailed(AssertionError):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a run that went well has to tell."""
+    """The result of a run in which every invariant held."""
 
     seed: int
     digest: str
-    """Two runs with the same one went the same way."""
+    """The hash of the trace."""
     trace: list[str]
     counts: dict[str, int] = field(default_factory=dict)
 
@@ -68,14 +68,14 @@ def run_seed(seed: int) -> Outcome:
     loop = VirtualLoop(TIME_LIMIT_S)
     trace = Trace(loop)
     try:
-        counts = loop.run(_Run(seed, loop, trace).run(), bury=True)
+        counts = loop.run(_Run(seed, loop, trace).run(), close_dead=True)
     except Exception as error:
         raise RunFailed(seed, error, trace.lines) from error
     return Outcome(seed, trace.digest(), trace.lines, counts)
 
 
 class _Run:
-    """One run while it lasts."""
+    """The state of one run."""
 
     def __init__(self, seed: int, loop: VirtualLoop, trace: Trace) -> None:
         self.plan: Plan = make_plan(seed)
@@ -122,7 +122,7 @@ class _Run:
         await self._first_failure_or(lives, tasks)
         self.stage.is_ending = True
         await self._first_failure_or(asyncio.gather(*tasks), tasks)
-        await self.auditor.audit([*self.admin.topics, *self.admin.passing])
+        await self.auditor.audit([*self.admin.topics, *self.admin.temporary])
         await self.auditor.ask_topics()
         await self._close()
         await self.machine.stop()
@@ -131,7 +131,7 @@ class _Run:
         return self._counts()
 
     async def _first_failure_or(self, work: asyncio.Future[Any], tasks: list[asyncio.Task[None]]) -> None:
-        """Wait for `work`; what any of `tasks` raises before that is raised here at once."""
+        """Wait for `work`. If one of `tasks` fails before that, raise its exception at once."""
         waiting: set[asyncio.Future[Any]] = {work, *tasks}
         while not work.done():
             done, waiting = await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
@@ -142,7 +142,7 @@ class _Run:
         work.result()
 
     async def _close(self) -> None:
-        """Look at what groups and transactions have come to."""
+        """Check the final state of groups and transactions."""
         if self._cast.apps():
             await self.auditor.audit_transactions(self.admin.places())
         groups: dict[str, GroupClient] = {}
@@ -151,7 +151,7 @@ class _Run:
                 groups.setdefault(client.group, client)
         for client in groups.values():
             places = client.inputs if isinstance(client, App) else self.admin.places()
-            found = await client.fetch_offsets_anyway(places)
+            found = await client.fetch_offsets_until_answered(places)
             if isinstance(client, App):
                 self.stage.checkers.app_ended(client.transactional_id, found)
 

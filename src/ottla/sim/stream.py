@@ -1,8 +1,8 @@
-"""One end of a connection in the simulated network (`net.py` holds the hosts and what goes wrong between them).
+"""One end of a connection in the simulated network (`net.py` has the hosts and the faults between them).
 
-Bytes leave an end in order and arrive at the other in order, later and in pieces as chance has it. At most `window_bytes` are
-on their way or unread; the rest waits in the sender's queue, as it would behind full kernel buffers. What the owner of an end
-is told runs in the context in which that end was made, so that it belongs to the process that owns it.
+Bytes arrive in order, with random delays and in random pieces. At most `window_bytes` are in transit or unread; the rest waits
+in the sender's queue, as behind full kernel buffers. Calls to the owner of an end run in the context in which that end was
+created, so that they belong to the owner's process.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def reset_error() -> ConnectionResetError:
 
 
 class SimStream:
-    """`Stream` in memory. `other` is the far end; `owner` is set before anything can be told to it."""
+    """`Stream` in memory. `other` is the far end; `owner` is set before the first event."""
 
     def __init__(
         self, network: SimNetwork, local: tuple[str, int], peer: tuple[str, int], context: Context | None = None
@@ -58,7 +58,7 @@ class SimStream:
         if self.is_over or self._is_closing:
             return
         if self._end is not None and self._end[0] is not None:
-            self._finish_soon(self._end[0])  # the other side reset it; a send is how one finds out while paused
+            self._finish_soon(self._end[0])  # the peer reset it; a paused stream finds out when it sends
             return
         self._queue.extend(part for part in parts if len(part))
         self.unsent_bytes += sum(map(len, parts))
@@ -66,11 +66,11 @@ class SimStream:
         self._had_queue = self._had_queue or bool(self._queue)
 
     def _push(self) -> None:
-        """Put on the way what the window has room for."""
+        """Send as much of the queue as the window has room for."""
         window_bytes = self._network.weather.window_bytes
         room = window_bytes - self._under_way_bytes
         if room < min(self.unsent_bytes, window_bytes // 2):
-            return  # wait for more room: sending into every gap would end in single bytes
+            return  # wait for more room: filling every gap would end in pieces of single bytes
         while self._queue and room > 0:
             head = self._queue.popleft()
             try:
@@ -91,11 +91,11 @@ class SimStream:
                 self.put_on_the_way(memoryview(bytes(piece)), None)
 
     def put_on_the_way(self, piece: memoryview | None, error: OSError | None) -> None:
-        """Bytes, or the end of them (None)."""
+        """Schedule the arrival of bytes, or of the stream's end (None), at the other side."""
         self._loop.call_at(self._arrival_s(), self.other.arrive, piece, error, context=self.other._context)
 
     def _arrival_s(self) -> float:
-        # Never two at the same time: the loop's timers keep no order among those.
+        # Never two at the same time: the loop does not order timers with equal times.
         self._last_arrival_s = max(self._last_arrival_s + 1e-9, self._loop.time() + self._network.delay_s())
         return self._last_arrival_s
 
@@ -124,7 +124,7 @@ class SimStream:
             self._loop.call_soon(self._deliver, context=self._context)
 
     def arrive(self, piece: memoryview | None, error: OSError | None) -> None:
-        """Something got here, unless the two hosts cannot reach each other: then it waits until they can."""
+        """Bytes or the end arrive. While the two hosts are partitioned they are held back."""
         if self._held or self._network.is_parted(self.local[0], self.peer[0]):
             self._held.append((piece, error))
             return
@@ -134,7 +134,7 @@ class SimStream:
             self._inbox.append(piece)
         else:
             if error is not None:
-                self._inbox.clear()  # a reset takes what was not read yet
+                self._inbox.clear()  # a reset discards unread bytes
             self._end = (error,)
         self._deliver()
 
@@ -164,7 +164,7 @@ class SimStream:
         if self._end is not None and not self._inbox and (self._is_reading or self._is_closing) and not self.is_over:
             self._finish(self._end[0])
 
-    # The end
+    # Closing
 
     def close(self) -> None:
         if not self.is_over:
@@ -185,12 +185,12 @@ class SimStream:
         self._finish_soon(None)
 
     def _cut(self) -> None:
-        """The network breaks the connection: both ends find it reset, and what is on its way is lost."""
+        """The network cuts the connection: both ends get a reset, and bytes in transit are lost."""
         self._network.counts["cuts"] += 1
         self.break_off()
 
     def break_off(self) -> None:
-        """Both ends are told, in their own contexts."""
+        """Reset both ends, each in its own context."""
         for end in (self, self.other):
             end._loop.call_soon(end._broken, context=end._context)
 
@@ -199,7 +199,7 @@ class SimStream:
             self._finish(reset_error())
 
     def vanish(self) -> None:
-        """The process of this end is gone: nobody is told here."""
+        """The process of this end is gone: end without a call to its owner."""
         self.is_over = True
         self._queue.clear()
         self.unsent_bytes = 0
@@ -207,13 +207,13 @@ class SimStream:
 
     def _finish_soon(self, error: OSError | None) -> None:
         self.vanish()
-        self._loop.call_soon(self._tell, error, context=self._context)
+        self._loop.call_soon(self._report_end, error, context=self._context)
 
     def _finish(self, error: OSError | None) -> None:
         self.vanish()
-        self._tell(error)
+        self._report_end(error)
 
-    def _tell(self, error: OSError | None) -> None:
+    def _report_end(self, error: OSError | None) -> None:
         self._network.forget(self)
         if self.owner is not None:
             self.owner.ended(error)

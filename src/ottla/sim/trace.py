@@ -1,8 +1,8 @@
-"""What happened in a run, in order, as text and as one number.
+"""The trace of a run: its events in order, as lines of text and as one hash.
 
-A line has four columns: virtual time in seconds, who, what, and the rest in words (docs/simulator.md explains them). The number
-is a hash over all lines: two runs with the same hash went the same way. Nothing that differs between processes may be noted:
-no identities of objects, no wall clock.
+A line has four columns: virtual time in seconds, actor, event and details (docs/simulator.md explains them). Two runs with the
+same hash over all lines are the same. So a line must hold nothing that differs between processes, such as object ids or the
+wall clock.
 """
 
 import asyncio
@@ -10,7 +10,7 @@ import hashlib
 
 
 class Trace:
-    """The story of one run."""
+    """The events of one run."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,7 +1,7 @@
-"""What befalls the node in a run: one life after the other, each ended as the plan says, and started again.
+"""Runs the lives of the node in a run: ends each as the plan says, with its faults, and starts the next.
 
-After a power loss the clients are kept from the node until everything was audited: what is lost must be known before anybody
-writes anew, since later records may take the offsets of lost ones.
+After a power loss the clients are kept from the node until everything was audited. The checkers must know what was lost before
+a client writes again, because later records may get the offsets of lost ones.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Troubles:
                 continue
             await self._machine.wait_up()
             self._check_started()
-            await self._auditor.audit([*self._admin.topics, *self._admin.passing])
+            await self._auditor.audit([*self._admin.topics, *self._admin.temporary])
             self._stage.gate.set()
         await self._machine.wait_up()
         self._check_started()
@@ -78,13 +78,13 @@ class Troubles:
                 async with asyncio.timeout(CRASH_WAIT_S_MAX):
                     await machine.wait_ended()
             except TimeoutError:
-                pass  # nothing changed on the disk so often: it ends here all the same
+                pass  # too few changes to the disk: end this life anyway
         if life.end in ("power", "power crash"):
             self._stage.gate.clear()
             machine.lose_power()
             for client in self._clients:
                 client.hang_up()
-            await asyncio.sleep(0.001)  # answers that had arrived are taken as heard before the loss
+            await asyncio.sleep(0.001)  # let clients process answers that arrived before the loss
             self._stage.checkers.power_lost()
         elif life.end == "stop":
             await machine.stop()

@@ -1,4 +1,4 @@
-"""Workers and helpers of the simulator: the same jobs, run in place, on the simulated disk and clock."""
+"""Workers and helpers of the simulator: they run the same jobs in place, on the simulated disk and clock."""
 
 import importlib
 import json
@@ -11,7 +11,7 @@ __all__ = ["InPlaceHelpers", "InlineWorkers"]
 
 
 class InPlaceWorld:
-    """`HelperWorld` over whatever disk and clock the test uses."""
+    """`HelperWorld` over the disk and clock of the test."""
 
     def __init__(self, disk: Disk, clock: Clock, on_progress: Progress | None) -> None:
         self.disk = disk
@@ -23,11 +23,11 @@ class InPlaceWorld:
             self._on_progress(json.loads(json.dumps(report)))
 
     async def pause(self, seconds: float) -> None:
-        pass  # nobody else is running, so there is nobody to make room for
+        pass  # throttling serves no purpose here
 
 
 class InPlaceHelpers:
-    """`Helpers` without processes. Job and result still pass through JSON, so nothing works here that would not there."""
+    """`Helpers` without processes. Job and result still pass through JSON, so that what cannot be encoded fails here too."""
 
     def __init__(self, disk: Disk, clock: Clock) -> None:
         self._disk = disk

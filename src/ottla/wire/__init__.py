@@ -6,7 +6,7 @@
     parts = encode(MetadataRequest(topics=None), version=12)
     request, end = decode(MetadataRequest, 12, buffer)
 
-Message classes live in `ottla.wire.messages`, one module per API or log, each imported by whoever needs it.
+Message classes live in `ottla.wire.messages`, one module per API or log. Import only the modules you need.
 """
 
 from ottla.wire.base import Bytes, EncodeError, Message, Part, Records, Struct, UnsupportedVersion

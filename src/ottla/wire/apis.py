@@ -1,7 +1,7 @@
 """The APIs of the protocol: which there are, in which versions, on which listeners, and with which message classes.
 
-What a broker advertises differs from what the schemas hold in the places that `ADVERTISED_OLDEST` names, and where an API's
-newest version is unstable. Message classes are imported when first asked for.
+A broker advertises the versions of the schemas, with two exceptions: `ADVERTISED_OLDEST`, and an unstable newest version.
+Message classes are imported on first use.
 """
 
 from importlib import import_module
@@ -13,7 +13,7 @@ from ottla.wire.base import Message
 __all__ = ["ADVERTISED_OLDEST", "APIS", "Api", "ApiKey"]
 
 ADVERTISED_OLDEST: Final = {ApiKey.PRODUCE: 0}
-"""Produce 0 to 2 are gone, but advertised: older librdkafka reads the oldest version to decide whether it may compress."""
+"""Produce 0 to 2 were removed but are advertised: older librdkafka checks the oldest version before it compresses."""
 
 
 class Api:
@@ -51,7 +51,7 @@ class Api:
         return self.oldest <= version <= self.newest
 
     def is_flexible(self, version: int) -> bool:
-        """Also answers for versions that do not exist yet, whose headers must still be read."""
+        """Whether `version` is flexible. Also answers for unknown newer versions, whose headers must still be read."""
         return 0 <= self.flexible_from <= version
 
     def advertised(self, unstable: bool = False) -> tuple[int, int]:
@@ -80,4 +80,4 @@ class Api:
 
 
 APIS: Final[dict[int, Api]] = {row[0]: Api(row) for row in ROWS}
-"""Every API by key, the removed ones included."""
+"""Every API by key, including removed ones."""

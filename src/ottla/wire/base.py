@@ -1,8 +1,8 @@
-"""What all message classes share: equality, a readable form, and the names their generated modules use.
+"""The base classes of all messages: equality, `repr`, and the names that generated modules use.
 
-Owns no encoding. A message is a plain object with one attribute per field of any version; which of them travel is decided
-by the version it is encoded in. `unknown_tags` holds the tagged fields a newer peer sent and this schema does not know,
-as (tag, bytes), so that encoding the message again loses nothing.
+Owns no encoding. A message is a plain object with one attribute per field of any version; the version it is encoded in
+decides which are written. `unknown_tags` holds tagged fields that are not in the schema, such as those of a newer peer, as
+(tag, bytes), so that encoding the message again loses nothing.
 """
 
 from typing import TYPE_CHECKING, Any, ClassVar, Final, TypeAlias
@@ -19,7 +19,7 @@ Bytes: TypeAlias = bytes | bytearray | memoryview
 """What may fill a `bytes` field that decodes to a view."""
 
 Part: TypeAlias = "bytes | bytearray | memoryview | FileRange"
-"""What encoders return a list of. Adjacent bytes are one part; records are placed as they are."""
+"""An element of the list that encoders return. Adjacent bytes are one part; records are a part of their own, not copied."""
 
 EMPTY: Final[Any] = ()
 """The default of list arguments: it makes a new list, and leaves None free to mean null."""
@@ -40,7 +40,7 @@ class EncodeError(OttlaError):
 
 
 class UnsupportedVersion(EncodeError):
-    """The version is not one of the message's, or lacks a field that is set and may not be dropped in silence."""
+    """The message does not have the version, or the version lacks a field that is set and is not ignorable."""
 
 
 class Struct:
@@ -66,7 +66,7 @@ class Struct:
 
 
 class Message(Struct):
-    """A struct that travels on its own.
+    """A request, response or record: a struct that is encoded on its own.
 
     `SCHEMA` is its part of the schema table, `STRUCTS` the classes of its structs, in order of appearance. `KEY` is the API key
     of a request or response, or the type of a record; messages that have neither have -1.

@@ -1,4 +1,4 @@
-"""Which class carries which struct of a message: the schema of a message class, read on first use and kept."""
+"""Connects a message class to its schema: which class holds which struct. Parsed on first use and cached."""
 
 from ottla.wire.base import Message, Struct, UnsupportedVersion
 from ottla.wire.schema.model import FieldSchema, MessageSchema, StructSchema
@@ -15,12 +15,12 @@ class Binding:
         self.classes = classes
 
     def new_default(self, field: FieldSchema) -> object:
-        """The default of `field`, made anew where it can be changed."""
+        """The default of `field`; a new object where it is mutable."""
         default = field.default()
         return self.classes[default.name]() if isinstance(default, StructSchema) else default
 
     def check_version(self, version: int) -> None:
-        """Refuse a version the message does not have."""
+        """Raise `UnsupportedVersion` if the message does not have `version`."""
         versions = self.schema.versions
         if version not in versions:
             raise UnsupportedVersion(
@@ -32,7 +32,7 @@ _bindings: dict[type[Message], Binding] = {}
 
 
 def binding_of(cls: type[Message]) -> Binding:
-    """The binding of a message class; its schema is read on the first call."""
+    """The binding of a message class; the first call parses its schema."""
     binding = _bindings.get(cls)
     if binding is None:
         schema = parse_message(cls.SCHEMA)

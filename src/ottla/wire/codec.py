@@ -1,8 +1,8 @@
-"""Encoding and decoding of messages: the entry points, and the store of compiled codecs.
+"""Encodes and decodes messages: the entry points, and the cache of compiled codecs.
 
-A codec is compiled when a message is first used in a version, and kept. `encoder` and `decoder` hand out the compiled
-functions themselves, for callers that keep a table of them. Buffers are bytes or bytearrays; a memoryview works too, and is
-copied once for its texts. What `records` decode to are views of the caller's buffer.
+A codec is compiled when a message is first used in a version, and cached. `encoder` and `decoder` return the compiled
+functions, for callers that keep their own table of them. Buffers are bytes or bytearrays. A memoryview works too, and is
+copied once to decode its strings. `records` fields decode to views of the caller's buffer.
 """
 
 from typing import TYPE_CHECKING, TypeVar
@@ -43,7 +43,7 @@ def encoder(cls: type[Message], version: int) -> "Encoder":
 
 
 def decode(cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0) -> tuple[M, int]:
-    """The message at `position`, and the position after it. What follows is the caller's business."""
+    """The message at `position`, and the position after it. Bytes after it are ignored."""
     return decoder(cls, version)(buffer, position)
 
 
@@ -59,12 +59,12 @@ def decode_all(cls: type[M], version: int, buffer: bytes | bytearray | memoryvie
 
 
 def encode(message: Message, version: int, head: bytes = b"") -> list[Part]:
-    """The parts of `message`: bytes, with whatever fills its `records` placed between them as it is."""
+    """The parts of `message`: bytes, with the values of its `records` fields between them, not copied."""
     return encoder(message.__class__, version)(message, head)
 
 
 def encode_bytes(message: Message, version: int) -> bytes:
-    """The message as one bytes object. Records that are a file range cannot be part of it."""
+    """The message as one bytes object. Raises `EncodeError` if its records are a file range."""
     return join_parts(encoder(message.__class__, version)(message))
 
 

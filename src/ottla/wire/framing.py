@@ -1,14 +1,14 @@
-"""Frames: an int32 size, then that many bytes. Splits a stream of received bytes into frames, without IO.
+"""Splits a stream of received bytes into frames (an int32 size, then that many bytes), without IO.
 
-The owner of a socket receives into `writable()` and reports with `received(count)`, which returns the frames completed by it.
-Every frame is a bytearray of its own, which its request owns from then on. Small frames are copied out of a read-ahead buffer,
-which many splitters may share, since nothing stays in it between calls; a frame that is not complete there gets a buffer of its
-own, and the rest of it is received straight into that.
+The owner of a socket receives into `writable()` and calls `received(count)`, which returns the frames that are now complete.
+Every frame is its own bytearray, which its request then owns. Small frames are copied out of a read-ahead buffer. Many
+splitters may share that buffer, because nothing stays in it between calls. A frame that is incomplete there gets its own
+buffer, and the rest of it is received straight into that.
 
-A size that is negative or beyond the limit is refused before anything is allocated for it, and the stream is then of no use. A
-size is also no reason to believe that the bytes will come: beyond `AT_ONCE_BYTES` a frame's buffer grows as it fills. And for
-every frame above `FREE_BYTES` the owner is asked before memory is taken (`reserve`); if it refuses, the splitter `is_starved`:
-it cannot take in more until `grow` succeeds. By the time such a frame is complete, exactly its size has been reserved.
+A size that is negative or beyond the limit raises `InvalidFrame` before anything is allocated; the stream is then unusable.
+A peer may announce a size and never send the bytes, so beyond `AT_ONCE_BYTES` a frame's buffer grows as it fills. For every
+frame above `FREE_BYTES` the splitter calls `reserve` before it allocates. If that refuses, the splitter `is_starved` and takes
+no bytes until `grow` succeeds. When such a frame is complete, exactly its size has been reserved.
 """
 
 from collections.abc import Callable
@@ -20,20 +20,20 @@ from ottla.errors import DecodeError
 _SIZE: Final = Struct(">i")
 READ_AHEAD_BYTES: Final = 64 * 1024
 FREE_BYTES: Final = READ_AHEAD_BYTES
-"""Frames up to here are not asked for: they are no larger than what a connection may always have unread."""
+"""Frames up to this size need no reservation: they fit into the read-ahead that every connection has anyway."""
 
 AT_ONCE_BYTES: Final = (1 << 20) + FREE_BYTES
-"""Frames up to here get their whole buffer at once: what producers send by default."""
+"""Frames up to this size get their whole buffer at once. Producers send no more than this by default."""
 
 STEP_BYTES_MAX: Final = 8 << 20
 STEP_BYTES_MIN: Final = 64 * 1024
 
 Reserve = Callable[[int], bool]
-"""May that many more bytes be taken?"""
+"""Asks for so many more bytes of memory; False: refused."""
 
 
 class InvalidFrame(DecodeError):
-    """The peer announced a frame of a size that cannot be: close the connection."""
+    """The peer announced a frame of an invalid size: close the connection."""
 
 
 class FrameSplitter:
@@ -61,7 +61,7 @@ class FrameSplitter:
         self._frame_size = 0
         self._reserve = reserve
         self.reserved_bytes = 0
-        """What was granted for the frame that is incomplete. The owner of a frame that is complete knows: all of it."""
+        """The bytes reserved for the incomplete frame. For a complete frame they equal its size."""
 
     @property
     def is_between_frames(self) -> bool:
@@ -70,11 +70,11 @@ class FrameSplitter:
 
     @property
     def is_starved(self) -> bool:
-        """Whether `writable` has nothing to offer until `grow` is granted more."""
+        """Whether `writable` is empty until `grow` succeeds."""
         return self._frame is not None and self._frame_filled == len(self._frame)
 
     def writable(self) -> memoryview:
-        """Where the next bytes go; never empty, unless the splitter is starved. Let go of it before `received`."""
+        """The buffer for the next bytes; empty only if the splitter is starved. Release it before calling `received`."""
         if self._frame is not None:
             return memoryview(self._frame)[self._frame_filled :]
         if self._carried:
@@ -82,7 +82,7 @@ class FrameSplitter:
         return self._ahead_view[len(self._carried) :]
 
     def received(self, count: int) -> list[bytearray]:
-        """Take note of `count` bytes written to `writable()`; the frames that are complete now, in order."""
+        """Account for `count` bytes written to `writable()`. Returns the frames that are now complete, in order."""
         if self._frame is None:
             return self._split_ahead(len(self._carried) + count)
         self._frame_filled += count
@@ -96,7 +96,7 @@ class FrameSplitter:
         return [frame]
 
     def feed(self, data: bytes | bytearray | memoryview) -> list[bytearray]:
-        """Take in bytes that were received elsewhere; the frames that are complete now, in order. Not for starving ones."""
+        """Copy in bytes received elsewhere. Returns the frames that are now complete, in order. Not for a starved splitter."""
         frames = []
         rest = memoryview(data)
         while len(rest):
@@ -109,7 +109,7 @@ class FrameSplitter:
         return frames
 
     def grow(self) -> bool:
-        """Ask for more room for the frame that is coming in; whether there is any now."""
+        """Reserve more memory for the incomplete frame. False if there is still no room."""
         frame = self._frame
         assert frame is not None
         capacity = self._granted_capacity(len(frame))
@@ -118,7 +118,7 @@ class FrameSplitter:
         return not self.is_starved
 
     def abandon(self) -> int:
-        """Let go of the frame that is incomplete: no more of it comes. Returns what was reserved for it."""
+        """Drop the incomplete frame, because no more of it comes. Returns the bytes that were reserved for it."""
         reserved_bytes, self.reserved_bytes = self.reserved_bytes, 0
         self._frame = None
         return reserved_bytes
@@ -143,7 +143,7 @@ class FrameSplitter:
         return frames
 
     def _begin(self, size: int, start: int, filled: int) -> None:
-        """A frame that is not complete in the read-ahead buffer moves to one of its own."""
+        """Move a frame that is incomplete in the read-ahead buffer to its own buffer."""
         self._carried = b""
         self._frame_size = size
         self._frame_filled = here = filled - start
@@ -151,11 +151,11 @@ class FrameSplitter:
         frame[:here] = self._ahead_view[start:filled]
 
     def _granted_capacity(self, capacity: int) -> int:
-        """How large the frame's buffer may be, that has `capacity` bytes now: larger, if more is granted."""
+        """The new size of the frame's buffer, which has `capacity` bytes now: larger if `reserve` grants more."""
         size, reserve = self._frame_size, self._reserve
         at_least = min(size, capacity + STEP_BYTES_MIN)
-        usual = size if size <= AT_ONCE_BYTES else min(size, capacity + max(AT_ONCE_BYTES, min(capacity, STEP_BYTES_MAX)))
-        for wanted in (usual, at_least):
+        preferred = size if size <= AT_ONCE_BYTES else min(size, capacity + max(AT_ONCE_BYTES, min(capacity, STEP_BYTES_MAX)))
+        for wanted in (preferred, at_least):
             if reserve is None or reserve(wanted - self.reserved_bytes):
                 self.reserved_bytes = wanted
                 return wanted

@@ -1,8 +1,8 @@
-"""Requests and responses whole: header and body, framed.
+"""Reads and writes whole requests and responses: header and body, framed.
 
 A request's header is version 2 where the request's version is flexible, else 1 (ControlledShutdown 0 had version 0, which
-lacks the client id); in all of them the client id keeps the old encoding. A response's header is version 1 where flexible, else
-0; ApiVersions responses always have 0, since a client reads one before it knows what the broker speaks.
+lacks the client id). In all of them the client id keeps the old encoding. A response's header is version 1 where flexible,
+else 0. ApiVersions responses always have 0, because a client reads one before it knows the broker's versions.
 
     request   int16 api key | int16 version | int32 correlation id | nullable string client id | tagged fields (version 2)
     response  int32 correlation id | tagged fields (version 1)
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 FRAME_BYTES_MAX: Final = 0x7FFFFFFF
 HEADER_TAGS_MAX: Final = 1000
-"""Kafka has defined none so far. A large frame has room for millions, and they are read one by one."""
+"""Kafka has defined none so far. The limit is there because a large frame has room for millions, read one by one."""
 
 _REQUEST: Final = Struct(">hhih")
 _KEY_AND_VERSION: Final = Struct(">hh")
@@ -45,7 +45,7 @@ _response_encoders: "dict[tuple[type[Message], int], tuple[Encoder, bool]]" = {}
 
 
 def request_header_version(api_key: int, api_version: int) -> int:
-    """The version of the header in front of a request; also for versions this node does not know."""
+    """The version of the header in front of a request; also for request versions that this node does not know."""
     if api_key == ApiKey.CONTROLLED_SHUTDOWN and api_version == 0:
         return 0
     api = APIS.get(api_key)
@@ -74,17 +74,17 @@ def read_request_header(frame: bytes | bytearray, position: int = 0) -> tuple[Re
             header.client_id = None
         if api_version >= _FLEXIBLE_FROM[api_key]:
             if frame[body]:
-                return _read_unusual_header(frame, position)
+                return _read_general_header(frame, position)
             body += 1
         if body <= len(frame):
             return header, body
     except (error, IndexError, KeyError, UnicodeDecodeError):
         pass
-    return _read_unusual_header(frame, position)
+    return _read_general_header(frame, position)
 
 
-def _read_unusual_header(frame: bytes | bytearray, position: int) -> tuple[RequestHeader, int]:
-    """The same, step by step: for headers with tagged fields or an odd client id, and to say what is wrong with others."""
+def _read_general_header(frame: bytes | bytearray, position: int) -> tuple[RequestHeader, int]:
+    """The general path of `read_request_header`: for tagged fields and client ids that are not UTF-8, and for error texts."""
     header = RequestHeader()
     try:
         header.request_api_key, header.request_api_version = _KEY_AND_VERSION.unpack_from(frame, position)
@@ -108,7 +108,7 @@ def _read_unusual_header(frame: bytes | bytearray, position: int) -> tuple[Reque
 
 
 def _read_tags(frame: bytes | bytearray, position: int) -> tuple[list[tuple[int, bytes]] | None, int]:
-    """A header's tagged fields, none of which is known, and where they end."""
+    """A header's tagged fields, all of them unknown, and where they end."""
     count, position = decode_uvarint(frame, position)
     if count > HEADER_TAGS_MAX:
         raise DecodeError(f"the header announces {count} tagged fields, where {HEADER_TAGS_MAX} are allowed", position)
@@ -128,7 +128,7 @@ def parse_request(frame: bytes | bytearray) -> tuple[RequestHeader, Any]:
 
     `DecodeError` for bytes that are no request, `UnsupportedVersion` for a version the API does not have: both close the
     connection. ApiVersions is the exception: a version this node does not know gives an empty `ApiVersionsRequest`, to be
-    answered in version 0 with UNSUPPORTED_VERSION, which `header.request_api_version` lets the handler see.
+    answered in version 0 with UNSUPPORTED_VERSION. The handler sees it from `header.request_api_version`.
     """
     header, position = read_request_header(frame)
     key = header.request_api_key, header.request_api_version

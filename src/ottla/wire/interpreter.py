@@ -1,8 +1,8 @@
-"""The plain reading and writing of messages: one step per field, straight from the schema, with no regard for speed.
+"""Decodes and encodes messages by walking the schema, field by field. Simple, not fast.
 
-Two uses. It is the oracle that the compiled codecs are compared with, byte for byte. And it is where they turn when
-something is out of the ordinary: it finds the field at fault and says so, keeps texts that are not quite UTF-8 the way Kafka
-does (bad bytes become U+FFFD), and writes messages that carry unknown tagged fields.
+It has two uses. Tests compare the compiled codecs with it, byte for byte. And compiled codecs fall back to it for what they do
+not handle: it names the field at fault, decodes invalid UTF-8 as Kafka does (bad bytes become U+FFFD), and writes unknown
+tagged fields.
 
 Format: big-endian numbers; in flexible versions lengths and counts are unsigned varints of n + 1 with 0 for null, and every
 struct ends with its tagged fields; before that, lengths are int16 (strings) or int32 with -1 for null. A nullable struct has
@@ -25,7 +25,7 @@ from ottla.wire.schema.model import (
 from ottla.wire.varint import encode_uvarint
 
 REQUEST_ELEMENTS_MAX = 1 << 16
-"""How many elements all arrays of a request may have together, unknown tagged fields among them."""
+"""How many elements all arrays of one request may have in total. Unknown tagged fields count too."""
 
 
 def too_many_elements(name: str) -> DecodeError:
@@ -179,7 +179,7 @@ def smallest_size(binding: Binding, field: FieldSchema, version: int) -> int:
 
 
 class _Writer:
-    """The pieces of one message in one version; records stay pieces of their own."""
+    """Collects the parts of one message in one version. Records are parts of their own."""
 
     def __init__(self, binding: Binding, version: int) -> None:
         self.binding = binding
@@ -311,7 +311,7 @@ def _write_sized(writer: _Writer, field: FieldSchema, value: object, path: str) 
         writer.length(len(value), "i", flexible, path)
         if len(value):
             writer.close_piece()
-            writer.done.append(value)  # type: ignore[arg-type]  # whatever has a length stands for a file range here
+            writer.done.append(value)  # type: ignore[arg-type]  # any other object with a length is a file range
     else:
         raise EncodeError(path, f"{_shown(value)} is not bytes")
 
@@ -336,7 +336,7 @@ def _fixed_bytes(field: FieldSchema, value: object, path: str) -> bytes:
 
 
 def is_default(binding: Binding, field: FieldSchema, value: object) -> bool:
-    """Whether a field holds what it holds when nobody set it."""
+    """Whether `value` is the default of `field`."""
     if field.struct is None or field.is_array or value is None:
         default = field.default()
         return value == default and (value is None) == (default is None)

@@ -1,7 +1,7 @@
 """Messages as JSON, in the shape Kafka's own tools print: camel-case names, bytes in base64, UUIDs as text.
 
-A version shows the fields it has; tagged fields show where they are not at their default; unknown tagged fields do not show.
-Of records only the size shows, as `…SizeInBytes`.
+The output holds the fields of the given version. Tagged fields at their default and unknown tagged fields are left out.
+`records` fields show only their size, as `…SizeInBytes`.
 """
 
 import base64

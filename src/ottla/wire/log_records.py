@@ -1,12 +1,12 @@
-"""Keys and values of records in Kafka's internal logs: which message they hold, and how it is wrapped.
+"""Encodes and decodes keys and values of records in Kafka's internal logs.
 
     metadata value      uvarint frame version (1) | uvarint record type | uvarint record version | body
     coordinator key     int16 record type | body in version 0
     coordinator value   int16 record version | body; null is a tombstone
 
 Record types are numbered per log: 0 is an offset in __consumer_offsets, a transaction in __transaction_state, a snapshot in
-__share_group_state, so every call names its log. Bytes after a metadata record are refused and those after a coordinator
-record ignored, as Kafka does.
+__share_group_state. So every call names its log. As in Kafka, bytes after a metadata record are refused, and bytes after a
+coordinator record are ignored.
 """
 
 from enum import Enum
@@ -134,7 +134,7 @@ def encode_coordinator_value(value: Message, version: int) -> bytes:
 
 
 def _encoded(message: Message, version: int, head: bytes) -> bytes:
-    """`head` and the message as one. Offsets are committed in their thousands: what is compiled is looked up only once."""
+    """`head` and the encoded message. Caches the compiled encoder here: offset commits encode thousands of records."""
     encode_now = _coordinator_encoders.get((message.__class__, version))
     if encode_now is None:
         encode_now = encoder_if_many(message.__class__, version)

@@ -1,8 +1,8 @@
-"""Encoding and decoding for messages of which there are few, such as the records of a start.
+"""Encodes and decodes rare messages with the interpreter, and compiles a codec only when there are many.
 
 Compiling a codec takes as long as interpreting forty messages of its kind (docs/decisions/0026-broker-hot-path.md). So the
-first few of each kind and version are interpreted, and a codec is compiled when more come. What both make of a message is the
-same, byte for byte: the tests compare them.
+first `INTERPRETED_USES` of each class and version, such as the records of a start, are interpreted. Both give the same bytes
+and messages; a parity test compares them.
 """
 
 from typing import TYPE_CHECKING, TypeVar, cast
@@ -26,7 +26,7 @@ _decoded: dict[tuple[type[Message], int], int] = {}
 
 
 def encode(message: Message, version: int, head: bytes = b"") -> list[Part]:
-    """As `codec.encode`."""
+    """Like `codec.encode`, but interpreted until there have been many."""
     encode_now = encoder_if_many(message.__class__, version)
     if encode_now is None:
         return interpreter.encode(binding_of(message.__class__), version, message, head)
@@ -34,7 +34,7 @@ def encode(message: Message, version: int, head: bytes = b"") -> list[Part]:
 
 
 def decode_all(cls: type[M], version: int, buffer: bytes | bytearray | memoryview, position: int = 0) -> M:
-    """As `codec.decode_all`."""
+    """Like `codec.decode_all`, but interpreted until there have been many."""
     decode_now = decoder_if_many(cls, version)
     if decode_now is None:
         message, after = interpreter.decode(binding_of(cls), version, buffer, position)
@@ -48,12 +48,12 @@ def decode_all(cls: type[M], version: int, buffer: bytes | bytearray | memoryvie
 
 
 def encoder_if_many(cls: type[Message], version: int) -> "Encoder | None":
-    """The compiled encoder, if so many have been encoded that it pays; counts one more."""
+    """Count one more use. Returns the compiled encoder after `INTERPRETED_USES`, else None."""
     count = _encoded[cls, version] = _encoded.get((cls, version), 0) + 1
     return encoder(cls, version) if count > INTERPRETED_USES else None
 
 
 def decoder_if_many(cls: type[Message], version: int) -> "Decoder | None":
-    """The compiled decoder, if so many have been decoded that it pays; counts one more."""
+    """Count one more use. Returns the compiled decoder after `INTERPRETED_USES`, else None."""
     count = _decoded[cls, version] = _decoded.get((cls, version), 0) + 1
     return decoder(cls, version) if count > INTERPRETED_USES else None

@@ -1,4 +1,4 @@
-"""Unsigned varints: 7 bits per byte, lowest first, the top bit set on all but the last byte. At most 32 bits, as Kafka's."""
+"""Unsigned varints: 7 bits per byte, lowest first, the top bit set on all but the last byte. At most 32 bits, as in Kafka."""
 
 from typing import Final
 

@@ -139,4 +139,4 @@ class FakeNetwork:
         return FakeStream(node, owner, (host, port), self.piece_bytes)
 
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
-        raise NotImplementedError("a client's network: nobody listens on it")
+        raise NotImplementedError("a client's network: nothing listens on it")

@@ -1,4 +1,4 @@
-"""A node's settings: what Kafka's stock files come to, defaults, and what is refused with which sentence."""
+"""A node's settings: Kafka's stock files, defaults, and the error texts of invalid settings."""
 
 import pytest
 from tests.support.cases.config_files import COMBINED as SMALLEST
@@ -64,7 +64,7 @@ CONTROLLER = COMMON | {
 
 
 def config(base: dict[str, str] = SMALLEST, /, **changes: str | None) -> BrokerConfig:
-    """`base` with `changes`, whose names have `_` for `.`; None takes a setting away."""
+    """`base` with `changes`, whose names have `_` for `.`; None removes a setting."""
     settings = base | {name.replace("_", "."): text for name, text in changes.items() if text is not None}
     for name, text in changes.items():
         if text is None:
@@ -103,7 +103,7 @@ def test_a_listener_advertises_itself_and_the_machine_for_an_empty_host() -> Non
     assert node.advertised_controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 9093, "PLAINTEXT"),)
 
 
-def test_the_older_name_of_the_node_id_will_do() -> None:
+def test_broker_id_is_accepted_as_node_id() -> None:
     assert config(node_id=None, broker_id="4").node_id == 4
     assert config(node_id="4", broker_id="4").node_id == 4
 
@@ -129,7 +129,7 @@ def test_one_port_for_two_families() -> None:
 
 
 @pytest.mark.parametrize(("base", "changes"), TAKEN, ids=[str(changes) for _, changes in TAKEN])
-def test_takes_what_apache_takes(base: dict[str, str], changes: Changes) -> None:
+def test_accepts_what_apache_kafka_accepts(base: dict[str, str], changes: Changes) -> None:
     BrokerConfig.from_settings(file_of(base, changes))
 
 
@@ -143,7 +143,7 @@ def test_refuses_with_one_clear_sentence(base: dict[str, str], changes: Changes,
     assert refused.value.name in BROKER_KEYS
 
 
-def test_a_controller_on_all_addresses_is_where_the_voters_say() -> None:
+def test_a_controller_on_all_addresses_advertises_its_voter_address() -> None:
     node = config(listeners="PLAINTEXT://:9092,CONTROLLER://0.0.0.0:9093", controller_quorum_voters="7@c.example:1234")
     assert node.advertised_controller_listeners == (Listener("CONTROLLER", "c.example", 1234, "PLAINTEXT"),)
     node = config(listeners="PLAINTEXT://[::]:9092,CONTROLLER://0.0.0.0:9093")

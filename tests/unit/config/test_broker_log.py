@@ -1,4 +1,4 @@
-"""The broker's log settings: which of two names wins, units, and what is refused."""
+"""The broker's log settings: which synonym wins, units, and invalid values."""
 
 import pytest
 
@@ -72,6 +72,6 @@ def test_cleaner_needs_memory() -> None:
         BrokerLogConfig.from_settings({"log.cleaner.threads": "2", "log.cleaner.dedupe.buffer.size": "2097152"})
 
 
-def test_other_settings_are_passed_over_and_own_ones_taken() -> None:
+def test_other_settings_are_ignored() -> None:
     config = BrokerLogConfig.from_settings({"listeners": "PLAINTEXT://:9092", "producer.id.expiration.ms": "5"})
     assert config.producer_id_expiration_ms == 5

@@ -35,7 +35,7 @@ def test_modes() -> None:
     assert update_mode("somebodys.own") is None
 
 
-def test_a_setting_hides_what_says_the_same_below_it() -> None:
+def test_a_setting_hides_its_synonyms_in_earlier_layers() -> None:
     static = {
         "log.retention.hours": "5",
         "log.retention.minutes": "6",
@@ -61,24 +61,24 @@ def test_synonyms() -> None:
     assert broker_synonyms("listener.name.a.max.connections") == ("listener.name.a.max.connections", "max.connections")
 
 
-def test_a_dynamic_setting_wins_over_the_files_in_another_unit() -> None:
+def test_a_dynamic_setting_overrides_the_file_in_another_unit() -> None:
     config = layers(cluster={"log.retention.ms": "9"}, static={"log.retention.hours": "5"}).config
     assert config.log.topic_defaults.retention_ms == 9
 
 
-def test_what_contradicts_gives_way_and_the_rest_counts() -> None:
+def test_a_contradicting_dynamic_setting_is_rejected_alone() -> None:
     mixed = layers(cluster={"log.cleaner.threads": "500", "max.connections": "5"}, broker={"max.connections.per.ip": "0"})
     assert sorted(mixed.rejected) == ["log.cleaner.threads", "max.connections.per.ip"]
     assert (mixed.config.log.log_cleaner_threads, mixed.config.max_connections) == (1, 5)
     assert mixed.cluster == {"max.connections": "5"}
 
 
-def test_names_that_nobody_knows_are_kept() -> None:
+def test_unknown_names_are_kept() -> None:
     kept = layers(cluster={"somebodys.own": "1"})
     assert (kept.cluster, kept.rejected) == ({"somebodys.own": "1"}, {})
 
 
-def test_intervals_are_taken_back_into_their_bounds() -> None:
+def test_intervals_are_clamped_to_their_bounds() -> None:
     name = "group.consumer.assignment.interval.ms"
     bounds = {"group.consumer.min.assignment.interval.ms": "100", "group.consumer.max.assignment.interval.ms": "2000"}
     assert layers(cluster={name: "5000"}, static=bounds).config.group_consumer_assignment_interval_ms == 2000
@@ -115,13 +115,13 @@ VALUES = {
     "max.connections.per.ip": st.sampled_from(["0", "3"]),
     "listener.name.plaintext.max.connections": st.sampled_from(["1", "y"]),
     "ssl.keystore.location": st.just("z"),
-    "nobody.knows": st.text(max_size=3),
+    "unknown.name": st.text(max_size=3),
 }
 LAYER = st.fixed_dictionaries({}, optional=VALUES)
 
 
 @given(LAYER, LAYER)
-def test_whatever_is_stored_a_node_has_settings(cluster: dict[str, str], broker: dict[str, str]) -> None:
+def test_any_stored_settings_give_a_valid_snapshot(cluster: dict[str, str], broker: dict[str, str]) -> None:
     now = layers(cluster=cluster, broker=broker)
     assert set(now.cluster) <= set(cluster)
     assert set(now.broker) <= set(broker)
@@ -134,6 +134,6 @@ def test_whatever_is_stored_a_node_has_settings(cluster: dict[str, str], broker:
             if key.attribute in getattr(type(shown), "__annotations__", {}):
                 assert getattr(shown, key.attribute) == key.parse(kept)
     assert 0 <= now.config.group_consumer_assignment_interval_ms <= 15_000
-    # What is left stands by itself: nothing more would be rejected.
+    # The remaining settings are valid by themselves: nothing more would be rejected.
     again = layers(cluster=now.cluster, broker=now.broker)
     assert (again.rejected, again.config) == ({}, now.config)

@@ -1,10 +1,10 @@
-"""What the start of a node says about settings it does not go by."""
+"""The warnings at a node's start about settings without effect."""
 
 from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.notices import AUTHORIZER, PLUGINS, REMOVED, notices
 
 
-def test_a_file_of_settings_with_effect_is_taken_in_silence() -> None:
+def test_settings_with_effect_give_no_notice() -> None:
     assert notices({"num.partitions": "3", "log.retention.ms": "5", "listener.name.a.max.connections": "1"}) == []
 
 
@@ -36,7 +36,7 @@ def test_a_topic_setting_gets_the_brokers_name_for_it() -> None:
     ]
 
 
-def test_an_authorizer_that_does_not_guard_is_said_so() -> None:
+def test_an_authorizer_without_effect_gets_its_own_notice() -> None:
     assert (
         "may do everything" in notices({"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"})[0]
     )
@@ -76,5 +76,5 @@ def test_plugin_settings_are_in_no_other_list() -> None:
     assert [name for name in PLUGINS if name in BROKER_KEYS] == []
 
 
-def test_what_is_removed_is_not_there() -> None:
+def test_removed_settings_are_not_in_the_table() -> None:
     assert [name for name in REMOVED if name in BROKER_KEYS] == []

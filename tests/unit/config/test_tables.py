@@ -1,4 +1,4 @@
-"""The tables against Kafka's own: names, types, defaults, rules, importance; and words of ours on every setting."""
+"""The tables agree with Kafka's (names, types, defaults, rules, importance), and every setting is documented."""
 
 from pathlib import Path
 
@@ -87,7 +87,7 @@ def test_settings_without_valid_values_have_no_rule() -> None:
 
 
 @pytest.mark.parametrize("row", BROKER_TABLE, ids=lambda row: row[0])
-def test_a_broker_row_is_read_as_it_is_written(row: list[str]) -> None:
+def test_a_broker_row_is_parsed_correctly(row: list[str]) -> None:
     name, type_, default, _valid, importance, mode, *internal = row
     key = BROKER_KEYS[name]
     assert facts_of(key) == (type_, "null" if default == "REQUIRED" else default, importance)
@@ -117,7 +117,7 @@ def test_rules_of_every_shape(name: str, good: str, bad: str) -> None:
         BROKER_KEYS[name].parse(bad)
 
 
-def test_lists_with_a_rule_drop_what_comes_again() -> None:
+def test_lists_with_a_rule_drop_duplicates() -> None:
     assert BROKER_KEYS["process.roles"].parse("broker, broker") == ("broker",)
     assert TOPIC_KEYS["cleanup.policy"].parse("compact,delete,compact") == ("compact", "delete")
     assert TOPIC_KEYS["leader.replication.throttled.replicas"].parse("0:1,0:1") == ("0:1", "0:1")
@@ -130,12 +130,12 @@ def test_a_listener_can_have_settings_of_its_own() -> None:
     assert base_name("listener.name.x.nothing.such") not in BROKER_KEYS
 
 
-def test_every_topic_setting_has_words_of_ours() -> None:
+def test_every_topic_setting_is_documented() -> None:
     for key in TOPIC_KEYS.values():
         assert_is_a_sentence(key.name, key.documentation)
 
 
-def test_words_are_on_broker_settings_that_exist() -> None:
+def test_every_documented_broker_setting_exists() -> None:
     for name, words in documentation().items():
         assert name in BROKER_KEYS
         assert_is_a_sentence(name, words)

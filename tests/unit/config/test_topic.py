@@ -1,4 +1,4 @@
-"""Topic settings: what Kafka accepts and refuses, and what a log then runs with."""
+"""Topic settings: what Kafka accepts and refuses, and the resulting LogConfig."""
 
 import dataclasses
 
@@ -7,7 +7,7 @@ import pytest
 from ottla.config.topic import LogConfig, validate_topic_settings
 from ottla.config.values import LONG_MAX, InvalidConfig
 
-# Each was put to Apache Kafka 4.3.0's own validation; the value is what it made of the text.
+# Each was checked with Apache Kafka 4.3.0's own validation, which gave this value.
 ACCEPTED = [
     ("cleanup.policy", "", ()),
     ("cleanup.policy", "compact, delete", ("compact", "delete")),
@@ -60,7 +60,7 @@ REFUSED = [
     ("flush.messages", "0"),
     ("local.retention.ms", "-3"),
 ]
-# Apache takes these; we do not, since nothing good can come of them.
+# Apache Kafka accepts these; we refuse them on purpose.
 REFUSED_BY_US = [("min.cleanable.dirty.ratio", "NaN"), ("min.cleanable.dirty.ratio", "0.5d")]
 
 
@@ -87,11 +87,11 @@ def test_compaction_lags_must_not_cross() -> None:
         validate_topic_settings({"min.compaction.lag.ms": "10", "max.compaction.lag.ms": "5"})
 
 
-def test_stored_settings_of_a_newer_kafka_are_passed_over() -> None:
+def test_stored_settings_of_a_newer_kafka_are_ignored() -> None:
     assert LogConfig().with_settings({"some.new.setting": "x"}) == LogConfig()
 
 
-def test_settings_go_over_defaults() -> None:
+def test_settings_override_defaults() -> None:
     defaults = LogConfig(retention_ms=5, segment_ms=7)
     config = defaults.with_settings({"retention.ms": "9"})
     assert (config.retention_ms, config.segment_ms) == (9, 7)

@@ -1,4 +1,4 @@
-"""Both disks, so that one suite holds them to one contract."""
+"""The `place` fixture: each test runs on the real and on the simulated disk."""
 
 from collections.abc import Iterator
 from pathlib import Path

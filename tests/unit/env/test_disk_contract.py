@@ -1,4 +1,4 @@
-"""The contract of env/disk.py, held against the real and the simulated disk alike."""
+"""The contract of env/disk.py, checked on the real and on the simulated disk."""
 
 import asyncio
 import errno

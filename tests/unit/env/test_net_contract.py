@@ -1,4 +1,4 @@
-"""The contract of env/net.py, held against the real and the simulated network alike."""
+"""The contract of env/net.py, checked on the real and on the simulated network."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -17,7 +17,7 @@ from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
 
 LARGE = 5_000_000
-"""More than the kernel's buffers between two ends take."""
+"""More than the kernel's socket buffers of one connection hold."""
 
 SMALL_BUFFERS = SocketOptions(102_400, 102_400)
 
@@ -193,7 +193,7 @@ def test_a_range_that_has_become_shorter_ends_the_stream(place: Place) -> None:
     place.run(check())
 
 
-def test_what_was_sent_before_closing_arrives_with_close_when_sent(place: Place) -> None:
+def test_close_when_sent_delivers_what_was_queued(place: Place) -> None:
     async def check() -> None:
         server, server_owner, client, client_owner = await pair(place, resume=False)
         data = Random(3).randbytes(LARGE)
@@ -202,7 +202,7 @@ def test_what_was_sent_before_closing_arrives_with_close_when_sent(place: Place)
         assert client.unsent_bytes > 0
         client.close_when_sent()
         client.send([b"too late"])
-        server.send([b"nobody takes this in"])
+        server.send([b"never read"])
         server.resume()
         assert await server_owner.until_received(LARGE) == data
         assert await server_owner.until_ended() is None
@@ -234,7 +234,7 @@ def test_closing_at_once_drops_the_queue(place: Place) -> None:
     place.run(check())
 
 
-def test_closing_while_receiving_ends_it_there(place: Place) -> None:
+def test_closing_while_receiving_ends_the_stream_at_once(place: Place) -> None:
     async def check() -> None:
         server, server_owner, client, _ = await pair(place, resume=False)
         server_owner._buffer = bytearray(10)
@@ -247,7 +247,7 @@ def test_closing_while_receiving_ends_it_there(place: Place) -> None:
     place.run(check())
 
 
-def test_sending_to_a_peer_that_is_gone_is_told_later(place: Place) -> None:
+def test_sending_to_a_closed_peer_ends_the_stream_later(place: Place) -> None:
     async def check() -> None:
         server, server_owner, client, client_owner = await pair(place, resume=False)
         client.send([b"unread"])
@@ -263,7 +263,7 @@ def test_sending_to_a_peer_that_is_gone_is_told_later(place: Place) -> None:
     place.run(check())
 
 
-def test_nobody_listens(place: Place) -> None:
+def test_connecting_to_a_closed_port_raises(place: Place) -> None:
     async def check() -> None:
         listener = await place.server.listen(place.host, 0, Acceptor())
         listener.close()
@@ -297,7 +297,7 @@ def test_a_refused_stream_is_closed(place: Place) -> None:
     place.run(check())
 
 
-def test_a_paused_listener_lets_peers_wait(place: Place) -> None:
+def test_peers_wait_while_the_listener_is_paused(place: Place) -> None:
     async def check() -> None:
         acceptor = Acceptor()
         listener = await place.server.listen(place.host, 0, acceptor)

@@ -60,15 +60,15 @@ print("done")
 """
 
 
-def test_what_needs_a_descriptor_for_a_moment_gets_one_when_all_are_taken(tmp_path: Path) -> None:
+def test_brief_opens_succeed_when_all_descriptors_are_taken(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", SHORT, str(tmp_path)], capture_output=True, text=True)
     assert (done.stdout, done.returncode) == ("done\n", 0), done.stderr
     said = [line for line in done.stderr.splitlines() if "ulimit -n" in line]
-    assert len(said) == 1, "once, however often it is asked"
-    assert "this process may have 256 in all" in said[0]
+    assert len(said) == 1, "logged once, however often can_open refuses"
+    assert "the limit of this process is 256" in said[0]
 
 
 @pytest.mark.parametrize(("limit", "expected"), [(80, 60), (1024, 768), (1 << 20, (1 << 20) - RESERVED_MAX)])
-def test_files_get_a_share(limit: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_leave_descriptors_for_files(limit: int, expected: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (limit, limit))
     assert connection_descriptor_max() == expected

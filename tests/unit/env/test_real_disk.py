@@ -1,4 +1,4 @@
-"""What only the real disk has to show: descriptors, partial writes, locks between processes, spent handles."""
+"""What only the real disk has: descriptors, partial writes, locks between processes, spent handles."""
 
 import asyncio
 import errno
@@ -148,12 +148,12 @@ def test_only_what_was_written_is_synced(tmp_path: Path, monkeypatch: pytest.Mon
     assert [syncs(file), syncs(file)] == [1, 0]
     file.truncate(0)
     file.close()
-    for mode in (OpenMode.CREATE, OpenMode.WRITE):  # who had it before may not have synced, not even that it is empty
+    for mode in (OpenMode.CREATE, OpenMode.WRITE):  # an earlier handle may not have synced it, not even its empty size
         again = RealDisk().open(f"{tmp_path}/a", mode)
         assert [syncs(again), syncs(again)] == [1, 0]
 
 
-def test_what_is_written_during_a_sync_is_not_taken_for_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bytes_written_during_a_sync_need_another_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = RealDisk().open(f"{tmp_path}/a", OpenMode.CREATE)
     writes: list[Callable[[], object]] = [
         lambda: file.append(b"x"),
@@ -204,8 +204,8 @@ else:
 """
 
 
-def test_the_lock_is_one_that_apache_kafka_sees(tmp_path: Path) -> None:
-    """Java's FileChannel.tryLock is a POSIX record lock; failed second tries of our own process must not lose ours."""
+def test_directory_lock_excludes_apache_kafka(tmp_path: Path) -> None:
+    """Java's FileChannel.tryLock is a POSIX record lock. A failed second attempt in our own process must not release ours."""
 
     def other_process() -> str:
         return subprocess.run([sys.executable, "-c", RECORD_LOCK, str(tmp_path)], capture_output=True, text=True).stdout.strip()
@@ -219,7 +219,7 @@ def test_the_lock_is_one_that_apache_kafka_sees(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not hasattr(os, "RWF_NOWAIT"), reason="this system does not tell what is in memory")
-def test_a_range_that_is_not_in_memory_says_so_until_it_is_warmed(tmp_path: Path) -> None:
+def test_an_evicted_range_is_not_resident_until_it_is_warmed(tmp_path: Path) -> None:
     disk = RealDisk()
     file = disk.open(f"{tmp_path}/a", OpenMode.CREATE)
     file.append(os.urandom(4 << 20))

@@ -1,4 +1,4 @@
-"""What only the real network has: addresses of the machine, limits of the process, the kernel's habits."""
+"""What only the real network has: addresses of the machine, limits of the process, kernel behaviour."""
 
 import asyncio
 import errno
@@ -22,7 +22,7 @@ has_ipv6 = socket.has_dualstack_ipv6()
 
 
 def test_a_privileged_port() -> None:
-    # Whether there is one depends on the machine and the user, so this is only about the sentence.
+    # Whether a port is privileged depends on the machine and the user, so only the error's text is checked.
     error = OSError(errno.EACCES, "Permission denied")
     assert "port 80: this user may not use it" in str(real_net._refusal("127.0.0.1", 80, error))
 
@@ -84,7 +84,7 @@ def test_socket_options_reach_the_sockets() -> None:
         for stream in (client, server):
             assert isinstance(stream, RealStream)
             raw = stream._socket
-            # Linux doubles what is asked for, to have room for its own books.
+            # Linux doubles the requested size, for its own bookkeeping.
             assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF) in (40_000, 80_000)
             assert raw.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF) in (50_000, 100_000)
             assert raw.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
@@ -97,7 +97,7 @@ def test_socket_options_reach_the_sockets() -> None:
 def test_out_of_descriptors_the_listener_rests_and_comes_back(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(real_net, "REST_S", 0.1)
+    monkeypatch.setattr(real_net, "ACCEPT_PAUSE_S", 0.1)
 
     async def check() -> None:
         acceptor = Acceptor()
@@ -118,13 +118,13 @@ def test_out_of_descriptors_the_listener_rests_and_comes_back(
             assert acceptor.accepted == []
             assert time.process_time() - cpu_s < 0.2, "it must not spin"
             lines = [record for record in caplog.records if "no further connection can be accepted" in record.message]
-            assert len(lines) == 1, "it is said once, not at every try"
+            assert len(lines) == 1, "logged once, not at every attempt"
             assert lines[0].levelno == logging.ERROR
             listener.pause()
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
         await asyncio.sleep(0.2)
-        assert acceptor.accepted == [], "paused while it rested"
+        assert acceptor.accepted == [], "accepts nothing while it is paused"
         listener.resume()
         await acceptor.next(3)
         for client in clients:
@@ -134,7 +134,7 @@ def test_out_of_descriptors_the_listener_rests_and_comes_back(
     asyncio.run(check())
 
 
-def test_a_lingering_stream_does_not_reset_what_the_peer_has_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lingering_stream_sends_no_reset_before_the_peer_has_read(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(real_stream, "LINGER_S", 600.0)  # the end below comes from the peer, not from the clock
 
     async def check() -> None:
@@ -157,7 +157,7 @@ def test_a_lingering_stream_does_not_reset_what_the_peer_has_not_read(monkeypatc
     asyncio.run(check())
 
 
-def test_a_peer_that_never_closes_is_not_waited_for() -> None:
+def test_lingering_ends_when_the_peer_never_closes() -> None:
     async def check() -> None:
         acceptor = Acceptor()
         listener = await RealNetwork().listen("127.0.0.1", 0, acceptor)
@@ -172,7 +172,7 @@ def test_a_peer_that_never_closes_is_not_waited_for() -> None:
 
 
 def test_one_stream_does_not_starve_another() -> None:
-    """A peer that sends without end is served in turns."""
+    """A peer that never stops sending gets only its share of turns."""
 
     async def check() -> None:
         order: list[str] = []

@@ -1,4 +1,4 @@
-"""What the process has used, from the operating system."""
+"""The process's resource usage, from the operating system."""
 
 import mmap
 
@@ -9,7 +9,7 @@ BALLAST = 30_000_000
 
 def test_the_numbers_are_this_processs() -> None:
     before = process_usage()
-    # A mapping of its own: what the allocator hands out may be memory that was resident before.
+    # A mapping of its own: the allocator may hand out memory that was resident before.
     with mmap.mmap(-1, BALLAST) as ballast, open(__file__, encoding="utf-8"):
         ballast.write(b"x" * BALLAST)
         sum(range(3_000_000))

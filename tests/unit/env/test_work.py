@@ -97,7 +97,7 @@ def test_a_large_result_comes_through(job_module: str) -> None:
     assert len(str(result["text"])) == 3_000_000
 
 
-def test_errors_of_a_helper_are_raised_with_its_words(job_module: str) -> None:
+def test_errors_of_a_helper_are_raised_with_its_text(job_module: str) -> None:
     helpers = ProcessHelpers()
     with pytest.raises(OSError, match="full") as caught:
         asyncio.run(helpers.run(job_module, {"kind": "os"}))

@@ -1,4 +1,4 @@
-"""The error table: whole, in plain words, and the same as Apache Kafka's."""
+"""The error table: complete, in plain words, and the same as Apache Kafka's."""
 
 from pathlib import Path
 
@@ -28,7 +28,7 @@ def test_codes_are_plain_ints() -> None:
     assert int(ErrorCode.UNKNOWN_SERVER_ERROR) == -1
 
 
-def test_table_is_whole() -> None:
+def test_table_has_every_code() -> None:
     assert [int(error) for error in ErrorCode] == list(range(-1, 134))
     assert sum(error.retriable for error in ErrorCode) == 32
     assert all(error.retriable for error in ErrorCode if error.refreshes_metadata)

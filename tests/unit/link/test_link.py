@@ -1,4 +1,4 @@
-"""The link over a network in memory: handshake, order, window, time limits, and every way to end."""
+"""The link over a network in memory: handshake, order, requests in flight, timeouts, and every way to end."""
 
 import asyncio
 import socket
@@ -44,7 +44,7 @@ def talk(
 
 
 @pytest.mark.parametrize("piece_bytes", [1, 3, 1 << 20])
-def test_answers_come_to_who_asked_however_the_bytes_arrive(piece_bytes: int) -> None:
+def test_answers_reach_their_requests_however_bytes_are_split(piece_bytes: int) -> None:
     async def script(link: Link) -> list[Any]:
         return await asyncio.gather(*(link.request(ask(f"topic-{number}")) for number in range(20)))
 
@@ -52,7 +52,7 @@ def test_answers_come_to_who_asked_however_the_bytes_arrive(piece_bytes: int) ->
     assert [answer.cluster_id for answer in answers] == [f"topic-{number}" for number in range(20)]
 
 
-def test_the_handshake_says_who_we_are() -> None:
+def test_the_handshake_sends_client_name_and_version() -> None:
     node = FakeNode({})
 
     async def nothing(link: Link) -> None:
@@ -65,7 +65,7 @@ def test_the_handshake_says_who_we_are() -> None:
     assert node.client_ids == {"me"}
 
 
-def test_a_node_that_knows_only_an_older_handshake_is_asked_again() -> None:
+def test_handshake_is_repeated_in_an_older_version_if_refused() -> None:
     def old(request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
         if version > 2:
             return ApiVersionsResponse(error_code=35, api_keys=[ApiVersion(api_key=18, min_version=0, max_version=2)])
@@ -80,14 +80,14 @@ def test_a_node_that_knows_only_an_older_handshake_is_asked_again() -> None:
     assert [version for message, version in node.asked if isinstance(message, ApiVersionsRequest)] == [4, 2]
 
 
-def test_a_node_that_refuses_every_handshake_is_not_asked_for_ever() -> None:
+def test_connect_fails_when_every_handshake_is_refused() -> None:
     node = FakeNode({ApiVersionsRequest: lambda request, version: ApiVersionsResponse(error_code=35)})
-    with pytest.raises(PeerFault, match=r"localhost:9092 refused to tell its versions: UNSUPPORTED_VERSION"):
+    with pytest.raises(PeerFault, match=r"localhost:9092 refused to send its versions: UNSUPPORTED_VERSION"):
         talk(node, lambda link: link.request(ask("x")))
     assert len(node.asked) <= 5
 
 
-def test_the_newest_common_version_is_spoken_and_none_is_said_clearly() -> None:
+def test_newest_common_version_is_used_and_having_none_raises() -> None:
     node = FakeNode(
         {MetadataRequest: metadata}, all_versions(Metadata=(0, 9), Fetch=(0, 3), Produce=(90, 99), ListOffsets=None)
     )
@@ -110,7 +110,7 @@ def test_the_newest_common_version_is_spoken_and_none_is_said_clearly() -> None:
     talk(node, script)
 
 
-def test_what_cannot_be_written_changes_nothing() -> None:
+def test_a_request_that_cannot_be_encoded_changes_nothing() -> None:
     async def script(link: Link) -> Any:
         with pytest.raises(UnsupportedVersion):
             await link.request(MetadataRequest(allow_auto_topic_creation=False), version=0)
@@ -119,7 +119,7 @@ def test_what_cannot_be_written_changes_nothing() -> None:
     assert talk(FakeNode({MetadataRequest: metadata}), script).cluster_id == "x"
 
 
-def test_the_window_holds_requests_back_and_keeps_their_order() -> None:
+def test_requests_beyond_the_limit_wait_in_order() -> None:
     held: list[str] = []
     node = FakeNode({MetadataRequest: lambda request, version: held.append(request.topics[0].name)})
 
@@ -144,7 +144,7 @@ def test_the_window_holds_requests_back_and_keeps_their_order() -> None:
     assert order == [str(number) for number in range(50)]
 
 
-def test_requests_without_an_answer_take_no_place_in_the_window_but_keep_theirs_in_line() -> None:
+def test_unanswered_requests_keep_order_but_are_not_in_flight() -> None:
     node = FakeNode({MetadataRequest: metadata, ProduceRequest: lambda request, version: None})
 
     async def script(link: Link) -> None:
@@ -159,7 +159,7 @@ def test_requests_without_an_answer_take_no_place_in_the_window_but_keep_theirs_
     assert kinds == ["ApiVersionsRequest", "MetadataRequest", "MetadataRequest", "ProduceRequest", "MetadataRequest"]
 
 
-def test_a_late_answer_ends_the_link_and_tells_everybody() -> None:
+def test_a_late_answer_ends_the_link_for_all_callers() -> None:
     node = FakeNode({MetadataRequest: lambda request, version: None})
 
     async def script(link: Link) -> None:
@@ -175,7 +175,7 @@ def test_a_late_answer_ends_the_link_and_tells_everybody() -> None:
     talk(node, script)
 
 
-def test_a_forgotten_answer_disturbs_nobody() -> None:
+def test_the_answer_to_a_cancelled_request_is_discarded() -> None:
     async def script(link: Link) -> Any:
         forgotten = link.send(ask("forgotten"))
         forgotten.cancel()
@@ -184,7 +184,7 @@ def test_a_forgotten_answer_disturbs_nobody() -> None:
     assert talk(FakeNode({MetadataRequest: metadata}), script).cluster_id == "next"
 
 
-def test_a_closed_connection_is_told_to_who_waits() -> None:
+def test_waiting_callers_get_an_error_when_the_peer_closes() -> None:
     async def script(link: Link) -> None:
         with pytest.raises(LinkEnded, match=r"localhost:9092 closed the connection; its log may say why") as ended:
             await link.request(ask("x"))
@@ -194,7 +194,7 @@ def test_a_closed_connection_is_told_to_who_waits() -> None:
     talk(FakeNode({MetadataRequest: lambda request, version: HANG_UP}), script)
 
 
-def test_closing_on_this_side_tells_who_waits() -> None:
+def test_waiting_callers_get_an_error_when_the_link_is_closed() -> None:
     async def script(link: Link) -> None:
         waiting = link.send(ask("x"))
         link.close()
@@ -216,30 +216,30 @@ def test_closing_on_this_side_tells_who_waits() -> None:
         (b"\0\0\0\x06\0\0\0\0\0\0", "does not answer as a Kafka node does"),
     ],
 )
-def test_a_peer_that_does_not_speak_the_protocol_is_named(bytes_sent: bytes, said: str) -> None:
+def test_error_names_the_peer_when_it_breaks_the_protocol(bytes_sent: bytes, said: str) -> None:
     node = FakeNode({ApiVersionsRequest: lambda request, version: bytes_sent})
     with pytest.raises(PeerFault, match=said) as fault:
         talk(node, lambda link: link.request(ask("x")))
     assert "localhost:9092" in str(fault.value)
 
 
-def test_bytes_that_nobody_asked_for_end_the_link() -> None:
+def test_bytes_without_a_request_end_the_link() -> None:
     def answer_twice(request: MetadataRequest, version: int) -> bytes:
         return join_parts(encode_response(metadata(request, version), version, 1)) + b"\0\0\0\x04\0\0\0\x07"
 
     async def script(link: Link) -> None:
-        with pytest.raises(PeerFault, match="sent 4 bytes that nobody asked for"):
+        with pytest.raises(PeerFault, match="sent 4 bytes without a request"):
             await link.request(ask("x"))
         assert link.is_over
 
     talk(FakeNode({MetadataRequest: answer_twice}), script)
 
 
-def test_connections_that_cannot_be_had() -> None:
+def test_errors_of_failed_connections() -> None:
     async def connect(place: FakeNode | OSError, **options: Any) -> None:
         await Link.connect(FakeNetwork({WHERE: place}), *WHERE, LinkOptions(**options))
 
-    with pytest.raises(ConnectFailed, match=r"nobody listens at localhost:9092"):
+    with pytest.raises(ConnectFailed, match=r"nothing listens at localhost:9092"):
         asyncio.run(connect(ConnectionRefusedError(111, "refused")))
     with pytest.raises(ConnectFailed, match=r"the host of localhost:9092 is not known") as unknown:
         asyncio.run(connect(socket.gaierror(-2, "Name or service not known")))
@@ -247,8 +247,8 @@ def test_connections_that_cannot_be_had() -> None:
     with pytest.raises(ConnectFailed, match=r"localhost:9092 cannot be reached: no route"):
         asyncio.run(connect(OSError(113, "no route")))
     silent = FakeNode({ApiVersionsRequest: lambda request, version: None})
-    with pytest.raises(ConnectFailed, match=r"did not tell its versions within 20 ms"):
+    with pytest.raises(ConnectFailed, match=r"did not send its versions within 20 ms"):
         asyncio.run(connect(silent, connect_timeout_ms=20))
     rude = FakeNode({ApiVersionsRequest: lambda request, version: HANG_UP})
-    with pytest.raises(ConnectFailed, match=r"closed the connection before it told its versions"):
+    with pytest.raises(ConnectFailed, match=r"closed the connection before it sent its versions"):
         asyncio.run(connect(rude))

@@ -1,4 +1,4 @@
-"""Links over a network that delays, tears and cuts, in virtual time: whoever asks gets its own answer, or is told why not."""
+"""Links over a network that delays, tears and cuts, in virtual time: every request gets its own answer or an error."""
 
 import asyncio
 from collections import Counter
@@ -19,7 +19,7 @@ REQUESTS = 60
 
 
 class Server:
-    """One accepted stream: frames in, the node's answers out, some of them late, some never."""
+    """One accepted stream: answers each frame, sometimes late, sometimes never."""
 
     def __init__(self, node: FakeNode, stream: Stream, random: Random) -> None:
         self._node = node
@@ -38,7 +38,7 @@ class Server:
             reply = self._node.answer(frame)
             assert isinstance(reply, bytes)
             if self._random.random() < 0.02:
-                self._ready_s = float("inf")  # it hangs, and answers nothing any more
+                self._ready_s = float("inf")  # it hangs and answers nothing from now on
             self._ready_s = max(self._ready_s + 1e-6, loop.time() + self._random.random() * 0.5)  # one after the other
             if self._ready_s < float("inf"):
                 loop.call_at(self._ready_s, self._stream.send, [reply])
@@ -49,7 +49,7 @@ class Server:
 
 
 async def talk(network: SimNetwork, random: Random) -> Counter[str]:
-    """Several clients ask at once, over a link that is opened again whenever it has ended."""
+    """Several clients send requests at once over one link, which is reopened whenever it has ended."""
     node = FakeNode({MetadataRequest: lambda request, version: MetadataResponse(cluster_id=request.topics[0].name)})
     listener = await network.host("server").listen("server", 9092, lambda stream: Server(node, stream, random))
     answered: list[str] = []
@@ -66,7 +66,7 @@ async def talk(network: SimNetwork, random: Random) -> Counter[str]:
         except LinkError as error:
             errors.append(error)
         else:
-            assert response.cluster_id == name, "somebody else's answer"
+            assert response.cluster_id == name, "the answer to another request"
             answered.append(name)
 
     await asyncio.gather(*(ask(f"request-{number}") for number in range(REQUESTS)))
@@ -79,7 +79,7 @@ async def talk(network: SimNetwork, random: Random) -> Counter[str]:
 
 
 @pytest.mark.parametrize("seeds", [range(start, start + 20) for start in (0, 20, 40)])
-def test_everybody_gets_an_answer_or_an_error(seeds: range) -> None:
+def test_every_request_gets_its_answer_or_an_error(seeds: range) -> None:
     total: Counter[str] = Counter()
     for seed in seeds:
         random = Random(seed)

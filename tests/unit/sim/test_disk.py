@@ -1,4 +1,4 @@
-"""The simulated disk's faults: what survives which crash, and that injected failures strike where told."""
+"""The simulated disk's faults: what survives which crash, and that injected faults hit the right calls."""
 
 import asyncio
 import errno
@@ -48,7 +48,7 @@ def test_a_killed_process_loses_nothing_and_its_handles_are_dead() -> None:
     assert after.counts["kills"] == 1
 
 
-def test_power_loss_keeps_what_was_synced_and_meets_every_fate_for_the_rest() -> None:
+def test_power_loss_keeps_synced_bytes_and_any_part_of_the_rest() -> None:
     outcomes = set()
     counts = made().counts
     old, new = b"o" * (3 * PAGE_BYTES), b"n" * (3 * PAGE_BYTES)
@@ -85,7 +85,7 @@ def test_power_loss_may_undo_an_overwrite_and_a_truncation() -> None:
     assert undone > 0
 
 
-def test_unsynced_names_may_go_and_removed_ones_come_back() -> None:
+def test_power_loss_may_undo_unsynced_creations_and_removals() -> None:
     created, removed, counts = set(), set(), made().counts
     for seed in range(40):
         disk = made(Random(seed))
@@ -150,7 +150,7 @@ def test_synced_renamed_and_replaced_names_survive() -> None:
         assert after.read_file("/d/b") == b"a"
 
 
-def test_a_rename_at_once_is_sure_once_its_folder_is_synced() -> None:
+def test_rename_now_is_durable_once_its_folder_is_synced() -> None:
     undone = 0
     for seed in range(40):
         disk = made(Random(seed))
@@ -273,7 +273,7 @@ def test_copying_to_a_real_folder_and_back(tmp_path: Path) -> None:
     assert back.modified_ms("/back/topic-0/0.log") == 1_500_000_000_000
 
 
-def test_awaited_calls_pause_where_asked() -> None:
+def test_awaited_calls_await_pause_first() -> None:
     pauses = []
 
     async def pause() -> None:
@@ -295,14 +295,14 @@ def test_manual_clock() -> None:
         clock.advance(-1)
 
 
-def test_a_crash_is_told_at_that_very_moment() -> None:
+def test_on_crash_is_called_during_the_crashing_call() -> None:
     disk = MemoryDisk()
-    told: list[bool] = []
-    disk.on_crash = lambda: told.append(disk.crashed)
+    calls: list[bool] = []
+    disk.on_crash = lambda: calls.append(disk.crashed)
     disk.crash_before(1)
     disk.make_directory("/a")
     with pytest.raises(DiskCrashed):
         disk.make_directory("/b")
     with pytest.raises(DiskCrashed):
         disk.make_directory("/c")
-    assert told == [True]
+    assert calls == [True]

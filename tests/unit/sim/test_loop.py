@@ -1,4 +1,4 @@
-"""The loop in virtual time: quick, the same every time, and honest about what can never happen."""
+"""The loop in virtual time: fast, deterministic, and reports deadlocks."""
 
 import asyncio
 import gc
@@ -41,7 +41,7 @@ def test_work_for_threads_is_done_in_place() -> None:
     VirtualLoop().run(work())
 
 
-def test_nothing_can_happen_any_more() -> None:
+def test_a_wait_that_can_never_end_raises_deadlock() -> None:
     async def waits_for_nothing() -> None:
         await asyncio.Event().wait()
 
@@ -49,7 +49,7 @@ def test_nothing_can_happen_any_more() -> None:
         VirtualLoop().run(waits_for_nothing())
 
 
-def test_a_run_may_have_a_limit() -> None:
+def test_exceeding_the_time_limit_raises_out_of_time() -> None:
     async def for_ever() -> None:
         while True:
             await asyncio.sleep(1)
@@ -67,7 +67,7 @@ def test_a_failure_in_a_callback_fails_the_run() -> None:
         VirtualLoop().run(work())
 
 
-def test_what_is_left_is_cancelled() -> None:
+def test_remaining_tasks_are_cancelled() -> None:
     words: list[str] = []
 
     async def left_behind() -> None:
@@ -105,7 +105,7 @@ def test_the_same_seed_is_the_same_run() -> None:
 
 
 def run_with_process(act: Callable[[VirtualLoop, Process, list[str]], None]) -> list[str]:
-    """A process that ticks in every way there is; `act` happens after two and a half seconds."""
+    """A process that ticks with every kind of callback; `act` runs after two and a half seconds."""
     loop = VirtualLoop()
     process = Process("node-1")
     seen: list[str] = []
@@ -138,7 +138,7 @@ def run_with_process(act: Callable[[VirtualLoop, Process, list[str]], None]) -> 
     return seen
 
 
-def test_a_process_that_is_killed_says_no_more() -> None:
+def test_a_killed_process_runs_no_more() -> None:
     assert run_with_process(lambda loop, process, seen: loop.kill(process)) == ["timer", "task"] * 2 + ["act"]
 
 
@@ -147,7 +147,7 @@ def test_a_process_that_is_not_killed_goes_on() -> None:
     assert seen == ["timer", "task"] * 2 + ["act"] + ["timer", "task"] * 2 + ["finally"]
 
 
-def test_what_a_dead_process_left_is_taken_apart_without_a_word(recwarn: pytest.WarningsRecorder) -> None:
+def test_coroutines_of_a_dead_process_are_closed_without_warnings(recwarn: pytest.WarningsRecorder) -> None:
     loop = VirtualLoop()
     process = Process("node-1")
     seen: list[str] = []
@@ -172,13 +172,13 @@ def test_what_a_dead_process_left_is_taken_apart_without_a_word(recwarn: pytest.
         await asyncio.sleep(1)
         seen.append("end")
 
-    loop.run(world(), bury=True)
+    loop.run(world(), close_dead=True)
     assert seen == ["end", "closed"], "closed at each of its awaits, and none of its tasks has run"
     gc.collect()
     assert [str(warning.message) for warning in recwarn] == []
 
 
-def test_a_task_that_a_process_makes_in_the_step_that_kills_it_is_dead_too() -> None:
+def test_a_task_created_in_the_killing_step_is_dead_too() -> None:
     loop = VirtualLoop()
     process = Process("node-1")
     seen: list[str] = []
@@ -194,24 +194,24 @@ def test_a_task_that_a_process_makes_in_the_step_that_kills_it_is_dead_too() -> 
         loop.spawn(process, node())
         await asyncio.sleep(1)
 
-    loop.run(world(), bury=True)
+    loop.run(world(), close_dead=True)
     assert seen == []
 
 
-def test_a_task_that_is_killed_as_it_is_about_to_be_woken_is_taken_apart_without_a_word() -> None:
+def test_a_task_killed_before_its_wake_up_is_closed_without_warnings() -> None:
     loop = VirtualLoop()
     process = Process("node-1")
 
     async def node() -> None:
         news: asyncio.Future[None] = loop.create_future()
         loop.call_later(1, lambda: (news.set_result(None), loop.kill(process)))
-        await news  # from `set_result` on, only the handle that would wake this task knows it
+        await news  # from `set_result` on, only its wake-up handle refers to this task
 
     async def world() -> None:
         loop.spawn(process, node())
         await asyncio.sleep(2)
 
-    loop.run(world(), bury=True)  # raises what destructors complain of
+    loop.run(world(), close_dead=True)  # raises if a destructor warns
 
 
 def test_a_killed_process_is_not_woken_by_a_future() -> None:
@@ -248,7 +248,7 @@ def test_a_clock_that_follows_the_loop() -> None:
     VirtualLoop().run(work())
 
 
-def test_seeded_chance() -> None:
+def test_seeded_randomness() -> None:
     first, second = SeededRandomness(Random(5)), SeededRandomness(Random(5))
     assert [first.new_uuid() for _ in range(100)] == [second.new_uuid() for _ in range(100)]
     assert first.below(1000) == second.below(1000)

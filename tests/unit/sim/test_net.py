@@ -1,4 +1,4 @@
-"""What only the simulated network can do: chance from a seed, partitions, cuts and crashes."""
+"""What only the simulated network has: seeded delays, partitions, cuts and crashes."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -29,7 +29,7 @@ async def pair(network: SimNetwork) -> tuple[Stream, Recorder, Stream, Recorder]
 
 
 def history(seed: int) -> list[tuple[float, int]]:
-    """When how many bytes arrive."""
+    """The arrival times and sizes of received bytes."""
 
     async def work() -> list[tuple[float, int]]:
         network = SimNetwork(Random(seed), Weather(pieces_chance=0.5))
@@ -46,7 +46,7 @@ def history(seed: int) -> list[tuple[float, int]]:
     return result
 
 
-def test_one_seed_is_one_history() -> None:
+def test_one_seed_gives_one_sequence_of_arrivals() -> None:
     assert history(1) == history(1)
     assert history(1) != history(2)
     assert len(history(1)) > 30, "parts arrive in pieces"
@@ -132,10 +132,10 @@ def test_a_host_crashes(silently: bool) -> None:
         await network.host("server").listen("", 1234, acceptor)
         network.crash("server", silently)
         await asyncio.sleep(1)
-        assert server_owner.events == [], "the dead hear nothing"
+        assert server_owner.events == [], "a crashed host gets no events"
         assert client_owner.events == ([] if silently else ["ended"])
         server.send([b"from beyond"])
-        client.send([b"to nobody"])
+        client.send([b"to a dead host"])
         with pytest.raises(ConnectionRefusedError):
             await network.host("client").connect("server", 1234, Recorder())
         await network.host("server").listen("", 1234, acceptor)
@@ -158,7 +158,7 @@ def test_a_host_listens_on_itself_only() -> None:
     run(work())
 
 
-def test_who_waits_at_a_listener_that_closes_finds_out() -> None:
+def test_waiting_connections_end_when_the_listener_closes() -> None:
     async def work() -> None:
         network = SimNetwork()
         listener = await network.host("server").listen("", 9092, Acceptor())
@@ -171,7 +171,7 @@ def test_who_waits_at_a_listener_that_closes_finds_out() -> None:
     run(work())
 
 
-def test_who_is_cut_while_it_waits_at_a_listener_is_not_accepted() -> None:
+def test_a_connection_cut_while_it_waits_is_not_accepted() -> None:
     async def work() -> None:
         network = SimNetwork()
         acceptor = Acceptor()
@@ -183,6 +183,6 @@ def test_who_is_cut_while_it_waits_at_a_listener_is_not_accepted() -> None:
         second = await network.host("client").connect("server", 9092, Recorder())
         listener.resume()
         accepted, _ = await acceptor.next()
-        assert accepted.peer == second.local != first.local, "nobody would ever be told of the end of the first"
+        assert accepted.peer == second.local != first.local, "the first one ended while it waited"
 
     run(work())

@@ -1,4 +1,4 @@
-"""The entry points: what cannot be written is refused by field, and what cannot be read by field and position."""
+"""The codec's entry points: encode errors name the field, decode errors name the field and the position."""
 
 from typing import Any
 
@@ -72,7 +72,7 @@ def unaligned(records: Any) -> FetchSnapshotResponse:
         ),
     ],
 )
-def test_what_cannot_be_written_is_refused_by_field(message: Any, version: int, path: str, what: str) -> None:
+def test_encode_error_names_the_field(message: Any, version: int, path: str, what: str) -> None:
     with pytest.raises(EncodeError, match=what) as caught:
         encode(message, version)
     assert path in caught.value.path
@@ -140,7 +140,7 @@ def test_parts_keep_records_as_they_are() -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview])
-def test_what_is_decoded_to_what(kind: Any) -> None:
+def test_types_of_decoded_values(kind: Any) -> None:
     group = JoinGroupRequest()
     group.protocols = []
     request = EnvelopeRequest(request_data=b"view", request_principal=b"copied", client_host_address=b"h")
@@ -152,7 +152,7 @@ def test_what_is_decoded_to_what(kind: Any) -> None:
     assert type(vote.cluster_id) is str
 
 
-def test_decoding_goes_on_where_it_is_told() -> None:
+def test_decoding_starts_at_the_given_position() -> None:
     data = encode_bytes(NoOpRecord(), 0) + encode_bytes(ApiVersionsRequest(client_software_name="n"), 3)
     _, position = decode(NoOpRecord, 0, data)
     request, end = decode(ApiVersionsRequest, 3, data, position)
@@ -162,7 +162,7 @@ def test_decoding_goes_on_where_it_is_told() -> None:
     assert caught.value.position == len(data)
 
 
-def test_text_that_is_not_utf8_is_read_as_kafka_reads_it() -> None:
+def test_invalid_utf8_is_decoded_as_in_kafka() -> None:
     data = encode_bytes(ApiVersionsRequest(client_software_name="name", client_software_version="1"), 3)
     request = decode_all(ApiVersionsRequest, 3, data.replace(b"name", b"n\xffm\xc3"))
     assert request.client_software_name == "n\ufffdm\ufffd"
@@ -183,7 +183,7 @@ def test_text_that_is_not_utf8_is_read_as_kafka_reads_it() -> None:
         (ProduceRequest, 9, b"", "ProduceRequest.transactional_id", 0),
     ],
 )
-def test_what_cannot_be_read_is_refused_by_field(cls: Any, version: int, data: bytes, path: str, position: int) -> None:
+def test_decode_error_names_field_and_position(cls: Any, version: int, data: bytes, path: str, position: int) -> None:
     for call in (decode, interpreted):
         with pytest.raises(DecodeError, match=path) as caught:
             call(cls, version, data)

@@ -1,4 +1,4 @@
-"""The compiled codecs against the plain interpreter: the same bytes and the same messages, for every message and version."""
+"""The compiled codecs and the interpreter give the same bytes and messages, for every message and version."""
 
 from typing import Any
 
@@ -52,5 +52,5 @@ def check_version(cls: type[Message], version: int, examples: int) -> None:
 
 
 def pieces(parts: list[Part]) -> list[bytes]:
-    """The parts without empty ones, which mean nothing."""
+    """The parts without empty ones."""
     return [bytes(part) for part in parts if len(part)]  # type: ignore[arg-type]  # no file ranges here

@@ -89,7 +89,7 @@ def test_splitters_share_a_read_ahead_buffer() -> None:
 
 
 class Store:
-    """Memory that is asked for before it is taken."""
+    """A `reserve` function with a fixed budget."""
 
     def __init__(self, left: int) -> None:
         self.left = left
@@ -103,7 +103,7 @@ class Store:
         return True
 
 
-def test_frames_that_producers_send_get_their_buffer_at_once() -> None:
+def test_a_frame_of_default_producer_size_gets_its_buffer_at_once() -> None:
     store = Store(1 << 30)
     splitter = FrameSplitter(1 << 30, reserve=store.reserve)
     splitter.feed((1 << 20).to_bytes(4, "big") + b"x")
@@ -114,10 +114,10 @@ def test_frames_that_producers_send_get_their_buffer_at_once() -> None:
     assert len(frame) == 1 << 20
     assert splitter.reserved_bytes == 0
     assert splitter.feed(framed([bytes(FREE_BYTES)]))
-    assert store.asked == [1 << 20], "small frames are not asked for"
+    assert store.asked == [1 << 20], "small frames need no reservation"
 
 
-def test_a_huge_frame_takes_memory_as_its_bytes_come() -> None:
+def test_buffer_of_a_huge_frame_grows_as_bytes_arrive() -> None:
     size = 100_000_000
     store = Store(1 << 30)
     splitter = FrameSplitter(size, reserve=store.reserve)
@@ -137,7 +137,7 @@ def test_a_huge_frame_takes_memory_as_its_bytes_come() -> None:
     assert (1 << 30) - store.left == size, "in the end exactly the frame has been reserved"
 
 
-def test_without_memory_the_splitter_starves_until_it_may_grow() -> None:
+def test_splitter_is_starved_until_grow_succeeds() -> None:
     store = Store(0)
     splitter = FrameSplitter(1 << 20, bytearray(100), reserve=store.reserve)
     data = bytes(range(200)) * 500
@@ -159,7 +159,7 @@ def test_without_memory_the_splitter_starves_until_it_may_grow() -> None:
     assert splitter.is_between_frames
 
 
-def test_an_abandoned_frame_is_let_go_of() -> None:
+def test_abandon_drops_the_frame_and_its_reservation() -> None:
     granted: list[int] = []
     splitter = FrameSplitter(10_000_000, None, lambda size_bytes: granted.append(size_bytes) or True)
     assert splitter.feed((5_000_000).to_bytes(4, "big") + bytes(70_000)) == []

@@ -46,7 +46,7 @@ def test_lists_and_structs_are_not_shared_between_messages() -> None:
     assert FetchRequest().topics == []
 
 
-def test_null_and_empty_are_told_apart() -> None:
+def test_null_and_empty_are_distinct() -> None:
     assert MetadataRequest(topics=None) != MetadataRequest(topics=[])
     assert MetadataRequest() == MetadataRequest(topics=[])
 
@@ -75,7 +75,7 @@ def test_schemas_keep_what_the_compiler_relies_on() -> None:
         schema = binding_of(cls).schema
         for struct in (schema.root, *schema.structs.values()):
             for field in struct.fields:
-                assert field.tag < 0 or field.type != "records", "records in a tagged field would leave their place"
+                assert field.tag < 0 or field.type != "records", "the encoder would place records of a tagged field elsewhere"
                 assert field.tag < 0 or field.tagged == field.versions
                 assert field.tag < 0 or (field.struct is None or "records" not in [each.type for each in field.struct.fields])
 

@@ -1,4 +1,4 @@
-"""Records of internal logs, as their keys and values: compared with Apache Kafka's own serdes where they are at hand."""
+"""Keys and values of internal logs, compared with Apache Kafka's own serdes where Kafka is installed."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""How much a request may hold: strangers' frames must not cost more than their size suggests."""
+"""Limits on the elements of a request, so that a small frame from any client cannot cost much memory or time."""
 
 import time
 import tracemalloc
@@ -23,7 +23,7 @@ def topics(count: int) -> bytes:
     return HEAD + encode_uvarint(count + 1) + b"\1\1\0" * count + b"\0"
 
 
-def test_as_many_elements_as_allowed() -> None:
+def test_a_request_with_the_most_elements_allowed_is_decoded() -> None:
     message, _ = decode(ProduceRequest, 9, topics(1000))
     assert len(message.topic_data) == 1000
     largest = ProduceRequest(transactional_id=None, topic_data=[TopicProduceData()] * REQUEST_ELEMENTS_MAX)
@@ -31,7 +31,7 @@ def test_as_many_elements_as_allowed() -> None:
     assert len(decoded.topic_data) == REQUEST_ELEMENTS_MAX
 
 
-def test_more_are_refused_before_anything_is_made_of_them() -> None:
+def test_too_many_elements_are_refused_before_any_is_decoded() -> None:
     data = topics(10_000_000)
     tracemalloc.start()
     with pytest.raises(DecodeError, match="ProduceRequest has more than 65536 elements"):
@@ -70,6 +70,6 @@ def test_a_large_request_that_is_damaged_is_refused_quickly() -> None:
         decode(ProduceRequest, 9, topics(100)[:-2])
 
 
-def test_responses_may_be_as_large_as_they_like() -> None:
+def test_responses_have_no_element_limit() -> None:
     message = MetadataResponse(topics=[MetadataResponseTopic(name="t")] * (REQUEST_ELEMENTS_MAX + 1))
     assert len(decode(MetadataResponse, 1, encode_bytes(message, 1))[0].topics) == REQUEST_ELEMENTS_MAX + 1

@@ -1,4 +1,4 @@
-"""Reading the schema table: the grammar and its traps."""
+"""The parser of the schema table: the grammar and its special cases."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages of which there are few: interpreted first, compiled later, and nobody sees when."""
+"""Rare messages are interpreted, frequent ones compiled, and both give the same result."""
 
 import pytest
 
@@ -18,7 +18,7 @@ def test_the_same_bytes_and_messages_before_and_after_compiling() -> None:
             sparing.decode_all(TopicRecord, version, plain + b"!")
 
 
-def test_a_codec_is_compiled_once_there_were_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_codec_is_compiled_after_enough_uses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sparing, "_encoded", {})
     monkeypatch.setattr(sparing, "_decoded", {})
     for _ in range(sparing.INTERPRETED_USES):

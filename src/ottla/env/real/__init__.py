@@ -1,4 +1,4 @@
-"""The world as it is: the one room of floors 0–3 that touches the operating system."""
+"""The contracts of `env`, implemented with the operating system. No other package on floors 0–3 touches it."""
 
 from ottla.env.real.clock import RealClock
 from ottla.env.real.disk import RealDisk

@@ -1,8 +1,8 @@
-"""A helper process, the child's side: `python -m ottla.env.real.child MODULE` (see `helpers.py` for the conversation).
+"""The child's side of a helper process: `python -m ottla.env.real.child MODULE` (`helpers.py` describes the protocol).
 
-Lowers its own priority, reads the job, calls `MODULE.run_job(job, world)` and writes the result. A thread watches stdin and
-ends the process when the parent is gone, in the middle of whatever it was doing: jobs write only files that nobody uses before
-the parent has had the result.
+The child lowers its priority, reads the job, calls `MODULE.run_job(job, world)` and writes the result. A thread watches stdin
+and ends the process at once when the parent is gone. That is safe at any point: the parent uses a job's files only after it
+has received the result.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ NICENESS = 10
 
 
 class ChildWorld:
-    """`HelperWorld` of a child process: real files, synced in place, and the pipe to the parent."""
+    """`HelperWorld` of a child process: the real disk, synced in place, and the pipe to the parent."""
 
     def __init__(self, output_fd: int) -> None:
         self.disk = RealDisk()
@@ -41,14 +41,14 @@ class ChildWorld:
 
 
 def end_with_parent() -> None:
-    """Block until the parent closes our stdin, then end at once."""
+    """Block until the parent closes our stdin, then end the process at once."""
     while os.read(0, 4096):
         pass
     os._exit(1)
 
 
 def read_line() -> bytes:
-    """The job's line, read byte-exact from the descriptor so that nothing of what follows is swallowed by a buffer."""
+    """The job's line. Read from the descriptor, without `sys.stdin`'s buffer: the watcher thread reads the same descriptor."""
     parts: list[bytes] = []
     while not parts or not parts[-1].endswith(b"\n"):
         part = os.read(0, 1 << 20)
@@ -59,7 +59,7 @@ def read_line() -> bytes:
 
 
 def describe(error: BaseException) -> dict[str, object]:
-    """What the parent needs to raise the same thing on its side."""
+    """The fields from which the parent rebuilds `error`."""
     if isinstance(error, OSError):
         path = error.filename if isinstance(error.filename, str) else None
         return {"text": error.strerror or str(error), "errno": error.errno or errno.EIO, "path": path}
@@ -68,7 +68,7 @@ def describe(error: BaseException) -> dict[str, object]:
 
 def main() -> None:
     os.nice(NICENESS)
-    # The conversation keeps the real stdout; whatever a job prints goes to stderr and cannot garble it.
+    # Messages to the parent use the original stdout. What a job prints goes to stderr, so it cannot corrupt them.
     output_fd = os.dup(1)
     os.dup2(2, 1)
     world = ChildWorld(output_fd)

@@ -1,4 +1,4 @@
-"""The machine's clocks."""
+"""The operating system's clocks."""
 
 import time
 

@@ -1,16 +1,15 @@
-"""File descriptors: as many as the operating system lets a process have, and never all of them for one purpose.
+"""File descriptors: raises the process's limit, and divides what there is between files and connections.
 
-Every partition keeps three files open, and the limit that processes start with, often 1,024, is meant for small ones: Java's
-runtime raises it by itself, and so do we. What there is under the limit is shared, and goes to them in this order:
+Every partition keeps three files open, and the default limit is often 1,024. Java's runtime raises it by itself, and so do
+we. Descriptors under the limit are shared out by priority, highest first:
 
-- `SPARES` are held back for calls that need a descriptor for a moment: checkpoints, syncs of folders, listings. Those never
-  fail for want of one.
-- Some are left by whatever can wait (`KEPT_FOR_WORK_MAX`): new partitions and segments, compacting, moving.
-- Connections get none that lies high in the table (`connection_descriptor_max`), so that strangers who connect cannot take
-  what files need.
-- New partitions leave some for connections: a node that nobody can reach is of no use.
+- `SPARES` are reserved for calls that need a descriptor briefly: checkpoints, syncs of folders, listings. These never fail
+  for lack of one.
+- Work that can wait (new partitions and segments, compaction, moves) leaves `KEPT_FOR_WORK_MAX` free for work that cannot.
+- Connections may not use descriptors numbered above `connection_descriptor_max`, so that clients cannot starve files.
+- New partitions leave some for connections, so that the node stays reachable.
 
-The descriptors are the process's, so this is too: whatever nodes it holds share the spares. Any thread.
+This state belongs to the process, because descriptors do: all nodes in it share the spares. Callable from any thread.
 """
 
 from __future__ import annotations
@@ -26,17 +25,20 @@ logger = logging.getLogger("ottla.descriptors")
 
 LIMIT_MAX = 1 << 20
 MODEST_LIMIT = 10_240
-"""What macOS allows at most, whatever its hard limit says."""
+"""The most that macOS accepts, even where its hard limit is higher."""
 
 RESERVED_MAX = 1024
 FOR_CONNECTIONS_MAX = 256
 KEPT_FOR_WORK_MAX = 32
 SPARES = 8
-SAY_AGAIN_S = 60.0
+LOG_AGAIN_S = 60.0
 
 
 def raise_descriptor_limit() -> int:
-    """Raise this process's limit on open files as far as it may be; returns what it is then. For who owns the process."""
+    """Raise this process's limit on open files as far as allowed, and return the new limit.
+
+    For programs that own their process, not for a broker embedded in one.
+    """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     ceiling = LIMIT_MAX if hard == resource.RLIM_INFINITY else min(hard, LIMIT_MAX)
     for wanted in (ceiling, min(ceiling, MODEST_LIMIT)):
@@ -51,24 +53,24 @@ def raise_descriptor_limit() -> int:
 
 
 def descriptor_limit() -> int:
-    """How many descriptors this process may have."""
+    """How many descriptors this process may have open."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return LIMIT_MAX if soft == resource.RLIM_INFINITY else soft
 
 
 def connection_descriptor_max() -> int:
-    """The highest descriptor that a connection may have: those above are for files.
+    """The highest descriptor number that a connection may have; higher ones are for files.
 
-    The operating system always gives the lowest that is free, so a high one says that few are left.
+    The operating system always hands out the lowest free number, so a high number means that few are left.
     """
     limit = descriptor_limit()
     return limit - min(RESERVED_MAX, limit // 4)
 
 
 def can_open(files: int, open_files: int, for_growth: bool) -> bool:
-    """See `Disk.can_open`; `open_files` is how many there are. Says so if it cannot be.
+    """Implements `Disk.can_open`; `open_files` is the number of files open now. Logs a refusal.
 
-    Tries it: how many descriptors are free is known in no other way.
+    Opens descriptors to count the free ones: there is no system call that tells.
     """
     limit = descriptor_limit()
     wanted = files + min(KEPT_FOR_WORK_MAX, limit // 8)
@@ -76,12 +78,12 @@ def can_open(files: int, open_files: int, for_growth: bool) -> bool:
     files_max = connection_descriptor_max() - min(FOR_CONNECTIONS_MAX, limit // 16)
     if free >= wanted and not (for_growth and open_files + files > files_max):
         return True
-    shortage.say(limit, open_files, limit - free if free < wanted else None)
+    shortage.log(limit, open_files, limit - free if free < wanted else None)
     return False
 
 
 def _count_free(count_max: int) -> int:
-    """How many descriptors are free, as far as `count_max`."""
+    """How many descriptors are free, counting up to `count_max`."""
     taken: list[int] = []
     try:
         taken.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -97,20 +99,20 @@ def _count_free(count_max: int) -> int:
 
 
 class Shortage:
-    """Tells people that descriptors are short, once in a while."""
+    """Logs that descriptors are short, at most once in `LOG_AGAIN_S`."""
 
     def __init__(self) -> None:
-        self._said_s = -SAY_AGAIN_S
+        self._logged_s = -LOG_AGAIN_S
 
-    def say(self, limit: int, open_files: int, open_in_all: int | None) -> None:
+    def log(self, limit: int, open_files: int, open_in_all: int | None) -> None:
         now_s = time.monotonic()
-        if now_s - self._said_s < SAY_AGAIN_S:
+        if now_s - self._logged_s < LOG_AGAIN_S:
             return
-        self._said_s = now_s
-        what = "the rest is kept for connections" if open_in_all is None else f"{open_in_all} with connections and all else"
+        self._logged_s = now_s
+        what = "the rest is kept for connections" if open_in_all is None else f"{open_in_all} descriptors with connections"
         logger.error(
-            "too many files are open: %d (%s), where this process may have %d in all (ulimit -n). What is open goes on, but "
-            "until there is room no partition is made and no segment begun. Raise the limit and restart the node, or delete "
+            "too many files are open: %d (%s); the limit of this process is %d (ulimit -n). Open files keep working, but no "
+            "partition is created and no segment rolled until some are closed. Raise the limit and restart the node, or delete "
             "topics",
             open_files,
             what,
@@ -122,13 +124,13 @@ shortage = Shortage()
 
 
 class Spares:
-    """Descriptors that are held back, to be given up for a moment when there are no others."""
+    """Reserved descriptors, open on /dev/null: one is closed when a brief open finds no other free."""
 
     def __init__(self) -> None:
         self._held: list[int] = []
 
     def fill(self) -> None:
-        """Hold as many as there should be, or as can be had."""
+        """Reserve descriptors up to `SPARES`, or as many as are free."""
         try:
             while len(self._held) < SPARES:
                 self._held.append(os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC))
@@ -137,7 +139,7 @@ class Spares:
                 raise
 
     def give_up_one(self) -> bool:
-        """Close one, for somebody who opens something now. False if there is none."""
+        """Close one, so that the caller can open a file. False if none is left."""
         try:
             os.close(self._held.pop())
         except IndexError:
@@ -149,7 +151,7 @@ spares = Spares()
 
 
 class Brief:
-    """A file that is open for a moment: `with Brief(path, flags) as fd`. Takes a spare descriptor if there is no other."""
+    """A file opened briefly: `with Brief(path, flags) as fd`. Uses a spare descriptor if no other is free."""
 
     __slots__ = ("_fd", "_flags", "_path")
 

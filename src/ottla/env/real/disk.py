@@ -1,7 +1,7 @@
-"""The real disk: names, folders and locks (`env/disk.py` holds the contract, `file.py` the open files).
+"""`RealDisk`: names, folders and locks on the operating system's disk (`env/disk.py` is the contract, `file.py` the files).
 
-Calls that may wait for the device run in the `Workers` given at construction; the rest are plain system calls on the caller's
-thread. A folder is synced by opening and fsyncing it.
+Calls that may wait for the device run in the `Workers` given at construction. The others are plain system calls on the
+caller's thread. A folder is synced by opening and fsyncing it.
 """
 
 import errno
@@ -26,7 +26,7 @@ FLAGS = {
 }
 
 _locked_here: dict[str, "RealDirectoryLock"] = {}
-"""Directories this process holds, by real path. See `RealDirectoryLock` for why the process must know."""
+"""Directories that this process has locked, by real path. `RealDirectoryLock` says why they are tracked."""
 
 
 class RealDisk:
@@ -83,7 +83,7 @@ class RealDisk:
         with Brief(path, os.O_RDONLY) as fd:
             try:
                 return read_exactly(fd, 0, os.fstat(fd).st_size)
-            except OSError as error:  # calls on descriptors do not know the file's name
+            except OSError as error:  # errors of calls on descriptors do not name the file
                 raise OSError(error.errno, error.strerror, path) from None
 
     def lock_directory(self, path: str) -> DirectoryLock:
@@ -126,7 +126,7 @@ class RealDisk:
 
 
 def _remove_tree(path: str) -> None:
-    from shutil import rmtree  # late: it brings compression with it
+    from shutil import rmtree  # imported late: shutil imports the compression modules
 
     rmtree(path)
 
@@ -142,7 +142,7 @@ def _unless_gone(call: Callable[[], None]) -> Callable[[], None]:
 
 
 def _replace_files(files: Mapping[str, Buffer]) -> None:
-    """All are written before the first is synced, and so on: what is synced first takes much of the rest along."""
+    """Write all files, then sync all, then rename all: the first sync also writes out much of the others' data."""
     for path, data in files.items():
         with Brief(f"{path}.tmp", os.O_RDWR | os.O_CREAT | os.O_TRUNC) as fd:
             write_all(fd, 0, [data])
@@ -164,7 +164,7 @@ def _sync_folder(path: str) -> None:
 
 
 def _even_if_short(call: Callable[[], T]) -> T:
-    """What `call` returns, which opens something for a moment and may be called again."""
+    """Run `call`, which opens a file briefly, and retry it with a spare descriptor if none is free."""
     try:
         while True:
             try:
@@ -177,11 +177,11 @@ def _even_if_short(call: Callable[[], T]) -> T:
 
 
 class RealDirectoryLock:
-    """The hold on PATH/.lock, as `flock` and as a POSIX record lock.
+    """The lock on PATH/.lock, taken as `flock` and as a POSIX record lock.
 
-    Apache Kafka takes the record lock, and on Linux the two kinds do not see each other; we take both, so that neither another
-    Ottla nor an Apache broker can open the directory beside us. A record lock does not work against the own process, and is
-    lost when the process closes *any* descriptor of the file; hence the table of paths held here, looked at before opening.
+    Apache Kafka takes the record lock, and on Linux the two kinds do not see each other. We take both, so that neither another
+    Ottla nor an Apache broker can open the directory at the same time. A record lock does not exclude its own process, and is
+    lost when the process closes *any* descriptor of the file. So `_locked_here` is checked before the file is opened.
     """
 
     def __init__(self, path: str) -> None:
@@ -210,7 +210,7 @@ class RealDirectoryLock:
         _locked_here[self._key] = self
 
     def release(self) -> None:
-        """Let go. Releasing twice is harmless. The file stays, as Kafka's does."""
+        """Unlock. Releasing twice is harmless. The file stays, as with Kafka."""
         if _locked_here.get(self._key) is self:
             del _locked_here[self._key]
             os.ftruncate(self._fd, 0)

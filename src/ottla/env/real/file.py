@@ -1,7 +1,7 @@
-"""Open files of the real disk: raw descriptors, positioned reads and writes, nothing buffered in the process.
+"""Open files of the real disk: raw descriptors, positioned reads and writes, no buffering in the process.
 
-A descriptor is shared by the handle, its ranges and a sync under way, and is closed when the last of them lets go; so a range
-that waits to be sent, or a thread inside fsync, can never find its number reused for another file.
+The handle, its ranges and a running sync share one descriptor, which is closed when the last of them drops it. So a range
+waiting to be sent, or a thread inside fsync, never finds its number reused for another file.
 
 Handles belong to one event loop; only the fsync itself runs in a worker thread.
 """
@@ -19,7 +19,7 @@ PARTS_MAX = 512
 """Parts handed to one pwritev; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
 
 PROBE_BYTES = 512 << 10
-"""How far apart the places are at which a range is looked at for being in memory."""
+"""`is_resident` probes one byte of a range per so many bytes."""
 
 WARM_CHUNK_BYTES = 256 << 10
 
@@ -30,8 +30,8 @@ F_FULLFSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
 def sync_descriptor(fd: int) -> None:
     """Wait until the bytes of `fd` are on the device.
 
-    On Linux fdatasync writes the data and the size, but not the times. On macOS fsync stops at the drive's own cache, so we ask
-    for F_FULLFSYNC, as the Java runtime below Apache Kafka does, and settle for fsync on file systems that do not know it.
+    On Linux fdatasync writes the data and the size, but not the times. On macOS fsync stops at the drive's own cache, so we use
+    F_FULLFSYNC, as Java's runtime does for Apache Kafka, and fall back to fsync on file systems that do not support it.
     """
     if F_FULLFSYNC is not None:
         try:
@@ -49,7 +49,7 @@ class Descriptor:
 
     __slots__ = ("fd",)
     open_count: ClassVar[int] = 0
-    """How many there are in this process; nearly, if several threads open files."""
+    """How many are open in this process. Approximate if several threads open files, since the count is not locked."""
 
     def __init__(self, fd: int) -> None:
         self.fd = fd
@@ -60,11 +60,11 @@ class Descriptor:
         try:
             close(self.fd)
         except OSError:
-            pass  # nothing can be done about it here; what had to be safe was synced
+            pass  # nothing to do here: what must be durable was synced before
 
 
 class RealFileRange:
-    """Bytes of a file, pinned. `fileno`, `position` and `length` are what `os.sendfile` asks for."""
+    """A range of a file that keeps its descriptor open. `fileno`, `position` and `length` are arguments of `os.sendfile`."""
 
     __slots__ = ("_descriptor", "length", "position")
 
@@ -99,7 +99,7 @@ class RealFileRange:
         except BlockingIOError:
             return False
         except OSError as error:
-            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # the file system does not tell
+            if error.errno not in (errno.EOPNOTSUPP, errno.EINVAL):  # the file system does not support RWF_NOWAIT
                 raise
         return True
 
@@ -108,7 +108,7 @@ _PROBE = [bytearray(1)]
 
 
 def warm(records: RealFileRange) -> None:
-    """Read all of a range, to nowhere."""
+    """Read all of a range and discard the bytes, so that they are in the page cache."""
     chunk = bytearray(min(WARM_CHUNK_BYTES, records.length))
     position, end = records.position, records.position + records.length
     while position < end:
@@ -119,7 +119,7 @@ def warm(records: RealFileRange) -> None:
 
 
 def read_exactly(fd: int, position: int, length: int) -> bytes:
-    """`length` bytes from `position`, fewer only at the end of the file; one system call in all but odd cases."""
+    """`length` bytes from `position`, fewer only at the end of the file. One system call unless a read comes back short."""
     data = os.pread(fd, length, position)
     if len(data) == length or not data:
         return data
@@ -160,13 +160,13 @@ class RealFile:
         self._fd = fd
         self._workers = workers
         self._spent: OSError | None = None
-        self._rewrites = 0  # how often something was changed otherwise than by appending
-        self._synced_size = -1  # what lies behind it is unsynced; -1: anything may be, whoever has written it
+        self._rewrites = 0  # counts changes other than appends
+        self._synced_size = -1  # bytes beyond it are unsynced; -1: any byte may be, also those written before this handle
         self.path = path
         self.size = size
 
     def note_new(self) -> None:
-        """Nobody has had the file before: as long as it is empty, there is nothing to sync."""
+        """The file was just created, so while it is empty there is nothing to sync."""
         self._synced_size = 0
 
     def append(self, *parts: Buffer) -> int:
@@ -188,7 +188,7 @@ class RealFile:
         return start
 
     def _cut_back(self, size: int, cause: OSError) -> None:
-        """Take away what a failed append left. Should that fail too, a later append must not write over the remains."""
+        """Truncate away what a failed append left. If that fails too, the handle is spent: no append may follow the remains."""
         if self._fd < 0:
             return
         self._note_rewrite()
@@ -265,6 +265,6 @@ class RealFile:
         )
 
     def _named(self, error: OSError) -> OSError:
-        """`error` with the file's name, which calls on descriptors do not know."""
+        """`error` with the file's path, which errors of calls on descriptors lack."""
         text = "the file handle was closed" if self._fd < 0 else error.strerror
         return OSError(error.errno, text, self.path)

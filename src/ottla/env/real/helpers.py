@@ -1,11 +1,11 @@
-"""Helper processes, the parent's side (`child.py` is the other end).
+"""The parent's side of helper processes (`child.py` is the child's side).
 
-A helper is a fresh interpreter: `python -P -m ottla.env.real.child MODULE`. Never a fork of this process, never
+A helper is a new interpreter: `python -P -m ottla.env.real.child MODULE`. It is never a fork of this process, nor
 `multiprocessing`: the parent has threads, locks and sockets that a copy must not have.
 
-Between the two: the job as one line of JSON on the child's stdin, which then stays open; the child ends itself when it reads
-the end of it, so it does not outlive this process however that one dies. Back come lines of JSON on stdout: {"progress": …}
-any number of times, then {"result": …} or {"error": …}. stderr is kept for the error's text.
+The protocol: the parent writes the job as one line of JSON to the child's stdin and keeps stdin open. The child ends itself
+when it reads the end of stdin, so it does not outlive this process. The child writes lines of JSON to stdout: {"progress": …}
+any number of times, then {"result": …} or {"error": …}. The end of its stderr goes into the error's text.
 """
 
 import asyncio
@@ -61,7 +61,7 @@ async def _converse(
             process.stdin.write(line)
             await process.stdin.drain()
         except ConnectionError:
-            pass  # the child died at once; what it said on stderr is the better story
+            pass  # the child died at once; its stderr, read below, says why
         async for answer in process.stdout:
             message = json.loads(answer)
             if "progress" in message:
@@ -76,9 +76,7 @@ async def _converse(
         text = (await complaints).decode("utf-8", "replace").strip()
     finally:
         complaints.cancel()
-    raise HelperDied(
-        f"the helper process for {module} ended with code {code} before its result was there. It said: {text or 'nothing'}"
-    )
+    raise HelperDied(f"the helper process for {module} ended with code {code} without a result. Its stderr: {text or 'empty'}")
 
 
 def _failure(module: str, error: dict[str, object]) -> Exception:
@@ -91,7 +89,7 @@ def _failure(module: str, error: dict[str, object]) -> Exception:
 
 
 async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
-    """Drain a stream to its end and keep the tail, so that a talkative child neither blocks nor fills our memory."""
+    """Read a stream to its end and return the tail, so that a child that writes much neither blocks nor fills our memory."""
     tail = b""
     while chunk := await stream.read(65_536):
         tail = (tail + chunk)[-STDERR_BYTES_SHOWN:]
@@ -99,7 +97,7 @@ async def _last_bytes(stream: asyncio.StreamReader) -> bytes:
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
-    """Make sure the child is gone and reaped. After its result it has nothing left to lose."""
+    """Kill the child and reap it. Once it has sent its result, killing it loses nothing."""
     try:
         process.kill()
     except ProcessLookupError:

@@ -1,8 +1,8 @@
-"""The real network: listening and connecting (`env/net.py` holds the contract, `stream.py` the connections).
+"""`RealNetwork`: listening and connecting with TCP sockets (`env/net.py` is the contract, `stream.py` the connections).
 
-Host names are resolved off the loop. A listener has one socket: with no host given, one that takes IPv6 and IPv4 alike; a name
-with several addresses means the first, IPv4 before IPv6. When the process runs out of descriptors a listener rests for a
-moment, since the kernel would report the waiting connection again at once.
+Host names are resolved off the loop. A listener has one socket. Without a host it accepts both IPv6 and IPv4; for a name with
+several addresses it takes the first, IPv4 before IPv6. When the process runs out of descriptors, a listener stops accepting
+for `ACCEPT_PAUSE_S`: the kernel would otherwise report the waiting connection again at once.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import socket
 from typing import Any
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
-from ottla.env.real.descriptors import SAY_AGAIN_S, connection_descriptor_max, descriptor_limit
+from ottla.env.real.descriptors import LOG_AGAIN_S, connection_descriptor_max, descriptor_limit
 from ottla.env.real.stream import RealStream
 
 logger = logging.getLogger("ottla.net")
 
 ACCEPTS_PER_TURN = 32
-REST_S = 0.5
+ACCEPT_PAUSE_S = 0.5
 """How long a listener accepts nothing after the process ran out of descriptors or memory for another connection."""
 
 EXHAUSTED = (errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM)
@@ -46,7 +46,7 @@ class RealNetwork:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             if family == socket.AF_INET6:
                 sock.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1 if host else 0)
-            _set_buffers(sock, options)  # before listening: accepted sockets inherit them, and the window depends on it
+            _set_buffers(sock, options)  # before listening: accepted sockets inherit them, and TCP's window scale is set then
             sock.bind(address)
             sock.listen(options.backlog)
         except OSError as error:
@@ -84,9 +84,9 @@ class RealListener:
         self._socket = sock
         self._accept = accept
         self._is_paused = False
-        self._rest: asyncio.TimerHandle | None = None
+        self._pause_timer: asyncio.TimerHandle | None = None
         self._descriptor_max = connection_descriptor_max()
-        self._said_s = -SAY_AGAIN_S
+        self._logged_s = -LOG_AGAIN_S
         self.address = plain_address(sock.getsockname())
         loop.add_reader(sock.fileno(), self._readable)
 
@@ -98,16 +98,16 @@ class RealListener:
     def resume(self) -> None:
         if self._is_paused and self._socket.fileno() >= 0:
             self._is_paused = False
-            if self._rest is None:
+            if self._pause_timer is None:
                 self._loop.add_reader(self._socket.fileno(), self._readable)
 
     def close(self) -> None:
         if self._socket.fileno() >= 0:
             self._loop.remove_reader(self._socket.fileno())
             self._socket.close()
-        if self._rest is not None:
-            self._rest.cancel()
-            self._rest = None
+        if self._pause_timer is not None:
+            self._pause_timer.cancel()
+            self._pause_timer = None
 
     def _readable(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
@@ -119,21 +119,21 @@ class RealListener:
                 return
             except OSError as error:
                 if error.errno in EXHAUSTED:
-                    self._take_a_rest(error.strerror or str(error))
+                    self._pause_accepting(error.strerror or str(error))
                     return
-                continue  # that one connection was given up by its peer while it waited
+                continue  # the peer closed this connection while it waited in the backlog
             if sock.fileno() > self._descriptor_max:
                 sock.close()
-                self._take_a_rest("the descriptors that are left are kept for files")
+                self._pause_accepting("the descriptors that are left are kept for files")
                 return
-            self._introduce(sock)
+            self._hand_over(sock)
 
-    def _introduce(self, sock: socket.socket) -> None:
+    def _hand_over(self, sock: socket.socket) -> None:
         try:
             sock.setblocking(False)
             stream = _stream(self._loop, sock)
         except OSError:
-            sock.close()  # reset by its peer while it waited
+            sock.close()  # the peer reset it while it waited in the backlog
             return
         owner = self._accept(stream)
         if owner is None:
@@ -141,22 +141,22 @@ class RealListener:
         else:
             stream.owner = owner
 
-    def _take_a_rest(self, reason: str) -> None:
+    def _pause_accepting(self, reason: str) -> None:
         now_s = self._loop.time()
-        if now_s - self._said_s >= SAY_AGAIN_S:
-            self._said_s = now_s
+        if now_s - self._logged_s >= LOG_AGAIN_S:
+            self._logged_s = now_s
             logger.error(
-                "no further connection can be accepted on %s:%d: %s. It is tried again twice a second; raise the limit on open "
-                "files (ulimit -n), which is %d, or lower max.connections",
+                "no further connection can be accepted on %s:%d: %s. Retrying twice a second; raise the limit on open files "
+                "(ulimit -n), which is %d, or lower max.connections",
                 *self.address,
                 reason,
                 descriptor_limit(),
             )
         self._loop.remove_reader(self._socket.fileno())
-        self._rest = self._loop.call_later(REST_S, self._end_rest)
+        self._pause_timer = self._loop.call_later(ACCEPT_PAUSE_S, self._resume_accepting)
 
-    def _end_rest(self) -> None:
-        self._rest = None
+    def _resume_accepting(self) -> None:
+        self._pause_timer = None
         if not self._is_paused:
             self._loop.add_reader(self._socket.fileno(), self._readable)
 
@@ -175,7 +175,7 @@ def _set_buffers(sock: socket.socket, options: SocketOptions) -> None:
 
 
 def plain_address(address: SocketAddress) -> tuple[str, int]:
-    """Host and port; an IPv4 peer on a socket for both looks like one, not like ::ffff:127.0.0.1."""
+    """Host and port, with an IPv4 peer of a dual-stack socket as 127.0.0.1 instead of ::ffff:127.0.0.1."""
     host: str = address[0]
     return host.removeprefix("::ffff:") if "." in host else host, address[1]
 
@@ -190,7 +190,7 @@ async def _first_address(host: str, port: int) -> tuple[int, SocketAddress]:
 
 
 async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
-    """What `host` stands for; a plain address takes no worker thread."""
+    """The addresses of `host`. A numeric address is not resolved, so it needs no thread."""
     for family in (socket.AF_INET, socket.AF_INET6):
         try:
             socket.inet_pton(family, host)
@@ -202,7 +202,7 @@ async def _addresses(host: str, port: int) -> list[tuple[int, SocketAddress]]:
 
 
 def _refusal(host: str, port: int, error: OSError) -> AddressRefused:
-    """Why a port cannot be listened on, for the person who chose it."""
+    """The `AddressRefused` for a failed listen, with a text for the operator."""
     where = f"{host or 'any address'}, port {port}"
     if isinstance(error, socket.gaierror):
         return AddressRefused(f"cannot listen on {where}: the host name {host} is not known here; check listeners for a typo")

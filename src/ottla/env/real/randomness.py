@@ -1,4 +1,4 @@
-"""Chance, from the operating system."""
+"""Random ids and numbers from the operating system."""
 
 import os
 
@@ -6,14 +6,14 @@ from ottla.ids import Uuid, random_uuid
 
 
 class RealRandomness:
-    """`Randomness` that nobody can predict."""
+    """`Randomness` from `os.urandom`: unpredictable."""
 
     def new_uuid(self) -> Uuid:
         return random_uuid(os.urandom)
 
     def below(self, limit: int) -> int:
         if limit < 1:
-            raise ValueError(f"there is no whole number from 0 up to {limit}")
+            raise ValueError(f"the limit of a random number must be at least 1, not {limit}")
         bits = (limit - 1).bit_length()
         while True:
             number = int.from_bytes(os.urandom((bits + 7) // 8), "big") >> (-bits % 8)

@@ -1,8 +1,8 @@
-"""One connection of the real network: a raw non-blocking socket on the running loop's `add_reader` and `add_writer`.
+"""`RealStream`: one TCP connection, a raw non-blocking socket on the running loop's `add_reader` and `add_writer`.
 
-The hot path of the broker. Received bytes go straight into the owner's buffer; a send is tried at once, and only what the
-kernel does not take is queued. Bytes go out with `sendmsg`, many parts to a call; ranges of files with `sendfile`, and the
-bytes in front of a range are marked as having more behind them, so that a reply leaves in full packets.
+This is the broker's hot path. Received bytes go straight into the owner's buffer. A send is tried at once, and only what the
+kernel does not take is queued. Bytes are sent with `sendmsg`, many parts per call, and file ranges with `sendfile`. Bytes in
+front of a range are sent with MSG_MORE, so that a reply leaves in full packets.
 
 Belongs to one event loop; no call blocks.
 """
@@ -21,26 +21,26 @@ from ottla.env.net import Sendable, StreamOwner
 from ottla.env.real.file import RealFileRange
 
 RECEIVE_BYTES_PER_TURN = 1 << 20
-"""How much one connection may receive before the others have their turn."""
+"""How much one connection may receive before others get a turn."""
 
 SEND_BYTES_PER_TURN = 1 << 20
-"""The same for what one connection sends of its queue."""
+"""How much one connection may send of its queue before others get a turn."""
 
 SMALL_RANGE_BYTES = 8192
-"""Ranges up to here are read and sent with the bytes around them: for the same work, one packet instead of many."""
+"""Ranges up to this size are read and sent in one call with the bytes around them: one packet instead of many."""
 
 PARTS_PER_CALL = 512
 """Parts handed to one sendmsg; the system's own limit (IOV_MAX) is 1024 on Linux and macOS."""
 
 LINGER_S = 1.0
-"""How long a stream that was closed in good order waits for the peer to do so too. See `_linger`."""
+"""How long a cleanly closed stream waits for the peer to close too. See `_linger`."""
 
 MORE_FOLLOWS: int = getattr(socket, "MSG_MORE", 0)
 BYTE_TYPES = (bytes, bytearray, memoryview)
 
 
 class RealStream:
-    """`Stream` over a connected socket. `owner` is set by whoever made it before the loop runs again, or the stream is shut."""
+    """`Stream` over a connected socket. Its creator sets `owner`, or shuts the stream, before the loop runs again."""
 
     __slots__ = (
         "_fd",
@@ -67,7 +67,7 @@ class RealStream:
         self._queue: deque[Sendable] = deque()
         self._range_sent_bytes = 0  # of the range at the queue's head
         self._is_reading = False
-        self._is_registered = False  # may outlast _is_reading: see `pause`
+        self._is_registered = False  # may stay set after _is_reading is cleared: see `pause`
         self._is_closing = False
         self._is_over = False
         self.owner: StreamOwner | None = None
@@ -78,7 +78,7 @@ class RealStream:
     # Receiving
 
     def pause(self) -> None:
-        # The socket stays registered until bytes do come: most pauses are over before that, and cost no system call.
+        # The socket stays registered until bytes arrive: most pauses end before that, and so cost no system call.
         self._is_reading = False
 
     def resume(self) -> None:
@@ -106,13 +106,13 @@ class RealStream:
             except OSError as error:
                 self._finish(error)
                 return
-            del target  # the owner may resize what is behind it
+            del target  # release the view: the owner may resize the buffer
             if count == 0:
                 self._finish(None)
                 return
             owner.received(count)
             turn_bytes -= count
-            # A short count means that the kernel has no more: asking again would only cost a call.
+            # A short count means that the kernel has no more; another call would only cost time.
             if count < wanted or turn_bytes <= 0 or not self._is_reading:
                 return
 
@@ -172,7 +172,7 @@ class RealStream:
                 self.owner.drained()
 
     def _send_queue(self) -> None:
-        """Send what goes without waiting, up to one turn's worth."""
+        """Send what the kernel takes without blocking, up to `SEND_BYTES_PER_TURN`."""
         queue = self._queue
         enough = self.unsent_bytes - SEND_BYTES_PER_TURN
         try:
@@ -185,12 +185,12 @@ class RealStream:
                     if not self._send_range(head):
                         return
                 else:
-                    queue[0] = head.read()  # a file in memory, which the kernel does not know
+                    queue[0] = head.read()  # a range of an in-memory file, which sendfile cannot send
         except (BlockingIOError, InterruptedError):
             pass
 
     def _send_bytes(self, queue: deque[Sendable]) -> bool:
-        """One call for the bytes at the queue's head, up to the next range; False: the kernel is full."""
+        """One `sendmsg` for the bytes at the queue's head, up to the next range. False: the kernel's buffer is full."""
         batch: list[Buffer] = []
         batch_bytes = 0
         flags = 0
@@ -215,7 +215,7 @@ class RealStream:
         return False
 
     def _send_range(self, head: RealFileRange) -> bool:
-        """One call for the range at the queue's head; False: the kernel is full."""
+        """One `sendfile` for the range at the queue's head. False: the kernel's buffer is full."""
         already = self._range_sent_bytes
         wanted = min(head.length - already, SEND_BYTES_PER_TURN)
         sent = os.sendfile(self._fd, head.fileno(), head.position + already, wanted) if wanted else 0
@@ -232,12 +232,12 @@ class RealStream:
             self._range_sent_bytes = already + sent
         return sent == wanted
 
-    # The end
+    # Closing
 
     def close(self) -> None:
         if not self._is_over:
             self.shut()
-            self._loop.call_soon(self._tell, None)
+            self._loop.call_soon(self._report_end, None)
 
     def close_when_sent(self) -> None:
         if self._is_over or self._is_closing:
@@ -248,10 +248,10 @@ class RealStream:
             self._linger()
 
     def _linger(self) -> None:
-        """Everything is sent. Tell the peer so, and take in what it still sends until it closes too, for a moment.
+        """Everything is sent: shut down the sending side, and read until the peer closes too, for at most `LINGER_S`.
 
-        Closing a socket that has bytes unread makes the kernel send a reset, and a reset makes the peer's kernel forget what
-        it has not read yet: our last replies.
+        Closing a socket with unread bytes makes the kernel send a reset, and on a reset the peer's kernel discards what its
+        process has not read yet: our last replies.
         """
         try:
             self._socket.shutdown(socket.SHUT_WR)
@@ -274,20 +274,20 @@ class RealStream:
         self._finish(None)
 
     def _fail_later(self, error: OSError) -> None:
-        """A send failed inside a call of the owner's, who must not be told within it."""
+        """A send failed inside a call by the owner, so `ended` must wait until that call has returned."""
         self.shut()
-        self._loop.call_soon(self._tell, error)
+        self._loop.call_soon(self._report_end, error)
 
     def _finish(self, error: OSError | None) -> None:
         self.shut()
-        self._tell(error)
+        self._report_end(error)
 
-    def _tell(self, error: OSError | None) -> None:
+    def _report_end(self, error: OSError | None) -> None:
         if self.owner is not None:
             self.owner.ended(error)
 
     def shut(self) -> None:
-        """Give the socket back and say nothing. Shutting twice is harmless."""
+        """Close the socket without calling `ended`. Shutting twice is harmless."""
         self._is_over = True
         self._is_reading = False
         self._unregister()

@@ -1,4 +1,4 @@
-"""What the process has used, from the operating system: /proc where there is one, else what POSIX offers."""
+"""The process's resource usage, from /proc where it exists, else from POSIX calls."""
 
 import os
 import resource
@@ -10,7 +10,7 @@ _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 
 def process_usage() -> ProcessUsage:
-    """The numbers of this process, now."""
+    """The current numbers of this process."""
     times = os.times()
     return ProcessUsage(times.user + times.system, _resident_bytes(), _open_files())
 
@@ -19,7 +19,7 @@ def _resident_bytes() -> int:
     try:
         with open("/proc/self/statm", "rb", buffering=0) as file:
             return int(file.read().split()[1]) * _PAGE_BYTES
-    except OSError:  # no /proc: the most it ever was
+    except OSError:  # no /proc: the peak is all there is
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
         return peak if sys.platform == "darwin" else peak * 1024
 

@@ -1,7 +1,7 @@
-"""Worker threads for calls that wait for a device (`env/work.py`).
+"""Worker threads for calls that wait for a device (`env/work.py` is the contract).
 
-Threads are started on first use, so that a process which never syncs never has them, and carry a name a person can find in a
-stack dump. `run` may be called from any event loop; `close` waits for the calls that have begun.
+Threads start on first use, so a process that never syncs has none, and are named for stack dumps. `run` may be called from
+any event loop; `close` waits for the calls that have begun.
 """
 
 import asyncio
@@ -26,12 +26,12 @@ class ThreadWorkers:
     async def run(self, call: Callable[[], T], /) -> T:
         if self._executor is None:
             if self._closed:
-                raise RuntimeError(f"the {self._name} threads were closed; nothing may be handed to them any more")
+                raise RuntimeError(f"the {self._name} threads are closed and take no more calls")
             self._executor = ThreadPoolExecutor(self._threads, thread_name_prefix=self._name)
         return await asyncio.get_running_loop().run_in_executor(self._executor, call)
 
     def close(self) -> None:
-        """Let begun calls end, drop the ones still queued, stop the threads. Closing twice is harmless."""
+        """Wait for calls that have begun, drop those still queued, stop the threads. Closing twice is harmless."""
         self._closed = True
         executor, self._executor = self._executor, None
         if executor is not None:

@@ -1,4 +1,4 @@
-"""The real world, put together: one per process that runs nodes."""
+"""Builds the real `World`: one per process that runs nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ottla.env.world import World
 
 @contextmanager
 def real_world() -> Iterator[World]:
-    """A world whose worker threads end with the block."""
+    """A `World` whose worker threads end with the block."""
     workers = ThreadWorkers()
     try:
         yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage)

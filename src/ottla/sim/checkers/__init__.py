@@ -1,5 +1,5 @@
-"""What must hold in every run: one file per invariant.
+"""Invariants that must hold in every run, one file each.
 
-A checker hears everything that clients were told (`Checker`), and raises `Violation` when the story cannot be true of a broker
-that keeps its word. Checkers know nothing of the node: they judge what came over the wire.
+A checker gets every request and answer of the clients (`Checker`), and raises `Violation` when they contradict its invariant.
+Checkers know nothing of the node: they see only what went over the wire.
 """

@@ -1,7 +1,7 @@
-"""Readers of committed records see all of a transaction or nothing: none before its commit is asked for, all once it is told.
+"""read_committed consumers see a whole transaction or nothing: nothing before its commit is requested, all after its answer.
 
-What such a reader has passed it has passed for good: it never finds a record where there was none for it, nor the other way
-round. Compacted topics are left out of that.
+What such a consumer has read does not change: a later read of the same offsets finds the same records. This is not checked for
+compacted topics.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from ottla.sim.checkers.checker import Batch, Checker, Place, SeenRecord, Transa
 
 
 class AtomicTransactions(Checker):
-    """Remembers what belongs to which transaction, and what became of it."""
+    """Remembers the records of each transaction, and how it ended."""
 
     def __init__(self) -> None:
         self._of_value: dict[bytes, Transaction] = {}
@@ -24,17 +24,17 @@ class AtomicTransactions(Checker):
         self.judged = 0
 
     def power_lost(self) -> None:
-        self._passed.clear()  # readers begin again; what must not be lost is for others to say
+        self._passed.clear()  # consumers start again; `NoLoss` checks what must not be lost
 
     def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
         for value in batch.values:
             self._of_value[value] = transaction
             self._values[transaction][batch.place][value] = None
 
-    def commit_asked(self, transaction: Transaction) -> None:
+    def commit_requested(self, transaction: Transaction) -> None:
         self._asked[transaction] = None
 
-    def commit_told(self, transaction: Transaction) -> None:
+    def commit_answered(self, transaction: Transaction) -> None:
         self._committed[transaction] = None
 
     def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
@@ -44,7 +44,7 @@ class AtomicTransactions(Checker):
             if transaction is not None and transaction not in self._asked:
                 raise Violation(
                     f"{place} offset {record.offset}: a reader of committed records got one of transaction {transaction.name}, "
-                    "whose commit nobody has asked for"
+                    "whose commit was never requested"
                 )
         if place.topic.is_compacted:
             return
@@ -69,6 +69,8 @@ class AtomicTransactions(Checker):
     def _judge(self, transaction: Transaction, there: int, missing: int) -> None:
         self.judged += 1
         if transaction in self._committed and missing:
-            raise Violation(f"transaction {transaction.name} was committed and told so, and {missing} of its records are gone")
+            raise Violation(
+                f"transaction {transaction.name} was committed and acknowledged, but {missing} of its records are gone"
+            )
         if there and missing:
             raise Violation(f"of transaction {transaction.name} {there} records are there, and {missing} are not")

@@ -1,7 +1,8 @@
-"""What a checker is told, and what it raises. Owns no invariant of its own.
+"""The interface of checkers: the events they get, and `Violation`, which they raise. Checks nothing itself.
 
-Words: a record is *acknowledged* when a producer was told so with acks=1 or acks=all; it is *seen* when a consumer got it. An
-*audit* is a reading of a whole partition, from its log start to its high watermark.
+A record is *acknowledged* when a producer with acks=1 or acks=all got the answer, and *seen* when a consumer got the record. An
+*audit* reads a whole partition, from its log start to its high watermark. `requested_s` and `answered_s` are the virtual times
+at which a request was sent and its answer arrived.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from ottla.ids import Uuid
 
 
 class Violation(AssertionError):
-    """An invariant does not hold. The text says which, and of what."""
+    """An invariant does not hold. The text says which one and where."""
 
 
 class SeenRecord(NamedTuple):
@@ -28,28 +29,28 @@ class SeenRecord(NamedTuple):
 
 @dataclass(eq=False)
 class TopicPlan:
-    """A topic that the run has made, and how it was set up."""
+    """A topic that the run has created, with its settings."""
 
     name: str
     topic_id: Uuid
     partitions: int
     configs: dict[str, str] = field(default_factory=dict)
     is_leaving: bool = False
-    """Whether it is being deleted: what is written to it now is nobody's concern."""
+    """Whether it is being deleted: later writes to it are not checked."""
 
     @property
     def is_flushed(self) -> bool:
-        """Whether every record of it is flushed before it is acknowledged or seen."""
+        """Whether every record is flushed before it is acknowledged or seen."""
         return self.configs.get("flush.messages") == "1"
 
     @property
     def is_compacted(self) -> bool:
-        """Whether a record may go once there is a later one with its key."""
+        """Whether a record may be removed once there is a later one with its key."""
         return self.configs.get("cleanup.policy") == "compact"
 
     @property
     def is_retained(self) -> bool:
-        """Whether records may go by themselves, oldest first."""
+        """Whether retention may delete records, oldest first."""
         return "retention.bytes" in self.configs
 
 
@@ -77,7 +78,7 @@ class Batch:
 
 
 class Watermarks(NamedTuple):
-    """What a fetch answer tells of a partition."""
+    """The offsets of a partition in a Fetch response."""
 
     log_start_offset: int
     last_stable_offset: int
@@ -85,7 +86,7 @@ class Watermarks(NamedTuple):
 
 
 class Audit(NamedTuple):
-    """A whole partition, read after the node has started."""
+    """A whole partition, read after a start of the node or at the end of the run."""
 
     place: Place
     log_start_offset: int
@@ -97,12 +98,12 @@ class Audit(NamedTuple):
 
 @dataclass(eq=False)
 class Commit:
-    """Offsets that somebody commits in one request. Groups never commit an offset twice, so that each tells its commit."""
+    """The offsets of one commit request. No group commits an offset twice, so an offset identifies its commit."""
 
     group: str
     protocol: str
-    """"classic", "consumer" (also of classic members in mixed groups), "simple" (of no member), or "transaction" (counts when
-    its transaction does)."""
+    """"classic", "consumer" (also for classic members of mixed groups), "simple" (without membership), or "transaction" (takes
+    effect when its transaction commits)."""
     member: str
     instance: str | None
     epoch: int
@@ -113,7 +114,7 @@ class Commit:
 
 @dataclass(eq=False)
 class Deletion:
-    """What a group has committed for one partition is deleted; or all of it, with the group."""
+    """The deletion of a group's offset for one partition, or (`place` is None) of the whole group."""
 
     group: str
     place: Place | None
@@ -121,181 +122,181 @@ class Deletion:
 
 
 class Assigned(NamedTuple):
-    """What a member of a classic group was told by SyncGroup."""
+    """The assignment of a member of a classic group, from its SyncGroup answer."""
 
     group: str
     generation: int
     member: str
     instance: str | None
     places: list[Place]
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
 
 
 class Beat(NamedTuple):
-    """An answered heartbeat of a member of a consumer group, and what it said; no `places` means what was said before.
+    """An answered heartbeat of a member of a consumer group. `places` is None if the assignment did not change.
 
-    Of classic members in mixed groups: also what SyncGroup said, and then they have joined anew.
+    For classic members of mixed groups also a SyncGroup answer; then `is_joined` is set.
     """
 
     group: str
     member: str
     epoch: int
     places: list[Place] | None
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
     is_joined: bool = False
 
 
 @dataclass(eq=False)
 class Transaction:
-    """A transaction that some producer has begun."""
+    """A transaction that a producer has begun."""
 
     name: str
     transactional_id: str
 
 
 class Handed(NamedTuple):
-    """A transactional id's producer id and epoch, as an instance was told."""
+    """The producer id and epoch of a transactional id that an instance got."""
 
     transactional_id: str
     producer_id: int
     epoch: int
-    asked_s: float
-    told_s: float
+    requested_s: float
+    answered_s: float
 
 
 class Checker:
-    """Base of all checkers: hears everything, minds nothing."""
+    """The base class of all checkers: gets every event and ignores it."""
 
     def sent(self, batch: Batch) -> None:
         """A batch is about to be sent, for the first time or again."""
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
-        """A producer was told that its batch is written, the first record at `base_offset`."""
+        """A producer's batch was acknowledged, with its first record at `base_offset`."""
 
     def out_of_step(self, batch: Batch, code: int) -> None:
-        """An idempotent producer was told that the sequence of its oldest unanswered batch is wrong."""
+        """The sequence of an idempotent producer's oldest unanswered batch was refused."""
 
     def seen(self, place: Place, records: list[SeenRecord]) -> None:
         """A consumer got these records, in one answer."""
 
-    def watermarks_told(self, connection: str, place: Place, marks: Watermarks) -> None:
-        """A fetch was answered. Answers of one `connection` come in the order in which the node gave them."""
+    def watermarks_answered(self, connection: str, place: Place, marks: Watermarks) -> None:
+        """A fetch was answered. Answers of one `connection` come in the order in which the node sent them."""
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
-        """A client is about to ask that records below `offset` be deleted."""
+    def deletion_requested(self, place: Place, offset: int) -> None:
+        """A client is about to request the deletion of records below `offset`."""
 
     def clock_set(self, off_s: float, at_s: float) -> None:
-        """The node's wall clock is so far off the true time from now on."""
+        """From now on the node's wall clock differs from the true time by `off_s`."""
 
     def power_lost(self) -> None:
-        """The machine has lost its power. Nobody writes until all has been audited."""
+        """The machine has lost power. No client writes until every partition was audited."""
 
     def audited(self, audit: Audit) -> None:
-        """A partition was read whole."""
+        """A whole partition was read."""
 
     def producer_id_given(self, producer_id: int, epoch: int) -> None:
-        """A client asked for a producer id and got this one."""
+        """A client without a transactional id got this producer id."""
 
-    def quorum_told(self, leader_epoch: int, high_watermark: int) -> None:
-        """The state of the metadata log, as told to one client; each is told in order."""
+    def quorum_answered(self, leader_epoch: int, high_watermark: int) -> None:
+        """DescribeQuorum was answered. Answers come in the order in which the node sent them."""
 
     # Groups
 
     def commit_sent(self, commit: Commit) -> None:
-        """Offsets are about to be committed. In a transaction: its commit is about to be asked for."""
+        """A commit request is about to be sent; for a transaction, the request that commits it."""
 
-    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
-        """The answer: these offsets are committed."""
+    def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
+        """The answer: the offsets of `places` are committed."""
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
-        """The answer: these are not, for what the member or its epoch is."""
+        """The answer: the offsets of `places` are refused, because of the member or its epoch."""
 
     def deletion_sent(self, deletion: Deletion) -> None:
-        """Offsets, or a group, are about to be deleted."""
+        """A deletion of offsets or of a group is about to be sent."""
 
-    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
-        """The answer: they are."""
+    def deletion_acknowledged(self, deletion: Deletion, answered_s: float) -> None:
+        """The answer: they are deleted."""
 
     def deletion_refused(self, deletion: Deletion) -> None:
-        """The answer: they are not, and will not be."""
+        """The answer: the deletion is refused and has no effect."""
 
-    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
-        """The committed offsets of a group, none of them about to change within a transaction; -1 where there is none."""
+    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
+        """OffsetFetch with require_stable was answered: the committed offsets of a group; -1 means none."""
 
     def generation_assigned(self, assigned: Assigned) -> None:
-        """A member of a classic group was told its part."""
+        """A member of a classic group got its assignment."""
 
     def heartbeat_answered(self, beat: Beat) -> None:
-        """A member of a consumer group was told its epoch and, maybe, its part."""
+        """A member of a consumer group got its epoch and perhaps an assignment."""
 
     def given_up(self, group: str, member: str, places: list[Place]) -> None:
-        """A member of a consumer group is about to say that it does not hold these any more, or that it goes."""
+        """A member of a consumer group is about to report that it has released these, or that it leaves."""
 
     def member_fenced(self, group: str, member: str) -> None:
-        """A member of a consumer group was told that it is none."""
+        """A member of a consumer group was refused as unknown or fenced."""
 
     # Transactions
 
     def transaction_wrote(self, transaction: Transaction, batch: Batch) -> None:
-        """A batch of it is about to be sent."""
+        """A batch of the transaction is about to be sent."""
 
-    def commit_asked(self, transaction: Transaction) -> None:
-        """All of it is acknowledged, and its commit is about to be asked for."""
+    def commit_requested(self, transaction: Transaction) -> None:
+        """All batches are acknowledged, and EndTxn with commit is about to be sent."""
 
-    def commit_told(self, transaction: Transaction) -> None:
-        """It is committed, its producer was told."""
+    def commit_answered(self, transaction: Transaction) -> None:
+        """EndTxn was answered: the transaction is committed."""
 
     def producer_handed(self, handed: Handed) -> None:
-        """An instance was given a transactional id, or its next epoch at the end of a transaction."""
+        """An instance got the producer of a transactional id, or its next epoch at the end of a transaction."""
 
     def producer_obeyed(self, transactional_id: str, producer_id: int, epoch: int, sent_s: float) -> None:
-        """Something that only the present producer of a transactional id may do was done for this one."""
+        """A request that only the current producer of a transactional id may make succeeded for this producer."""
 
     def seen_committed(self, place: Place, start: int, end: int, records: list[SeenRecord]) -> None:
-        """These, and no others, are what a reader of committed records got from `start` up to `end`."""
+        """A read_committed consumer got exactly these records from `start` up to `end`."""
 
-    def stability_told(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
-        """So far a partition is stable, so long after the node's last start, while nobody writes."""
+    def stability_answered(self, place: Place, last_stable_offset: int, high_watermark: int, waited_s: float) -> None:
+        """The last stable offset of a partition, `waited_s` after all clients stopped writing."""
 
     def transformed(self, app: str, origin: Place, offset: int, value: bytes) -> None:
-        """An app makes `value` of the record at `offset` of its input, and is about to write it."""
+        """An app has made `value` from the record at `offset` of its input, and is about to write it."""
 
     def audited_committed(self, place: Place, records: list[SeenRecord]) -> None:
-        """A whole partition as a reader of committed records gets it, in the end."""
+        """A whole partition as a read_committed consumer gets it, at the end of the run."""
 
     def app_ended(self, app: str, offsets: dict[Place, int]) -> None:
-        """How far an app has come by what it committed, in the end, after all was audited."""
+        """The committed offsets of an app at the end of the run, after all partitions were audited."""
 
     # Topics
 
     def topic_made(self, topic: TopicPlan) -> None:
-        """A topic was made, and acknowledged."""
+        """A topic was created, and that was acknowledged."""
 
     def topic_changed(self, topic: TopicPlan) -> None:
-        """Partitions or configs of a topic were changed, and acknowledged."""
+        """Partitions or configs of a topic were changed, and that was acknowledged."""
 
     def topic_deleted(self, topic: TopicPlan) -> None:
-        """A topic was deleted, and acknowledged."""
+        """A topic was deleted, and that was acknowledged."""
 
-    def topics_told(self, found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
-        """All topics as the node tells them while no change is under way: id and partition count, and what is configured."""
+    def topics_answered(self, found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
+        """All topics that the node reports while none is being changed: id and partition count, and configs."""
 
 
 class Checkers(Checker):
-    """Tells each of several. Written out by means of the base: whatever it can be told, all of them are."""
+    """Forwards every event to several checkers. The methods are generated from those of `Checker`, below."""
 
     def __init__(self, checkers: list[Checker]) -> None:
         self.all = checkers
 
 
 def _forwarding(name: str) -> object:
-    def tell(self: Checkers, *what: object) -> None:
+    def forward(self: Checkers, *what: object) -> None:
         for checker in self.all:
             getattr(checker, name)(*what)
 
-    return tell
+    return forward
 
 
 for _name in [name for name in vars(Checker) if not name.startswith("_")]:

@@ -1,12 +1,13 @@
-"""A committed offset is there for whoever asks after it was acknowledged, until a later commit takes its place.
+"""An acknowledged offset commit is found by every later OffsetFetch, until a later commit replaces it.
 
-Several may commit for a group at once, and answers get lost. What is certain: of two commits the second came later if it was
-sent after the first was acknowledged or seen. A reading may not find the first once the second was acknowledged or seen before
-it was asked for; nor anything that nobody committed, or that was refused; nor nothing. Deletions are commits of nothing.
+Several clients may commit for a group at once, and answers get lost. Only this is certain: of two commits, the second is later
+if it was sent after the first was acknowledged or seen. An OffsetFetch must not find the first if the second was acknowledged
+or seen before the request was sent. It must not find an offset that was never committed or was refused, nor no offset at all.
+A deletion counts as a commit of no offset.
 
-Offsets that nobody uses may expire when the wall clock goes on for long enough, mostly because it is set forward.
+Unused offsets may expire when the wall clock moves far enough, mostly because it is set forward.
 
-A power loss may take what was not flushed: then all that was ever committed may be what is left, until it is seen again.
+A power loss may lose what was not flushed: then any earlier commit may be what is left, until one is seen again.
 """
 
 from __future__ import annotations
@@ -22,23 +23,23 @@ NOTHING = -1
 
 @dataclass(slots=True)
 class _Known:
-    """One commit, or one deletion: by when it was sent and by when it had certainly taken effect."""
+    """One commit or deletion: when it was sent, and by when it had certainly taken effect."""
 
     sent_s: float
     done_s: float = inf
 
 
 class CommittedOffsets(Checker):
-    """Remembers every commit and every deletion. `is_flushed` says that coordinators flush before they answer.
+    """Remembers every commit and every deletion. `is_flushed`: coordinators flush before they answer.
 
-    `retention_s` is how long offsets are kept that nobody uses, by the node's wall clock; None: as long as a run lasts.
+    `retention_s` is how long unused offsets are kept, by the node's wall clock; None: they do not expire in a run.
     """
 
     def __init__(self, is_flushed: bool, retention_s: float | None = None) -> None:
         self._is_flushed = is_flushed
         self._retention_s = retention_s
         self._clock: list[tuple[float, float]] = [(0.0, 0.0)]
-        """Since when the wall clock is how far off."""
+        """(virtual time, error of the wall clock from then on)."""
         self._known: defaultdict[tuple[str, Place], dict[int, _Known]] = defaultdict(dict)
         self._deleted: defaultdict[str, dict[Deletion, _Known]] = defaultdict(dict)
         self.judged = 0
@@ -48,12 +49,12 @@ class CommittedOffsets(Checker):
         for place, offset in commit.offsets.items():
             known = self._known[commit.group, place].setdefault(offset, _Known(commit.sent_s))
             if known.done_s == inf:
-                known.sent_s = commit.sent_s  # an app comes to the same offset again, if a transaction of it was aborted
+                known.sent_s = commit.sent_s  # an app commits the same offset again after an aborted transaction
 
-    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+    def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         for place in places:
             known = self._known[commit.group, place][commit.offsets[place]]
-            known.done_s = min(known.done_s, told_s)
+            known.done_s = min(known.done_s, answered_s)
 
     def commit_refused(self, commit: Commit, places: list[Place]) -> None:
         for place in places:
@@ -62,9 +63,9 @@ class CommittedOffsets(Checker):
     def deletion_sent(self, deletion: Deletion) -> None:
         self._deleted[deletion.group][deletion] = _Known(deletion.sent_s)
 
-    def deletion_acknowledged(self, deletion: Deletion, told_s: float) -> None:
+    def deletion_acknowledged(self, deletion: Deletion, answered_s: float) -> None:
         if (known := self._deleted[deletion.group].get(deletion)) is not None:
-            known.done_s = min(known.done_s, told_s)
+            known.done_s = min(known.done_s, answered_s)
 
     def deletion_refused(self, deletion: Deletion) -> None:
         self._deleted[deletion.group].pop(deletion, None)
@@ -77,52 +78,56 @@ class CommittedOffsets(Checker):
             for commits in self._known.values():
                 for known in commits.values():
                     known.done_s = inf
-            self._deleted.clear()  # undone, or done to what has been undone; none of them is under way any more
+            self._deleted.clear()  # whether undone or not, none of them can still take effect
 
-    def offsets_told(self, group: str, found: dict[Place, int], asked_s: float, told_s: float) -> None:
+    def offsets_answered(self, group: str, found: dict[Place, int], requested_s: float, answered_s: float) -> None:
         for place, offset in found.items():
             commits = self._known[group, place]
-            done = {each: known for each, known in commits.items() if known.done_s < asked_s}
+            done = {each: known for each, known in commits.items() if known.done_s < requested_s}
             self.judged += len(done) > 0
             if offset == NOTHING:
                 if done:
-                    self._explain_nothing(group, place, done, asked_s, told_s)
+                    self._explain_nothing(group, place, done, requested_s, answered_s)
                 continue
             known = commits.get(offset)
             if known is None:
-                raise Violation(f"group {group} has {offset} for {place}, which nobody committed, or which was refused")
+                raise Violation(f"group {group} has {offset} for {place}, which was never committed, or was refused")
             for later, one in done.items():
                 if one.sent_s > known.done_s:
                     raise Violation(
-                        f"group {group} went back to {offset} for {place}: {later} was committed after it, and told so"
+                        f"group {group} went back to {offset} for {place}: {later} was committed after it and acknowledged"
                     )
             for deletion, one in self._deleted[group].items():
-                is_meant = deletion.place in (None, place) and one.done_s < asked_s
+                is_meant = deletion.place in (None, place) and one.done_s < requested_s
                 if is_meant and one.sent_s > known.done_s:
-                    raise Violation(f"group {group} went back to {offset} for {place}: it was deleted, and told so")
-            known.done_s = min(known.done_s, told_s)
+                    raise Violation(
+                        f"group {group} went back to {offset} for {place}: it was deleted, and that was acknowledged"
+                    )
+            known.done_s = min(known.done_s, answered_s)
 
-    def _explain_nothing(self, group: str, place: Place, done: dict[int, _Known], asked_s: float, told_s: float) -> None:
-        """The last of all changes must have been a deletion, or a commit that has expired."""
+    def _explain_nothing(
+        self, group: str, place: Place, done: dict[int, _Known], requested_s: float, answered_s: float
+    ) -> None:
+        """The last change must have been a deletion, or a commit that has expired."""
         self.missed += 1
         deleted = [known for each, known in self._deleted[group].items() if each.place in (None, place)]
-        expired = [known for known in self._known[group, place].values() if self._may_have_expired(known, told_s)]
+        expired = [known for known in self._known[group, place].values() if self._may_have_expired(known, answered_s)]
         last = [each for each in (*deleted, *expired) if all(one.sent_s <= each.done_s for one in done.values())]
         if not last:
-            raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and told so")
+            raise Violation(f"group {group} has no offset for {place}, though {min(done)} was committed and acknowledged")
         if len(last) == 1 and last[0] in deleted:
-            last[0].done_s = min(last[0].done_s, told_s)
-        # However it came to that: what was there before does not come back.
-        self._deleted[group][Deletion(group, place, asked_s)] = _Known(asked_s, told_s)
+            last[0].done_s = min(last[0].done_s, answered_s)
+        # Either way, an earlier offset must not return.
+        self._deleted[group][Deletion(group, place, requested_s)] = _Known(requested_s, answered_s)
 
-    def _may_have_expired(self, commit: _Known, told_s: float) -> bool:
-        """Whether the wall clock has gone on for so long since it was sent, at one go or by being set."""
+    def _may_have_expired(self, commit: _Known, answered_s: float) -> bool:
+        """Whether the wall clock has moved by the retention time since the commit was sent, by running or by being set."""
         if self._retention_s is None:
             return False
         lowest_s, most_s = inf, 0.0
         for index, (at_s, off_s) in enumerate(self._clock):
             end_s = self._clock[index + 1][0] if index + 1 < len(self._clock) else inf
-            start_s, end_s = max(at_s, commit.sent_s), min(end_s, told_s)
+            start_s, end_s = max(at_s, commit.sent_s), min(end_s, answered_s)
             if start_s <= end_s:
                 lowest_s = min(lowest_s, start_s + off_s)
                 most_s = max(most_s, end_s + off_s - lowest_s)

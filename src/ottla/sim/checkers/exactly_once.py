@@ -1,6 +1,6 @@
-"""Of each input record that an app has committed to have passed there is one output, and of no other.
+"""Every input record below an app's committed offset has exactly one output, and no other input record has any.
 
-Since output and offsets belong to one transaction, they count together or not at all.
+Output and offsets belong to one transaction, so both take effect or neither does.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from ottla.sim.checkers.checker import Checker, Place, SeenRecord, Violation
 
 
 class ExactlyOnce(Checker):
-    """Remembers what each output was made of."""
+    """Remembers the input record of each output."""
 
     def __init__(self) -> None:
         self._made_of: dict[bytes, tuple[str, Place, int]] = {}

@@ -1,9 +1,9 @@
-"""With flush.ms, a power loss takes no record that was acknowledged or seen long enough before.
+"""With flush.ms, a power loss loses no record that was acknowledged or seen long enough before.
 
-Topics with compaction or retention are left out.
+Topics with compaction or retention are not checked.
 
-Long enough is twice flush.ms, for the round that was just over when the record came, and what the disk needs for one round of
-flushes; all of it within one life of the node that had no fault. What an earlier life has flushed is not judged.
+Long enough is twice flush.ms (the record may arrive just after a round of flushes) plus the time that the disk needs for one
+round, all within one life of the node without a fault. Records of earlier lives are not checked.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ ROUND_S = 0.05
 
 
 class FlushedInTime(Checker):
-    """`safe_before_s` tells, given a wait, before which time a record must have come to be safe now; None if nothing is."""
+    """`safe_before_s` maps a flush time to the time before which records must be durable now; None: no record must be."""
 
     def __init__(self, now_s: Callable[[], float], safe_before_s: Callable[[float], float | None]) -> None:
         self._now_s = now_s
@@ -37,7 +37,7 @@ class FlushedInTime(Checker):
             for record in records:
                 self._came_s[place].setdefault(record.offset, self._now_s())
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._deleted_below[place] = max(self._deleted_below[place], offset)
 
     def power_lost(self) -> None:

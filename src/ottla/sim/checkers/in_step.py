@@ -1,9 +1,9 @@
-"""An idempotent producer and the broker agree on the next sequence, whatever happened between them.
+"""An idempotent producer and the broker agree on the next sequence, also after restarts.
 
-Only after a power loss has taken records may a broker have forgotten. Where every record is flushed first, too: it may have
-taken an unanswered batch and left a later one, in the next segment. And where batches may be gone while their producer is
-known still, by compaction, retention or a client's wish, a restart may know only the newest batch of a producer: a retry of one
-before it is out of step, as with Apache Kafka.
+There are two exceptions. A power loss may lose records; even if every record is flushed first, it may lose an unanswered batch
+and keep a later one in the next segment. And where compaction, retention or DeleteRecords may remove batches of a producer that
+is still known, a restarted broker may know only the producer's newest batch, and refuse a retry of an earlier one, as Apache
+Kafka does.
 """
 
 from ottla.errors.codes import error_name
@@ -11,7 +11,7 @@ from ottla.sim.checkers.checker import Batch, Checker, Place, Violation
 
 
 class InStep(Checker):
-    """Counts power losses, and remembers at which of them each producer was last in step."""
+    """Counts power losses, and remembers after how many each producer was last in step."""
 
     def __init__(self) -> None:
         self._power_losses = 0
@@ -21,7 +21,7 @@ class InStep(Checker):
     def power_lost(self) -> None:
         self._power_losses += 1
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._shortened[place] = None
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
@@ -33,7 +33,7 @@ class InStep(Checker):
         may_be_gone = topic.is_compacted or topic.is_retained or batch.place in self._shortened
         if at == self._power_losses and not may_be_gone:
             raise Violation(
-                f"{batch.place}: {batch.producer} was told {error_name(code)} for its oldest unanswered batch {batch.number}, "
+                f"{batch.place}: {batch.producer} got {error_name(code)} for its oldest unanswered batch {batch.number}, "
                 "with no loss that explains it"
             )
         self._in_step_at[batch.producer, batch.place] = self._power_losses

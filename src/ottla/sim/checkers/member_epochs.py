@@ -1,11 +1,11 @@
-"""A member of a consumer group is given a partition only after the one that had it gave it up, or may have been fenced.
+"""A member of a consumer group gets a partition only after its previous owner released it, or may have been fenced.
 
-A member may have been fenced once it was silent for a session: since it sent the last heartbeat that was answered. Members here
-do at once what they are told, so that no other time runs out for them. Who has lost a partition to another commits nothing for
-it, unless in its present epoch. The epochs of a member rise.
+A member may have been fenced if more than a session timeout has passed since it sent the last heartbeat that was answered. The
+members here release partitions at once, so the rebalance timeout never expires. A member that lost a partition to another
+cannot commit for it, except in its current epoch. A member's epochs rise.
 
-All of it holds for groups with members of both protocols too, of which the classic ones give up all that they hold when they
-are told to join again. They keep their ids: who may have been fenced may join what is another group by then, in an early epoch.
+The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
+They keep their member ids, so a member that may have been fenced may join a new group with the same name in an early epoch.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from ottla.sim.checkers.checker import Beat, Checker, Commit, Place, Violation
 
 @dataclass(slots=True)
 class _Member:
-    """What a member holds, each with when it was told so last, and when it was last heard."""
+    """The partitions that a member holds, each with the time of the last answer that said so, and its last heartbeat."""
 
     held: dict[Place, float] = field(default_factory=dict)
     epoch: int = 0
     since_s: float = 0.0
-    """When it was told of this epoch."""
+    """When it got this epoch."""
     heard_s: float = 0.0
 
 
 class MemberEpochs(Checker):
-    """Remembers who holds what, by group."""
+    """Remembers which member holds which partition, by group."""
 
     def __init__(self, is_flushed: bool, session_s: float) -> None:
         self._is_flushed = is_flushed
@@ -53,31 +53,31 @@ class MemberEpochs(Checker):
     def heartbeat_answered(self, beat: Beat) -> None:
         members = self._members[beat.group]
         own = members.setdefault(beat.member, _Member())
-        may_be_new = beat.is_joined and beat.told_s >= own.heard_s + self._session_s
+        may_be_new = beat.is_joined and beat.answered_s >= own.heard_s + self._session_s
         if beat.epoch < own.epoch and not may_be_new:
             raise Violation(f"{beat.member} of group {beat.group} was in epoch {own.epoch}, and then in {beat.epoch}")
         if beat.epoch != own.epoch:
-            own.since_s = beat.told_s
-        own.epoch, own.heard_s = beat.epoch, beat.asked_s
+            own.since_s = beat.answered_s
+        own.epoch, own.heard_s = beat.epoch, beat.requested_s
         for place in beat.places or ():
             if place not in own.held:
                 self._take(beat, place)
-            own.held[place] = beat.told_s
+            own.held[place] = beat.answered_s
 
     def _take(self, beat: Beat, place: Place) -> None:
         self.handovers += len(self._given[beat.group, place]) > 0
         self._given[beat.group, place].append(beat)
         for name, other in self._members[beat.group].items():
-            if name == beat.member or place not in other.held or other.held[place] >= beat.asked_s:
+            if name == beat.member or place not in other.held or other.held[place] >= beat.requested_s:
                 continue
-            if beat.told_s < other.heard_s + self._session_s:
+            if beat.answered_s < other.heard_s + self._session_s:
                 raise Violation(
-                    f"group {beat.group} gave {place} to {beat.member}, while {name} has it: it was heard "
-                    f"{beat.told_s - other.heard_s:.3f} s before, and had not given it up"
+                    f"group {beat.group} gave {place} to {beat.member}, while {name} has it: its last heartbeat was "
+                    f"{beat.answered_s - other.heard_s:.3f} s before, and it had not released it"
                 )
-            del other.held[place]  # it is fenced, and does not know it yet
+            del other.held[place]  # it is fenced, but does not know yet
 
-    def commit_acknowledged(self, commit: Commit, places: list[Place], told_s: float) -> None:
+    def commit_acknowledged(self, commit: Commit, places: list[Place], answered_s: float) -> None:
         if commit.protocol != "consumer":
             return
         own = self._members[commit.group].get(commit.member)
@@ -87,12 +87,12 @@ class MemberEpochs(Checker):
             return
         for place in places:
             given = self._given[commit.group, place]
-            own_s = max((beat.told_s for beat in given if beat.member == commit.member), default=0.0)
+            own_s = max((beat.answered_s for beat in given if beat.member == commit.member), default=0.0)
             for beat in given:
-                # A group that has been without members counts its epochs anew: what is old may be taken for what is present.
-                is_present = own is not None and own.since_s > beat.asked_s
+                # Epochs start again after a group was empty: then an old epoch may equal the current one.
+                is_present = own is not None and own.since_s > beat.requested_s
                 is_other = beat.member != commit.member and not is_present
-                if is_other and own_s < beat.asked_s and beat.told_s < commit.sent_s:
+                if is_other and own_s < beat.requested_s and beat.answered_s < commit.sent_s:
                     raise Violation(
                         f"{commit.member} committed for {place} of group {commit.group} in epoch {commit.epoch}, after "
                         f"{beat.member} had been given it in epoch {beat.epoch}"

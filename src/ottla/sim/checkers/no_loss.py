@@ -1,11 +1,11 @@
-"""No acknowledged record is ever lost, and no record that was seen changes or goes away.
+"""No acknowledged record is ever lost, and no record that was seen changes or disappears.
 
-An offset belongs to one record for good: the one that was acknowledged or seen there. Exceptions, as Kafka's:
+An offset always holds the record that was acknowledged or seen there. The exceptions are Kafka's:
 
-- in a compacted topic a record may be gone once there is a later one with its key, and with retention the oldest may;
-- below an offset that a client asked to be deleted, records may be gone, and may come back after a kill;
-- after a power loss records may be gone that were never flushed, at the end and in between (docs/decisions/0013); at the end,
-  later records may then take their offsets. Where every record is flushed first (flush.messages=1), none are.
+- in a compacted topic a record may be removed once there is a later one with its key; retention may remove the oldest;
+- DeleteRecords may remove records below its offset, and they may return after a kill;
+- a power loss may lose records that were never flushed, at the end and in between (docs/decisions/0013). Later records may
+  then get the offsets of those lost at the end. If every record is flushed first (flush.messages=1), none are lost.
 """
 
 from collections import defaultdict
@@ -41,7 +41,7 @@ class NoLoss(Checker):
         if known != value:
             raise Violation(f"{place} offset {offset} held {known[:40]!r}, and now {value[:40]!r} was {how} there")
 
-    def deletion_asked(self, place: Place, offset: int) -> None:
+    def deletion_requested(self, place: Place, offset: int) -> None:
         self._deleted_below[place] = max(self._deleted_below[place], offset)
 
     def power_lost(self) -> None:
@@ -52,11 +52,11 @@ class NoLoss(Checker):
         is_after_power_loss = self._audited_after.get(place, 0) < self._power_losses
         self._audited_after[place] = self._power_losses
         if place.topic.is_retained or (is_after_power_loss and not place.topic.is_flushed):
-            # Without retention: the first segments were never flushed, and are gone with their names; later ones are not.
+            # After a power loss also without retention: the first segments may be lost if their names were never synced.
             self._deleted_below[place] = max(self._deleted_below[place], audit.log_start_offset)
         if audit.log_start_offset > self._deleted_below[place]:
             raise Violation(
-                f"{place} begins at {audit.log_start_offset}, but nobody asked to delete beyond {self._deleted_below[place]}"
+                f"{place} begins at {audit.log_start_offset}, but no client asked to delete beyond {self._deleted_below[place]}"
             )
         there = {record.offset for record in audit.records}
         lost = sorted(offset for offset in known if offset >= audit.log_start_offset and offset not in there)

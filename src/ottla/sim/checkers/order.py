@@ -1,10 +1,10 @@
-"""Offsets have no gaps, and records stand in the order in which their producer sent them.
+"""Offsets have no gaps, and records are in the order in which their producer sent them.
 
-- The offsets of an audit run from the log start to the high watermark without a gap, save for what compaction took, and for
-  the gaps that a power loss tore into records that were never flushed.
-- Records are as they were sent: nothing is invented, cut or mixed.
-- An idempotent producer's records stand once each, in order.
-- A producer that waits for each answer before it sends on finds its offsets rising.
+- The offsets of an audit run from the log start to the high watermark without a gap, except for what compaction removed, and
+  for records that were never flushed before a power loss.
+- Records are as they were sent: none is invented, cut or mixed.
+- An idempotent producer's records appear once each, in order.
+- The offsets of a producer that waits for each answer before it sends again rise.
 """
 
 from collections import defaultdict
@@ -17,7 +17,7 @@ class Order(Checker):
 
     def __init__(self) -> None:
         self._sent: dict[bytes, tuple[str, int, bool, Place]] = {}
-        """Of each value: its producer, its number among that producer's records to the partition, whether it may be twice."""
+        """Value → its producer, its number among that producer's records to the partition, whether it may appear twice."""
         self._count: defaultdict[tuple[str, Place], int] = defaultdict(int)
         self._last: dict[tuple[str, Place], tuple[int, int]] = {}
         self._after_power_loss: set[Place] = set()
@@ -51,7 +51,7 @@ class Order(Checker):
         for record in records:
             known = self._sent.get(record.value)
             if known is None or known[3] != place:
-                raise Violation(f"{place} offset {record.offset} holds {record.value[:40]!r}, which nobody sent there")
+                raise Violation(f"{place} offset {record.offset} holds {record.value[:40]!r}, which was never sent there")
             if record.offset <= before:
                 raise Violation(f"{place}: offset {record.offset} came after {before} in one answer")
             before = record.offset

@@ -1,8 +1,8 @@
-"""The epochs of a transactional id's producer rise with every hand-over, and who has an older one is not obeyed.
+"""The epoch of a transactional id's producer rises with every initialisation, and requests in older epochs are refused.
 
-A producer id belongs to one transactional id for good. Another takes its place only where epochs are used up, or where the
-transactional id has expired, and stays there; the last epoch is handed to nobody. Of two that ask at once it is not known who
-was first: only what was told before something was asked for counts.
+A producer id belongs to one transactional id forever. A new producer id replaces it only when the epochs are used up or the
+transactional id has expired; the old one does not return. The last epoch is never handed out. Of two concurrent requests it is
+unknown which was first, so only answers that arrived before a request was sent are compared with it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ LAST_EPOCH = 32_767
 
 
 class ProducerEpochs(Checker):
-    """Remembers what was handed to whom, by transactional id. `changing` are ids that may come to have another producer."""
+    """Remembers producer ids and epochs, by transactional id. `changing` are ids that may get another producer id."""
 
     def __init__(self, changing: Collection[str] = ()) -> None:
         self._changing = changing
@@ -26,11 +26,11 @@ class ProducerEpochs(Checker):
 
     @property
     def changes(self) -> int:
-        """How often another producer id has taken the place of one."""
+        """How often a producer id was replaced by another."""
         return sum(len({handed.producer_id for handed in known}) - 1 for known in self._handed.values())
 
     def producer_id_given(self, producer_id: int, epoch: int) -> None:
-        self._owned(producer_id, "nobody")
+        self._owned(producer_id, "a plain producer")
 
     def producer_handed(self, handed: Handed) -> None:
         name = handed.transactional_id
@@ -40,7 +40,7 @@ class ProducerEpochs(Checker):
                 f"{name} was handed producer {handed.producer_id} in epoch {handed.epoch}, which is for fencing only"
             )
         for before in self._handed[name]:
-            if before.told_s >= handed.asked_s:
+            if before.answered_s >= handed.requested_s:
                 continue
             if before.producer_id == handed.producer_id:
                 is_older = before.epoch >= handed.epoch
@@ -59,9 +59,9 @@ class ProducerEpochs(Checker):
         self._handed[name].append(handed)
 
     def _is_after(self, handed: Handed, producer_id: int) -> bool:
-        """Whether it was asked for when somebody had been told of `producer_id`."""
+        """Whether `handed` was requested after an answer with `producer_id` had arrived."""
         known = self._handed[handed.transactional_id]
-        return any(each.producer_id == producer_id and each.told_s < handed.asked_s for each in known)
+        return any(each.producer_id == producer_id and each.answered_s < handed.requested_s for each in known)
 
     def _owned(self, producer_id: int, name: str) -> None:
         owner = self._owners.setdefault(producer_id, name)
@@ -71,7 +71,7 @@ class ProducerEpochs(Checker):
     def producer_obeyed(self, transactional_id: str, producer_id: int, epoch: int, sent_s: float) -> None:
         self.judged += 1
         for handed in self._handed[transactional_id]:
-            if handed.told_s >= sent_s:
+            if handed.answered_s >= sent_s:
                 continue
             is_newer = handed.epoch > epoch if handed.producer_id == producer_id else self._is_after(handed, producer_id)
             if is_newer:

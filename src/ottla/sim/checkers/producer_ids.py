@@ -1,10 +1,10 @@
-"""No producer id is handed out twice, whatever happened to the machine in between."""
+"""No producer id is handed out twice, also across kills and power losses."""
 
 from ottla.sim.checkers.checker import Checker, Violation
 
 
 class UniqueProducerIds(Checker):
-    """Remembers every id that was given."""
+    """Remembers every producer id that was handed out."""
 
     def __init__(self) -> None:
         self._given: dict[int, int] = {}

@@ -7,12 +7,12 @@ from ottla.sim.checkers.checker import Checker, Place, Violation, Watermarks
 
 
 class RisingWatermarks(Checker):
-    """Remembers what each connection was told last."""
+    """Remembers the last answer on each connection."""
 
     def __init__(self) -> None:
         self._last: dict[tuple[str, Place], Watermarks] = {}
 
-    def watermarks_told(self, connection: str, place: Place, marks: Watermarks) -> None:
+    def watermarks_answered(self, connection: str, place: Place, marks: Watermarks) -> None:
         if not 0 <= marks.log_start_offset <= marks.last_stable_offset <= marks.high_watermark:
             raise Violation(f"{place}: these cannot all be true: {marks}")
         last = self._last.get((connection, place))

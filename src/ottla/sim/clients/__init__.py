@@ -1,1 +1,1 @@
-"""Clients of a simulated run: they speak the protocol over `link/` as anybody would, and tell checkers what they were told."""
+"""Clients of a simulated run: they use the protocol over `link/`, and report requests and answers to the checkers."""

@@ -1,7 +1,7 @@
-"""An administrator: makes and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
+"""The admin: creates and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
 
-One change at a time, asked again until its outcome is known: "exists already" after a lost answer means that it was made. So
-what the checkers are told is what must hold, and nothing is in doubt.
+It makes one change at a time and retries until the outcome is known: TOPIC_ALREADY_EXISTS after a lost answer means that the
+topic was created. So checkers get only changes that certainly took effect.
 """
 
 from __future__ import annotations
@@ -33,26 +33,33 @@ TOPIC_RESOURCE = 2
 SET, DELETE = 0, 1
 TIMEOUT_MS = 2_000
 RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
-PASSING = ("passing0", "passing1", "passing2")
-"""Names of topics that come and go, and come again."""
+TEMPORARY_TOPICS = ("passing0", "passing1", "passing2")
+"""Names of temporary topics, which are created and deleted several times."""
 
 
 class Admin(Client):
-    """Makes `topics`, and others that come and go, and changes them while the run lasts."""
+    """Creates the topics of the plan and temporary ones, and changes them during the run."""
 
     def __init__(self, stage: Stage, pause_s_max: float, has_coordinators: bool = False, raises_version: bool = False) -> None:
         super().__init__(stage, "admin")
         self._has_coordinators = has_coordinators
         self._raises_version = raises_version
         self.topics: list[TopicPlan] = []
-        """Those that stay."""
-        self.passing: list[TopicPlan] = []
+        """The topics of the plan, which are never deleted."""
+        self.temporary: list[TopicPlan] = []
         self.on_made: Callable[[TopicPlan], None] | None = None
-        """Told of every topic that was made and will not stay."""
+        """Called with every temporary topic that was created."""
         self._pause_s_max = pause_s_max
 
     async def run(self) -> None:
-        steps = [self._come, self._come, self._go, self._grow, self._configure, self._move]
+        steps = [
+            self._create_temporary,
+            self._create_temporary,
+            self._delete_temporary,
+            self._grow,
+            self._configure,
+            self._move,
+        ]
         steps.append(self._move if self._has_coordinators else self._delete_records)
         if self._raises_version:
             steps += [self._raise_version] * 3
@@ -62,13 +69,13 @@ class Admin(Client):
             await self.pause(self._pause_s_max)
 
     def places(self) -> list[Place]:
-        """Every partition of the topics that stay."""
+        """Every partition of the plan's topics."""
         return [Place(topic, index) for topic in self.topics for index in range(topic.partitions)]
 
     # Steps
 
     async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
-        """A topic, once it is there."""
+        """Create a topic, with retries."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(
@@ -90,20 +97,20 @@ class Admin(Client):
         self.stage.checkers.topic_made(topic)
         return topic
 
-    async def _come(self) -> None:
-        taken = [topic.name for topic in self.passing]
-        free = [name for name in PASSING if name not in taken]
+    async def _create_temporary(self) -> None:
+        taken = [topic.name for topic in self.temporary]
+        free = [name for name in TEMPORARY_TOPICS if name not in taken]
         if free:
             configs = {"segment.ms": "1000"} if self.random.random() < 0.5 else {}
             topic = await self.make(self.random.choice(free), self.random.randint(1, 3), configs)
-            self.passing.append(topic)
+            self.temporary.append(topic)
             if self.on_made is not None:
                 self.on_made(topic)
 
-    async def _go(self) -> None:
-        if not self.passing:
+    async def _delete_temporary(self) -> None:
+        if not self.temporary:
             return
-        topic = self.passing.pop(self.random.randrange(len(self.passing)))
+        topic = self.temporary.pop(self.random.randrange(len(self.temporary)))
         topic.is_leaving = True
         await self._settle(
             DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=TIMEOUT_MS),
@@ -121,7 +128,7 @@ class Admin(Client):
         request = CreatePartitionsRequest(
             topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=TIMEOUT_MS
         )
-        # Asked a second time for what is done already, a broker answers that there are as many.
+        # A retry of a change that was made is refused with INVALID_PARTITIONS.
         await self._settle(request, "results", {ErrorCode.INVALID_PARTITIONS})
         topic.partitions = count
         self.note("grown", f"{topic.name} {count}")
@@ -151,7 +158,7 @@ class Admin(Client):
             return
         topic = self.random.choice(self.topics)
         place, offset = Place(topic, self.random.randrange(topic.partitions)), self.random.randint(0, 60)
-        self.stage.checkers.deletion_asked(place, offset)
+        self.stage.checkers.deletion_requested(place, offset)
         request = DeleteRecordsRequest(
             topics=[
                 DeleteRecordsTopic(
@@ -164,7 +171,7 @@ class Admin(Client):
         self.note("cut", f"{place} {offset}: {error_name(result.error_code)} {result.low_watermark}")
 
     async def _move(self) -> None:
-        """Have a partition moved to another log directory. Nobody waits for the end of it."""
+        """Start a move of a partition to another log directory, without waiting for its end."""
         if not self.topics:
             return
         topic = self.random.choice(self.topics)
@@ -178,7 +185,7 @@ class Admin(Client):
         self.note("move", f"{name}-{number} to {path}: {error_name(result.error_code)}")
 
     async def _raise_version(self) -> None:
-        """From now on the transactions of programs that can are those of the newest version; each begins with its next."""
+        """Raise transaction.version to the newest. Programs that can use it begin with their next transaction."""
         level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
         if self.stage.transaction_version == level:
             return
@@ -191,13 +198,13 @@ class Admin(Client):
     # Asking
 
     def _any(self) -> TopicPlan | None:
-        among = [*self.topics, *self.passing]
+        among = [*self.topics, *self.temporary]
         return self.random.choice(among) if among else None
 
     async def _settle(self, request: Message, answers_in: str | None, done_already: set[ErrorCode]) -> None:
-        """Ask until the change is made; codes in `done_already` say so too, from the second attempt on.
+        """Retry until the change is made. From the second attempt on, codes in `done_already` mean that too.
 
-        `answers_in` is where the response tells of each change; None where it has one code for all.
+        `answers_in` is the field of the response with one result per change; None if it has one code for all.
         """
         attempts = 0
         while True:
@@ -210,5 +217,5 @@ class Admin(Client):
                 return
             self.note("refused", f"{type(request).__name__} {error_name(code)}")
             if code not in RETRIED and not self.stage.is_disk_broken:
-                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing here explains")
+                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing explains")
             await self.pause(BACKOFF_S_MAX)

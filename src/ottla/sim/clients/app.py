@@ -1,7 +1,7 @@
-"""A program that consumes, transforms and produces within transactions; or only produces.
+"""A program that consumes, transforms and produces within transactions, or only produces.
 
-Whoever has taken its transactional id reads how far the program has come, and goes on from there. It may vanish at any point,
-leave a transaction open, take too long over one, or abort it.
+An instance that has initialised the transactional id fetches the committed offsets and continues from there. It may vanish at
+any point, leave a transaction open, exceed its timeout, or abort.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TAKEOVER_PAUSE_S_MAX = 1.0
 
 
 class App(Transactor):
-    """One instance. Without `inputs` it makes its records up."""
+    """One instance of a program. Without `inputs` it only produces."""
 
     def __init__(self, stage: Stage, name: str, app: AppPlan, version: int, inputs: list[Place], outputs: list[Place]) -> None:
         super().__init__(stage, name, app, version)
@@ -52,7 +52,7 @@ class App(Transactor):
             await self.pause(PAUSE_S_MAX)
 
     async def _find_positions(self) -> None:
-        found = await self.fetch_offsets_anyway(self.inputs)
+        found = await self.fetch_offsets_until_answered(self.inputs)
         self._positions = {place: max(0, offset) for place, offset in found.items()}
 
     # A transaction
@@ -78,7 +78,7 @@ class App(Transactor):
             await self.write(transaction, self._transform(transaction, taken))
             if offsets:
                 await self.commit_offsets(offsets)
-            await self._dawdle()
+            await self._delay_or_vanish()
         except MustAbort:
             is_commit = False
         await self.end(transaction, offsets, is_commit)
@@ -86,10 +86,10 @@ class App(Transactor):
             self.committed += 1
             self._positions.update(offsets)
 
-    async def _dawdle(self) -> None:
+    async def _delay_or_vanish(self) -> None:
         chance = self.random.random()
         if chance < 0.04:
-            raise Vanished  # and the transaction stays open
+            raise Vanished  # the transaction stays open
         if chance < 0.08:
             await asyncio.sleep(self._timeout_ms / 1000 * self.random.uniform(0.5, 1.5))
 
@@ -104,7 +104,7 @@ class App(Transactor):
         return made
 
     async def _read(self, place: Place) -> tuple[list[SeenRecord], int]:
-        """The next few records of an input, and where to go on after them."""
+        """The next few records of an input, and the offset after them."""
         start = self._positions[place]
         request = fetch_request({place: start}, FETCH_VERSION, isolation_level=1)
         part = answers_by_place(await self.ask(request, FETCH_VERSION), [place], FETCH_VERSION)[place]

@@ -1,4 +1,4 @@
-"""Reads everything there is, after a start and at the end: every partition whole, all topics and settings, the quorum."""
+"""Reads everything after a start and at the end: every partition completely, all topics and settings, the quorum."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ REFUSALS_MAX = 50
 
 
 class Auditor(Client):
-    """Asks on its own connection, when it is told to."""
+    """Reads on its own connection, also while the gate is closed."""
 
     passes_gate = True
 
@@ -31,7 +31,7 @@ class Auditor(Client):
         super().__init__(stage, "auditor")
 
     async def audit(self, topics: list[TopicPlan]) -> None:
-        """Tell the checkers all there is to read in `topics`, which nobody deletes meanwhile."""
+        """Report all records of `topics` to the checkers. No topic may be deleted at the same time."""
         for topic in topics:
             for index in range(topic.partitions):
                 self.stage.checkers.audited(await self._read(Place(topic, index)))
@@ -75,12 +75,12 @@ class Auditor(Client):
         return offset
 
     async def audit_transactions(self, places: list[Place]) -> None:
-        """Wait until all that is written is stable, and tell the checkers what readers of committed records get."""
+        """Wait until all records are stable, and report to the checkers what a read_committed consumer gets."""
         begun_s = self.stage.now_s()
         for place in places:
             while True:
                 stable, end = await self._end(place, 1), await self._end(place, 0)
-                self.stage.checkers.stability_told(place, stable, end, self.stage.now_s() - begun_s)
+                self.stage.checkers.stability_answered(place, stable, end, self.stage.now_s() - begun_s)
                 if stable == end:
                     break
                 await self.pause(BACKOFF_S_MAX)
@@ -106,7 +106,7 @@ class Auditor(Client):
         return offset
 
     async def ask_topics(self) -> None:
-        """Tell the checkers which topics there are; nobody changes any meanwhile."""
+        """Report all topics to the checkers. No topic may be changed at the same time."""
         answer = await self.ask_until_answered(MetadataRequest(topics=None, allow_auto_topic_creation=False))
         found = {topic.name: (topic.topic_id, len(topic.partitions)) for topic in answer.topics if not topic.is_internal}
         self.note("topics", " ".join(f"{name}:{count}" for name, (_, count) in sorted(found.items())))
@@ -117,7 +117,7 @@ class Auditor(Client):
         if resources:
             described = await self.ask_until_answered(DescribeConfigsRequest(resources=resources))
             configs = {each.resource_name: _set_on_topic(each) for each in described.results}
-        self.stage.checkers.topics_told(found, configs)
+        self.stage.checkers.topics_answered(found, configs)
 
     async def ask_quorum(self) -> None:
         question = DescribeQuorumRequest(
@@ -128,7 +128,7 @@ class Auditor(Client):
             ]
         )
         answer = (await self.ask_until_answered(question)).topics[0].partitions[0]
-        self.stage.checkers.quorum_told(answer.leader_epoch, answer.high_watermark)
+        self.stage.checkers.quorum_answered(answer.leader_epoch, answer.high_watermark)
 
 
 def _set_on_topic(result: Any) -> dict[str, str]:

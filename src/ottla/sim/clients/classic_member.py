@@ -1,10 +1,10 @@
-"""A member of a classic group: joins, assigns if it leads, heartbeats, commits, leaves; with a name of its own or without.
+"""A member of a classic group, static or dynamic: joins, assigns if it leads, heartbeats, commits, leaves.
 
-Sometimes it is killed and begins again as another; sometimes it commits for a generation that is over, as a consumer that was
-asleep would. Its assignor deals the partitions out one by one. It gives up all that it holds before it joins again.
+Sometimes it is killed and returns as a new member; sometimes it commits for a generation that is over, like a consumer that was
+suspended. Its assignor is round-robin. It releases all partitions before it joins again.
 
-Some groups are mixed: their other members speak the newer protocol, and when one of these comes the broker assigns, as long as
-there is one. Then generations are epochs, each member has its own, and it is judged as the others are.
+Some groups are mixed: their other members use the consumer protocol, and while there is one of these, the broker assigns. Then
+generations are member epochs, and the checkers treat this member like the others.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ REJOIN = (ErrorCode.REBALANCE_IN_PROGRESS,)
 
 
 class ClassicMember(GroupClient):
-    """Stays in its group until the run is ending. `places` tells which partitions there are."""
+    """Stays in its group until the run is ending. `places` returns the partitions to assign."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ClassicMember(GroupClient):
         if code == ErrorCode.MEMBER_ID_REQUIRED:
             self._member = answer.member_id
         elif code in NOT_A_MEMBER:
-            self._turned_away()
+            self._evicted()
         elif code:
             self.explain("JoinGroup", code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
@@ -95,10 +95,10 @@ class ClassicMember(GroupClient):
             protocol_name="dealt",
             assignments=[SyncGroupRequestAssignment(member_id=member, assignment=part) for member, part in parts.items()],
         )
-        link, asked_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.link(), self.stage.now_s()
         answer = await link.request(request, version=5)
         if answer.error_code in NOT_A_MEMBER:
-            self._turned_away()
+            self._evicted()
         elif answer.error_code:
             self.explain("SyncGroup", answer.error_code, *REJOIN)
             await self.pause(BACKOFF_S_MAX)
@@ -107,12 +107,12 @@ class ClassicMember(GroupClient):
             self._generation = generation
             self.generations += 1
             self.note("assigned", f"generation {generation} {' '.join(map(str, self._held))}")
-            told_s = self.stage.now_s()
+            answered_s = self.stage.now_s()
             if self._is_mixed:
-                beat = Beat(self.group, self._member, generation, self._held, asked_s, told_s, is_joined=True)
+                beat = Beat(self.group, self._member, generation, self._held, requested_s, answered_s, is_joined=True)
                 self.stage.checkers.heartbeat_answered(beat)
             else:
-                assigned = Assigned(self.group, generation, self._member, self._instance, self._held, asked_s, told_s)
+                assigned = Assigned(self.group, generation, self._member, self._instance, self._held, requested_s, answered_s)
                 self.stage.checkers.generation_assigned(assigned)
 
     def _deal(self, members: list[str]) -> dict[str, bytes]:
@@ -147,18 +147,18 @@ class ClassicMember(GroupClient):
             member_id=self._member,
             group_instance_id=self._instance,
         )
-        link, asked_s = await self.link(), self.stage.now_s()
+        link, requested_s = await self.link(), self.stage.now_s()
         code = (await link.request(request, version=4)).error_code
         if code in NOT_A_MEMBER:
             self.note("refused", f"Heartbeat {code}")
-            self._turned_away()
+            self._evicted()
         elif code in REJOIN:
             self.stage.checkers.given_up(self.group, self._member, self._held)
             self._remember()
         elif code:
             self.explain("Heartbeat", code)
         elif self._is_mixed:
-            beat = Beat(self.group, self._member, self._generation or 0, None, asked_s, self.stage.now_s())
+            beat = Beat(self.group, self._member, self._generation or 0, None, requested_s, self.stage.now_s())
             self.stage.checkers.heartbeat_answered(beat)
 
     async def _commit(self, generation: int, member: str, places: list[Place]) -> None:
@@ -172,18 +172,18 @@ class ClassicMember(GroupClient):
                 self.explain("OffsetCommit", code, *REJOIN)
 
     def _remember(self) -> None:
-        """This generation is over; join the next."""
+        """Leave this generation, to join the next."""
         if self._generation is not None:
             self._past.append((self._generation, self._member, self._held))
         self._generation, self._held = None, []
 
-    def _turned_away(self) -> None:
-        """It is no member any more: begin again as somebody new."""
+    def _evicted(self) -> None:
+        """The coordinator does not know this member: start again as a new one."""
         self.stage.checkers.member_fenced(self.group, self._member)
         self._forget()
 
     def _forget(self) -> None:
-        """Begin again as somebody new."""
+        """Start again as a new member."""
         self._remember()
         self._member = ""
 

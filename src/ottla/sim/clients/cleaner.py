@@ -1,7 +1,7 @@
-"""Somebody who tidies up: deletes offsets of a group, or the group with all it has, and looks at what is left.
+"""A client that deletes offsets of a group, or the whole group, and fetches what is left.
 
-A group with members cannot be deleted, nor the offsets of topics that they read: so it has the members rest now and then, until
-the coordinator must have given them up.
+A group with members cannot be deleted, nor the offsets of topics that they read. So the cleaner sometimes pauses the members
+until the coordinator must have evicted them.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from ottla.wire.messages.offset_delete import (
 
 PAUSE_S_MAX = 0.8
 REST_S = 1.8
-"""Longer than the sessions of members, and what they wait for each other."""
+"""Longer than the session and rebalance timeouts of members."""
 
 
 class Cleaner(GroupClient):
-    """Deletes until the run is ending. `places` tells which partitions there are; `has_members` whether any must rest."""
+    """Deletes until the run is ending. `places` returns the partitions; `has_members`: members must be paused first."""
 
     def __init__(self, stage: Stage, group: str, places: Callable[[], list[Place]], has_members: bool) -> None:
         super().__init__(stage, f"{group}.cleaner", group)
@@ -79,14 +79,14 @@ class Cleaner(GroupClient):
         self._settle(deletion, answer.results[0].error_code)
 
     def _settle(self, deletion: Deletion, code: int) -> None:
-        told_s = self.stage.now_s()
+        answered_s = self.stage.now_s()
         if code == ErrorCode.NONE:
             self.note("deleted", str(deletion.place or self.group))
-            self.stage.checkers.deletion_acknowledged(deletion, told_s)
+            self.stage.checkers.deletion_acknowledged(deletion, answered_s)
             return
         self.stage.checkers.deletion_refused(deletion)
         if code == ErrorCode.GROUP_ID_NOT_FOUND:
-            # Then nothing is committed for it.
-            self.stage.checkers.offsets_told(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, told_s)
+            # An unknown group has no committed offsets.
+            self.stage.checkers.offsets_answered(self.group, dict.fromkeys(self._places(), -1), deletion.sent_s, answered_s)
         of_members = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC) if self._has_members else ()
         self.explain("deletion", code, ErrorCode.GROUP_ID_NOT_FOUND, *of_members)

@@ -1,6 +1,7 @@
-"""What all simulated clients share: a connection that is made again when it breaks, and a place in the run.
+"""The base class of simulated clients: a connection that is reopened when it breaks, and the state that all clients share.
 
-A client runs as one task of the harness. Whatever it does is decided by its own chance, made from the run's seed and its name.
+A client runs as one task outside the node's process. Its own `Random`, seeded with the run's seed and its name, decides what it
+does.
 """
 
 from __future__ import annotations
@@ -26,41 +27,41 @@ BACKOFF_S_MAX = 0.25
 
 @dataclass(eq=False)
 class Stage:
-    """What the clients of a run have in common."""
+    """The state that all clients of a run share."""
 
     seed: int
     network: SimNetwork
     trace: Trace
     checkers: Checkers
     host: str
-    """Of the node."""
+    """The host of the node."""
     transaction_version: int = 2
-    """The cluster's, as clients know it."""
+    """The cluster's transaction.version, as clients know it."""
     gate: asyncio.Event = field(default_factory=asyncio.Event)
-    """Closed while nobody may speak to the node."""
+    """Cleared while clients may not connect to the node; the auditor may."""
     is_disk_broken: bool = False
-    """Whether the node's disk has a fault in this life, so that it may answer what it else would not."""
+    """Whether the node's disk has a fault in this life, so that unexpected errors are allowed."""
     is_ending: bool = False
-    """Nothing new is begun: what is under way is brought to its end."""
+    """Whether clients must start nothing new and finish what they have begun."""
 
     resting: dict[str, None] = field(default_factory=dict)
-    """Groups whose members do nothing for a while."""
+    """Groups whose members pause."""
     numbers: Iterator[int] = field(default_factory=count)
-    """Whatever must be told from everything else in the run takes the next of these."""
+    """Numbers that are unique in the run, such as committed offsets."""
 
     def now_s(self) -> float:
         return asyncio.get_running_loop().time()
 
     def now_ms(self) -> int:
-        """The true time, whatever the node's clock says."""
+        """The true time, independent of the node's clock."""
         return START_MS + int(asyncio.get_running_loop().time() * 1000)
 
 
 class Client:
-    """One client on a host of its own."""
+    """One client, on its own host."""
 
     passes_gate = False
-    """Whether it may speak to the node while others may not."""
+    """Whether it may connect to the node while the gate is closed."""
 
     def __init__(self, stage: Stage, name: str) -> None:
         self.stage = stage
@@ -74,11 +75,11 @@ class Client:
 
     @property
     def connection(self) -> str:
-        """The name of the present connection."""
+        """The name of the current connection."""
         return f"{self.name}#{self.connections}"
 
     async def link(self) -> Link:
-        """The connection; a new one, as soon as it can be had, where there is none."""
+        """The current connection. If there is none, connects and retries until it succeeds."""
         while self._link is None or self._link.is_over:
             if not self.passes_gate:
                 await self.stage.gate.wait()
@@ -93,11 +94,11 @@ class Client:
         return self._link
 
     async def ask(self, message: Message, version: int | None = None) -> Any:
-        """The answer to one request; `LinkError` if none came."""
+        """Send one request and await its answer. Raises `LinkError`."""
         return await (await self.link()).request(message, version=version)
 
     async def ask_until_answered(self, message: Message, version: int | None = None) -> Any:
-        """The same, asked again until an answer comes: the request may then have been done several times."""
+        """Like `ask`, but retries until an answer comes. The request may be executed several times."""
         while True:
             try:
                 return await self.ask(message, version)
@@ -105,7 +106,7 @@ class Client:
                 await self.pause(BACKOFF_S_MAX)
 
     def hang_up(self) -> None:
-        """End the connection: answers that are on their way are never heard."""
+        """Close the connection. Answers in transit are lost."""
         if self._link is not None:
             self._link.close()
 
@@ -116,7 +117,7 @@ class Client:
         self.stage.trace.note(self.name, what, detail)
 
     async def run(self) -> None:
-        """Live until the run is ending and nothing is under way."""
+        """Run until the run is ending and nothing is unfinished."""
         raise NotImplementedError
 
 

@@ -1,4 +1,4 @@
-"""A consumer that assigns itself, or a tool: commits offsets for a group without being a member of it, and reads them back."""
+"""A client that commits and fetches offsets of a group without being a member, like a consumer in assign mode or a tool."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.sim.clients.group_client import GroupClient
 
 
 class Committer(GroupClient):
-    """Commits and asks, in turns that chance takes, until the run is ending."""
+    """Commits and fetches at random until the run is ending."""
 
     def __init__(self, stage: Stage, name: str, group: str, places: list[Place]) -> None:
         super().__init__(stage, name, group)

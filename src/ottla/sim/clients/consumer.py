@@ -1,4 +1,4 @@
-"""A consumer in assign mode: an incremental fetch session, long polls, and what to do when an offset is out of range."""
+"""A consumer in assign mode, with incremental fetch sessions, long polls and offset resets."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ConsumerPlan:
 
 
 class Consumer(Client):
-    """Reads `places`, again and again from the start if told to, until the run is ending."""
+    """Reads `places` until the run is ending. Resets its position when it is out of range."""
 
     def __init__(self, stage: Stage, name: str, plan: ConsumerPlan, places: list[Place]) -> None:
         super().__init__(stage, name)
@@ -34,7 +34,7 @@ class Consumer(Client):
         self.read = 0
         self._positions: dict[Place, int] = dict.fromkeys(places, 0)
         self._session = (0, 0)
-        self._told: dict[Place, int] = {}  # what the session knows of our positions
+        self._session_positions: dict[Place, int] = {}  # the positions that the session has
         self._session_connection = ""
 
     async def run(self) -> None:
@@ -53,8 +53,8 @@ class Consumer(Client):
             self._session, self._session_connection = (0, 0), self.connection
         is_new = not self.plan.has_session or self._session[0] == 0
         if is_new:
-            self._told = {}
-        wanted = {place: at for place, at in self._positions.items() if self._told.get(place) != at}
+            self._session_positions = {}
+        wanted = {place: at for place, at in self._positions.items() if self._session_positions.get(place) != at}
         request = fetch_request(
             wanted,
             self.plan.version,
@@ -69,11 +69,11 @@ class Consumer(Client):
                 await self.pause(BACKOFF_S_MAX)
             self._session = (0, 0)
             return
-        self._told.update(wanted)
+        self._session_positions.update(wanted)
         if self.plan.has_session:
             self._session = (answer.session_id, self._session[1] + 1) if answer.session_id else (0, 0)
         parts = answers_by_place(answer, list(self._positions), self.plan.version)
-        for place, part in parts.items():  # first, and at once: whoever waits may hear of a power loss before it tells of these
+        for place, part in parts.items():  # before any await: a power loss must not come between the answer and its report
             if part.error_code == ErrorCode.NONE:
                 self._take_records(place, part)
         for place, part in parts.items():
@@ -89,12 +89,12 @@ class Consumer(Client):
             self._session = (0, 0)
         else:
             self.note("refused", f"{place} {error_name(code)}")
-            self._told.pop(place, None)
+            self._session_positions.pop(place, None)
             await self.pause(BACKOFF_S_MAX)
 
     def _take_records(self, place: Place, part: Any) -> None:
         marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
-        self.stage.checkers.watermarks_told(self.connection, place, marks)
+        self.stage.checkers.watermarks_answered(self.connection, place, marks)
         start = self._positions[place]
         aborted = part.aborted_transactions if self.plan.is_committed else ()
         records, self._positions[place], _ = records_from(part.records, start, aborted)

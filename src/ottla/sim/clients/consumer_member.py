@@ -1,7 +1,7 @@
-"""A member of a consumer group of the newer protocol: its heartbeats say what it holds, the answers what it shall hold.
+"""A member of a consumer group (KIP-848): its heartbeats report the partitions it holds, the answers assign partitions.
 
-It gives up at once what it is told to, says so with its next heartbeat, and takes at once what it is given. After a lost answer
-it says everything again. Sometimes it is killed and begins again as another, goes for a while (static members), or commits for
+It releases revoked partitions at once, reports that with its next heartbeat, and takes new ones at once. After a lost answer it
+sends a full heartbeat. Sometimes it is killed and returns as a new member, leaves for a while (static members), or commits for
 an epoch that is over.
 """
 
@@ -23,11 +23,11 @@ SESSION_TIMEOUT_MS = 1_000
 HEARTBEAT_INTERVAL_MS = 100
 REBALANCE_TIMEOUT_MS = 5_000
 JOINING, LEAVING, LEAVING_FOR_A_WHILE = 0, -1, -2
-"""Epochs that say so."""
+"""Special member epochs in heartbeats."""
 
 
 class ConsumerMember(GroupClient):
-    """Stays in its group until the run is ending. `topics` tells which there are to read."""
+    """Stays in its group until the run is ending. `topics` returns the topics to subscribe to."""
 
     def __init__(
         self, stage: Stage, name: str, group: str, instance: str | None, topics: Callable[[], list[TopicPlan]]
@@ -38,8 +38,8 @@ class ConsumerMember(GroupClient):
         self._member = self._new_id()
         self._epoch = JOINING
         self._held: dict[Place, None] = {}
-        self._has_told = False
-        """Whether the coordinator knows what this one holds and reads, since its answer was heard."""
+        self._has_reported = False
+        """Whether a full heartbeat was answered, so that the coordinator knows subscription and partitions."""
         self._past: list[tuple[int, str, list[Place]]] = []
         self.committed = 0
 
@@ -52,11 +52,11 @@ class ConsumerMember(GroupClient):
             await self._go(LEAVING)
 
     def cut_off(self) -> None:
-        self._has_told = False
+        self._has_reported = False
 
     async def step(self) -> None:
         chance = self.random.random()
-        if self._epoch == JOINING or not self._has_told or chance < 0.6:
+        if self._epoch == JOINING or not self._has_reported or chance < 0.6:
             await self._heartbeat()
         elif chance < 0.8:
             await self._commit(self._epoch, self._member, list(self._held))
@@ -80,12 +80,12 @@ class ConsumerMember(GroupClient):
             self.note("restart", self._member)
             self.hang_up()
         self._remember()
-        self._member, self._epoch, self._held, self._has_told = self._new_id(), JOINING, {}, False
+        self._member, self._epoch, self._held, self._has_reported = self._new_id(), JOINING, {}, False
 
     # Heartbeats
 
     async def _heartbeat(self) -> None:
-        is_full = self._epoch == JOINING or not self._has_told or self.random.random() < 0.2
+        is_full = self._epoch == JOINING or not self._has_reported or self.random.random() < 0.2
         request = ConsumerGroupHeartbeatRequest(group_id=self.group, member_id=self._member, member_epoch=self._epoch)
         if is_full:
             request.instance_id = self._instance
@@ -94,8 +94,8 @@ class ConsumerMember(GroupClient):
             request.topic_partitions = _by_topic(list(self._held))
         elif self._instance is not None:
             request.instance_id = self._instance
-        self._has_told = False
-        link, asked_s = await self.link(), self.stage.now_s()
+        self._has_reported = False
+        link, requested_s = await self.link(), self.stage.now_s()
         answer = await link.request(request, version=1)
         code = answer.error_code
         if code in NOT_A_MEMBER:
@@ -107,9 +107,9 @@ class ConsumerMember(GroupClient):
             self.explain("ConsumerGroupHeartbeat", code, ErrorCode.UNRELEASED_INSTANCE_ID)
             await self.pause(BACKOFF_S_MAX)
         else:
-            self._take(answer, asked_s)
+            self._take(answer, requested_s)
 
-    def _take(self, answer: object, asked_s: float) -> None:
+    def _take(self, answer: object, requested_s: float) -> None:
         epoch, assignment = answer.member_epoch, answer.assignment  # type: ignore[attr-defined]  # a response
         if epoch != self._epoch:
             self._remember()
@@ -119,16 +119,16 @@ class ConsumerMember(GroupClient):
             known = {topic.topic_id: topic for topic in self._topics()}
             places = [Place(known[part.topic_id], index) for part in assignment.topic_partitions for index in part.partitions]
             self.note("assigned", f"epoch {epoch} {' '.join(map(str, places))}")
-        beat = Beat(self.group, self._member, epoch, places, asked_s, self.stage.now_s())
+        beat = Beat(self.group, self._member, epoch, places, requested_s, self.stage.now_s())
         self.stage.checkers.heartbeat_answered(beat)
-        self._has_told = True
+        self._has_reported = True
         if places is None:
             return
         gone = [place for place in self._held if place not in places]
         if gone or any(place not in self._held for place in places):
             self._remember()
             self._held = dict.fromkeys(places)
-            self._has_told = False  # with the next heartbeat
+            self._has_reported = False  # the next heartbeat reports the change
         if gone:
             self.stage.checkers.given_up(self.group, self._member, gone)
 

@@ -1,4 +1,4 @@
-"""What members of classic groups say to each other: subscriptions and assignments, as consumers write them.
+"""The consumer protocol embedded in classic groups: subscriptions and assignments.
 
 int16 version | body in that version
 """
@@ -20,7 +20,7 @@ _NEWEST = 3
 
 
 def subscription_to(places: list[Place]) -> bytes:
-    """That of a member which reads the topics of these, and holds nothing while it joins."""
+    """The subscription of a member that reads the topics of `places` and owns no partitions."""
     topics = list(dict.fromkeys(place.topic.name for place in places))
     return _VERSION.pack(_NEWEST) + encode_bytes(ConsumerProtocolSubscription(topics=topics), _NEWEST)
 
@@ -35,9 +35,9 @@ def assignment_of(places: list[Place]) -> bytes:
 
 
 def places_in(assignment: bytes, known: list[Place]) -> list[Place]:
-    """The partitions that are assigned, of the topics of `known`; there may be more of them by now."""
+    """The assigned partitions. Their topics are those of `known`; partitions may have been added since."""
     if not assignment:
-        return []  # who is given nothing may be told nothing
+        return []  # a member without partitions may get an empty assignment
     (version,) = _VERSION.unpack_from(assignment)
     body, _ = decode(ConsumerProtocolAssignment, version, assignment, _VERSION.size)
     topics = {place.topic.name: place.topic for place in known}

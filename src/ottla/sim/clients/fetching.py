@@ -1,4 +1,4 @@
-"""Fetching records over one connection: sessions, positions, and what an answer holds. Used by consumers and auditors."""
+"""Builds Fetch and ListOffsets requests and reads their answers, for consumers, apps and the auditor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fetch_request(
     isolation_level: int = 0,
     partition_bytes_max: int = PARTITION_BYTES_MAX,
 ) -> FetchRequest:
-    """Ask for each partition from an offset on. `session` is (id, epoch); (0, -1) is none."""
+    """A request for each partition from an offset on. `session` is (id, epoch); (0, -1) is none."""
     topics: dict[Uuid, FetchTopic] = {}
     for place, offset in wanted.items():
         topic = topics.setdefault(place.topic.topic_id, FetchTopic())
@@ -50,14 +50,14 @@ def fetch_request(
 
 
 def offset_request(place: Place, which: int, isolation_level: int = 0) -> ListOffsetsRequest:
-    """Ask where a partition begins (`EARLIEST`) or ends (`LATEST`)."""
+    """A request for a partition's first (`EARLIEST`) or next (`LATEST`) offset."""
     partition = ListOffsetsPartition(partition_index=place.number, timestamp=which)
     topic = ListOffsetsTopic(name=place.topic.name, partitions=[partition])
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=[topic])
 
 
 def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Place, Any]:
-    """What is told of each partition; in an answer within a session, only those with news."""
+    """The answer of each partition. In a fetch session, only partitions with news have one."""
     by_key: dict[tuple[str, Uuid, int], Place] = {}
     for place in places:
         name, topic_id = place.topic.name, place.topic.topic_id
@@ -72,7 +72,7 @@ def answers_by_place(answer: Any, places: list[Place], version: int) -> dict[Pla
 
 
 class Read(NamedTuple):
-    """What an answer holds, for who reads from some offset on."""
+    """The records of an answer, for a consumer at some offset."""
 
     records: list[SeenRecord]
     next_offset: int
@@ -81,9 +81,9 @@ class Read(NamedTuple):
 
 
 def records_from(data: Any, offset: int, aborted: Any = ()) -> Read:
-    """The records from `offset` on, and where to go on, as a consumer takes them; without those of `aborted` transactions.
+    """The records from `offset` on, without those of `aborted` transactions, and the next offset, as a consumer reads them.
 
-    The first batch may begin earlier, the last may be cut, and one that was compacted may hold no record at all.
+    The first batch may begin earlier, the last may be cut, and a compacted one may hold no record at all.
     """
     records: list[SeenRecord] = []
     markers: list[int] = []

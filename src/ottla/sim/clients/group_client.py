@@ -1,4 +1,4 @@
-"""What all clients of groups share: finding the coordinator, committing offsets, asking for them."""
+"""The base class of clients that use a coordinator: finds it, commits and fetches offsets."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 
 GROUP, TRANSACTION = 0, 1
 """Kinds of coordinators."""
-PASSING = (
+UNAVAILABLE = (
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
     ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.NOT_COORDINATOR,
     ErrorCode.REQUEST_TIMED_OUT,
 )
-"""What a coordinator answers that cannot serve now."""
+"""Errors of a coordinator that is temporarily unavailable."""
 NOT_A_MEMBER = (
     ErrorCode.UNKNOWN_MEMBER_ID,
     ErrorCode.ILLEGAL_GENERATION,
@@ -29,9 +29,9 @@ NOT_A_MEMBER = (
     ErrorCode.STALE_MEMBER_EPOCH,
     ErrorCode.GROUP_ID_NOT_FOUND,
 )
-"""What refuses a commit for good: it was not written, and is not going to be."""
+"""Errors that refuse a commit: it was not written and never will be."""
 PATIENCE_S = 120.0
-"""Longer than all lives of a node together, and what clocks may be off."""
+"""Longer than all lives of a node together plus the largest clock error."""
 PAUSE_S_MAX = 0.1
 TOPIC_IDS_FROM = 10
 FETCH_TOPIC_IDS_FROM = 10
@@ -45,7 +45,7 @@ class GroupClient(Client):
         self.group = group
 
     async def find_coordinator(self, kind: int, key: str) -> None:
-        """Look for a coordinator until there is one; its topic is made by that. `LinkError` if nobody answers."""
+        """Find a coordinator, with retries; this also creates its topic. Raises `LinkError` if there is no answer."""
         while True:
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=[key])
             found = (await self.ask(request, 4)).coordinators[0]
@@ -55,7 +55,7 @@ class GroupClient(Client):
             await self.pause(BACKOFF_S_MAX)
 
     async def step_by_step(self) -> None:
-        """Find the coordinator of the group, then take one step after the other until the run is ending."""
+        """Find the coordinator of the group, then call `step` until the run is ending."""
         is_found = False
         while not self.stage.is_ending:
             try:
@@ -71,20 +71,20 @@ class GroupClient(Client):
             await self.pause(PAUSE_S_MAX)
 
     async def step(self) -> None:
-        """What such a client does next."""
+        """One random action of the client."""
         raise NotImplementedError
 
     def cut_off(self) -> None:
         """A step ended without an answer."""
 
     def explain(self, what: str, code: int, *expected: int) -> None:
-        """Note a refusal; what nothing here explains is a violation."""
+        """Note an error in the trace. One that is neither temporary nor expected is a violation."""
         self.note("refused", f"{what} {error_name(code)}")
-        if code not in PASSING and code not in expected and not self.stage.is_disk_broken:
-            raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing here explains")
+        if code not in UNAVAILABLE and code not in expected and not self.stage.is_disk_broken:
+            raise Violation(f"{self.name}: {what} was answered with {error_name(code)}, which nothing explains")
 
-    def be_patient(self, what: str, begun_s: float) -> None:
-        """Whatever befalls the node: nothing may be refused for so long."""
+    def check_patience(self, what: str, begun_s: float) -> None:
+        """Raise `Violation` if a request has failed for longer than `PATIENCE_S`, also across kills of the node."""
         if self.stage.now_s() - begun_s > PATIENCE_S:
             raise Violation(f"{self.name}: {what} has been refused or not answered for {PATIENCE_S:g} s")
 
@@ -93,7 +93,7 @@ class GroupClient(Client):
     async def commit(
         self, protocol: str, places: list[Place], *, member: str = "", instance: str | None = None, epoch: int = -1
     ) -> dict[Place, int]:
-        """Commit an offset that nobody has had yet for each of `places`; the codes that were answered."""
+        """Commit a unique offset for each of `places`. Returns the error codes."""
         link = await self.link()
         offsets = {place: next(self.stage.numbers) for place in places}
         made = Commit(self.group, protocol, member, instance, epoch, offsets, self.stage.now_s())
@@ -111,8 +111,8 @@ class GroupClient(Client):
     async def fetch_offsets(
         self, places: list[Place], *, member: str | None = None, epoch: int = -1
     ) -> dict[Place, int] | None:
-        """The committed offsets, none of them about to change; None if they are not to be had now."""
-        link, asked_s = await self.link(), self.stage.now_s()
+        """The stable committed offsets; None if the coordinator refuses for now."""
+        link, requested_s = await self.link(), self.stage.now_s()
         version = self.random.randint(8, 10) if member is None else self.random.randint(9, 10)
         topics: dict[Uuid, OffsetFetchRequestTopics] = {}
         for topic, index in places:
@@ -137,14 +137,14 @@ class GroupClient(Client):
                 return None
             found[place] = part.committed_offset
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
-        self.stage.checkers.offsets_told(self.group, found, asked_s, self.stage.now_s())
+        self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
         return found
 
-    async def fetch_offsets_anyway(self, places: list[Place]) -> dict[Place, int]:
-        """The same, asked again until they are to be had."""
+    async def fetch_offsets_until_answered(self, places: list[Place]) -> dict[Place, int]:
+        """Like `fetch_offsets`, but retries until it succeeds."""
         begun_s = self.stage.now_s()
         while places:
-            self.be_patient("OffsetFetch", begun_s)
+            self.check_patience("OffsetFetch", begun_s)
             try:
                 await self.find_coordinator(GROUP, self.group)
                 if (found := await self.fetch_offsets(places)) is not None:

@@ -1,8 +1,8 @@
-"""A producer: plain or idempotent, several requests in flight, the same batches again after a lost connection or answer.
+"""A producer, plain or idempotent, with several requests in flight. It resends batches after a lost connection or answer.
 
-It works in rounds. A round sends the batches that are not answered yet, oldest first, then new ones, up to its window; waits
-for all answers; and keeps what was not acknowledged for the next round. So a batch is never overtaken by a later one of the
-same partition, as with Kafka's own producer.
+It works in rounds. A round sends unanswered batches, oldest first, then new ones, up to `in_flight_max`; waits for all answers;
+and keeps unacknowledged batches for the next round. So no batch overtakes an earlier one of the same partition, as with Kafka's
+own producer.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 TOPIC_IDS_FROM = 13
 VALUE_BYTES_MAX = 400
 KEYS = [b"key%d" % number for number in range(5)]
-"""Of records in compacted topics."""
+"""Keys of records in compacted topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ProducerPlan:
 
 @dataclass(eq=False)
 class _Sent:
-    """A batch under way, with its bytes: a retry sends the very same."""
+    """An unacknowledged batch with its bytes: a retry sends the same bytes."""
 
     batch: Batch
     data: bytes
@@ -60,8 +60,8 @@ class Producer(Client):
         self._sequences: dict[Place, int] = dict.fromkeys(places, 0)
         self._producer: tuple[int, int] | None = None
 
-    def take_on(self, places: list[Place]) -> None:
-        """Write to these too."""
+    def add_places(self, places: list[Place]) -> None:
+        """Write to these partitions, too."""
         for place in places:
             self._places.append(place)
             self._waiting[place] = deque()
@@ -79,7 +79,7 @@ class Producer(Client):
                 await self.pause(BACKOFF_S_MAX)
 
     async def _begin(self) -> None:
-        """Become a new producer. What an older one left unanswered is given up."""
+        """Get a new producer id, and drop the unanswered batches of the old one."""
         answer = await self.ask(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000))
         if answer.error_code:
             self.note("no id", error_name(answer.error_code))
@@ -170,7 +170,7 @@ class Producer(Client):
                 topic.topic_id = place.topic.topic_id
             else:
                 topic.name = place.topic.name
-            # Its own bytes: whoever sends them may keep them until they are sent.
+            # A copy: the stream may keep the bytes until they are sent.
             topic.partition_data.append(PartitionProduceData(index=place.number, records=bytearray(sent.data)))
         self.note("send", " ".join(f"{sent.batch.place}:{sent.batch.number}" for sent in request))
         return ProduceRequest(acks=self.plan.acks, timeout_ms=2_000, topic_data=list(topics.values()))
@@ -192,7 +192,7 @@ class Producer(Client):
         place = batch.place
         self.note("answer", f"{place}:{batch.number} {error_name(code)} at {result.base_offset}")
         if place not in self._waiting or not self._waiting[place] or self._waiting[place][0] is not sent:
-            failed[place] = None  # one before it has failed, and comes again first
+            failed[place] = None  # an earlier batch has failed and must be resent first
             return
         if code == ErrorCode.NONE:
             self._waiting[place].popleft()
@@ -209,7 +209,7 @@ class Producer(Client):
             failed[place] = None
             error = error_of(code)
             assert error is not None
-            assert error.retriable, f"{place}: a producer was told {error_name(code)}, which nothing here explains"
+            assert error.retriable, f"{place}: a producer got {error_name(code)}, which nothing explains"
 
     def _leave(self, place: Place) -> None:
         self._places = [each for each in self._places if each != place]

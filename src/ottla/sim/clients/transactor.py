@@ -1,8 +1,8 @@
-"""The requests of one transactional producer, in either transaction version, each asked again until its outcome is known.
+"""The requests of one transactional producer, in transaction versions 1 and 2, each retried until its outcome is known.
 
-With version 1, and in clusters of version 0 too, partitions and groups are added to a transaction before they are written to;
-with version 2 by writing, and every end hands the producer its next epoch. What becomes of the producer is raised: `Fenced`,
-`Vanished`, `MustAbort`.
+With version 1 (also in clusters of version 0) partitions and groups are added to a transaction before the first write. With
+version 2 the write adds them, and every EndTxn answer has the producer's next epoch. `Fenced`, `Vanished` and `MustAbort` are
+raised when the producer cannot continue.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from ottla.errors.codes import ErrorCode, error_name
 from ottla.records.builder import build_produce_batch
 from ottla.sim.checkers.checker import Batch, Commit, Handed, Place, Transaction
 from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.group_client import GROUP, PASSING, TRANSACTION, GroupClient
+from ottla.sim.clients.group_client import GROUP, TRANSACTION, UNAVAILABLE, GroupClient
 from ottla.sim.coordination import AppPlan
 from ottla.wire.base import Message
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -31,7 +31,7 @@ from ottla.wire.messages.txn_offset_commit import (
 
 FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 RETRIED = (
-    *PASSING,
+    *UNAVAILABLE,
     ErrorCode.CONCURRENT_TRANSACTIONS,
     ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.NOT_ENOUGH_REPLICAS,
@@ -48,7 +48,7 @@ class Fenced(Exception):
 
 
 class Vanished(Exception):
-    """The process is gone; another begins in its place."""
+    """The process is gone; another instance starts."""
 
 
 class MustAbort(Exception):
@@ -69,11 +69,11 @@ class Transactor(GroupClient):
         self._sequences: defaultdict[Place, int] = defaultdict(int)
 
     def begin(self) -> None:
-        """A transaction is about to begin: it will be of the newest version that cluster and program both know."""
+        """Choose the version of the next transaction: the newest that cluster and program both know."""
         self._version = max(1, min(self._newest_version, self.stage.transaction_version))
 
     async def initialise(self) -> None:
-        """Take the transactional id."""
+        """Initialise the transactional id, which fences other instances."""
         await self.find_coordinator(TRANSACTION, self.transactional_id)
         await self.find_coordinator(GROUP, self.group)
         request = InitProducerIdRequest(transactional_id=self.transactional_id, transaction_timeout_ms=self._timeout_ms)
@@ -88,13 +88,13 @@ class Transactor(GroupClient):
         self.stage.checkers.producer_handed(handed)
 
     async def write(self, transaction: Transaction, values: dict[Place, list[bytes]]) -> None:
-        """Write these within the transaction."""
+        """Write `values` in the transaction."""
         if self._version == 1:
             await self._add_partitions(list(values))
         batches = {place: self._make(transaction, place, made) for place, made in values.items()}
 
         def message() -> ProduceRequest:
-            # Its own bytes each time: whoever sends them may keep them until they are sent.
+            # A copy each time: the stream may keep the bytes until they are sent.
             topics: dict[str, TopicProduceData] = {}
             for place, (_, data) in batches.items():
                 topic = topics.setdefault(place.topic.name, TopicProduceData(name=place.topic.name))
@@ -104,7 +104,7 @@ class Transactor(GroupClient):
             )
 
         def settle(answer: Any) -> int:
-            """The worst code; what went well is not sent again."""
+            """The worst error code. Acknowledged batches are not sent again."""
             worst = 0
             for topic in answer.responses:
                 for part in topic.partition_responses:
@@ -155,7 +155,7 @@ class Transactor(GroupClient):
         await self._do("AddPartitionsToTxn", request, 3, code)
 
     async def commit_offsets(self, offsets: dict[Place, int]) -> None:
-        """Have these committed when the transaction is."""
+        """Add offset commits to the transaction."""
         producer_id, epoch = self._producer
         if self._version == 1:
             request: Message = AddOffsetsToTxnRequest(
@@ -181,7 +181,7 @@ class Transactor(GroupClient):
         self.stage.checkers.producer_obeyed(self.transactional_id, producer_id, epoch, sent_s)
 
     async def end(self, transaction: Transaction, offsets: dict[Place, int], is_commit: bool) -> None:
-        """Commit or abort it."""
+        """Commit or abort the transaction."""
         producer_id, epoch = self._producer
         request = EndTxnRequest(
             transactional_id=self.transactional_id, producer_id=producer_id, producer_epoch=epoch, committed=is_commit
@@ -189,12 +189,12 @@ class Transactor(GroupClient):
         commit = Commit(self.group, "transaction", self.name, None, epoch, offsets, self.stage.now_s())
         self.note("end", f"{transaction.name} {'commit' if is_commit else 'abort'}")
         if is_commit:
-            self.stage.checkers.commit_asked(transaction)
+            self.stage.checkers.commit_requested(transaction)
             self.stage.checkers.commit_sent(commit)
         answer, sent_s = await self._do("EndTxn", request, END_VERSIONS[self._version], _one_code)
         self.note("ended", transaction.name)
         if is_commit:
-            self.stage.checkers.commit_told(transaction)
+            self.stage.checkers.commit_answered(transaction)
             self.stage.checkers.commit_acknowledged(commit, list(offsets), self.stage.now_s())
             self.stage.checkers.producer_obeyed(self.transactional_id, producer_id, epoch, sent_s)
         if self._version > 1:
@@ -203,10 +203,10 @@ class Transactor(GroupClient):
     async def _do(
         self, what: str, request: Message | Callable[[], Message], version: int, code_of: Callable[[Any], int]
     ) -> tuple[Any, float]:
-        """Ask until it is done; the answer, and when it was asked for."""
+        """Send the request, with retries. Returns the answer, and when the answered request was sent."""
         begun_s = self.stage.now_s()
         while True:
-            self.be_patient(what, begun_s)
+            self.check_patience(what, begun_s)
             try:
                 link, sent_s = await self.link(), self.stage.now_s()
                 answer = await link.request(request if isinstance(request, Message) else request(), version=version)
@@ -221,7 +221,7 @@ class Transactor(GroupClient):
                 return answer, sent_s
             has_timed_out = code == ErrorCode.INVALID_TXN_STATE and what == "EndTxn" and self._version > 1
             if code in self._fenced_by or has_timed_out:
-                # A commit that comes after the coordinator has aborted the transaction looks like a second, other end of it.
+                # A commit after the coordinator has aborted a timed-out transaction gets INVALID_TXN_STATE.
                 self.note("fenced", f"{what} {error_name(code)}")
                 raise Fenced
             if code == ErrorCode.TRANSACTION_ABORTABLE:
@@ -239,5 +239,5 @@ def _one_code(answer: Any) -> int:
 
 
 def _worst(codes: list[int]) -> int:
-    """The code that decides: one that cannot be got over by asking again before one that can."""
+    """The error code that decides: a permanent error before a retriable one."""
     return next((code for code in codes if code and code not in RETRIED), next((code for code in codes if code), 0))

@@ -1,9 +1,8 @@
-"""The codec compiler: a schema and a version in, one flat encode and one flat decode function out.
+"""The codec compiler: turns a schema and a version into one flat encode and one flat decode function.
 
-The functions are Python source, made for one version only: no dispatch per field, adjacent fixed-size fields in one `struct`
-call together with the length that follows them, one-byte varints inline. They take the straight road and nothing else: at
-anything out of the ordinary they raise, and the same function then answers through the plain interpreter, which either
-does it slowly or says exactly what is wrong.
+The functions are generated Python source for one version: no dispatch per field, adjacent fixed-size fields and the length
+that follows them in one `struct` call, one-byte varints inline. They are the fast path only. For anything they do not handle
+they call the interpreter, which either does it slowly or raises an error that names the field.
 """
 
 from ottla.wire.compiler.decoding import compile_decoder

@@ -1,11 +1,12 @@
 """Compiles the decoder of one message in one version.
 
-`codec(buf, p=0)` returns the message and the position after it. Inside: `buf` is bytes or a bytearray (a memoryview is
-copied once, views still point into the original), `p` the position, `end` the buffer's size. Lengths of texts and bytes are
-not checked one by one: a length that lies moves `p` past `end`, where the next read fails, or the check at the very end.
-Counts are checked before anything is made for them: against the bytes that are left, and in requests, which strangers send,
-against `left`, the elements that a request may still have. Without that, a frame of 100 MB could hold structs of three bytes
-each, and cost the broker gigabytes and minutes.
+`codec(buf, p=0)` returns the message and the position after it. In its source, `buf` is bytes or a bytearray (a memoryview is
+copied once; views still point into the original), `p` the position, `end` the buffer's size. Lengths of strings and bytes are
+not checked one by one: a wrong length moves `p` past `end`, and either the next read or the check at the end fails.
+
+Counts are checked before anything is allocated: against the bytes that are left, and in requests, which may come from any
+client, against `left`, the elements that a request may still have. Without that, a frame of 100 MB could hold structs of three
+bytes each, and cost the broker gigabytes of memory and minutes.
 """
 
 import struct
@@ -16,14 +17,14 @@ from typing import Any, Protocol
 from ottla.errors import DecodeError
 from ottla.ids import ZERO_UUID
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Unusual, array_structs, long_length, long_text_length, read_unknown_tags, read_uvarint
+from ottla.wire.compiler.runtime import Declined, array_structs, long_length, long_text_length, read_unknown_tags, read_uvarint
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import REQUEST_ELEMENTS_MAX, decode, smallest_size, too_many_elements
 from ottla.wire.schema.model import FIXED_FORMATS, FIXED_SIZES, FieldSchema, StructSchema
 
 EXAMINED_ELEMENTS_MAX = 5_000
-"""A request with more elements than this that cannot be decoded is refused as it is: the interpreter, which would find the
-field at fault, is ten times slower, and must not keep others waiting."""
+"""A request that cannot be decoded and has more elements than this is refused without naming the field at fault. The
+interpreter, which would find it, is ten times slower and would block the loop."""
 
 
 class Decoder(Protocol):
@@ -32,14 +33,14 @@ class Decoder(Protocol):
     def __call__(self, buf: bytes | bytearray | memoryview, p: int = 0, /) -> tuple[Any, int]: ...
 
 
-def compile_decoder(binding: Binding, version: int, on_unusual: Callable[..., Any] = decode) -> Decoder:
-    """The decoder of `version`. `on_unusual` answers in its place when it gives up."""
+def compile_decoder(binding: Binding, version: int, fallback: Callable[..., Any] = decode) -> Decoder:
+    """The decoder of `version`. It calls `fallback` for what it does not handle."""
     binding.check_version(version)
-    return _Compiler(binding, version, on_unusual).compile()
+    return _Compiler(binding, version, fallback).compile()
 
 
 class _Compiler:
-    def __init__(self, binding: Binding, version: int, on_unusual: Callable[..., Any]) -> None:
+    def __init__(self, binding: Binding, version: int, fallback: Callable[..., Any]) -> None:
         self.binding = binding
         self.version = version
         self.is_flexible = binding.schema.is_flexible(version)
@@ -47,13 +48,13 @@ class _Compiler:
         self.pending: list[tuple[str, str]] = []  # fixed-size reads not yet written out: struct letter, assignment target
         self.source = Source(
             {
-                "UNUSUAL": (struct.error, IndexError, ValueError),
-                "Unusual": Unusual,
+                "DECLINES": (struct.error, IndexError, ValueError),
+                "Declined": Declined,
                 "ZERO_UUID": ZERO_UUID,
                 "long_length": long_length,
                 "long_text_length": long_text_length,
                 "new": object.__new__,
-                "on_unusual": lambda buffer, position: on_unusual(binding, version, buffer, position),
+                "fallback": lambda buffer, position: fallback(binding, version, buffer, position),
                 "read_unknown_tags": read_unknown_tags,
                 "read_uvarint": read_uvarint,
                 "repeat": repeat,
@@ -76,15 +77,15 @@ class _Compiler:
                 source.line("view = memoryview(source)")
             message = self.struct(schema.root)
             with source.block("if p > end:"):
-                source.line("raise Unusual")
+                source.line("raise Declined")
             source.line(f"return {message}, p")
-        with source.block("except UNUSUAL:"):
+        with source.block("except DECLINES:"):
             if self.is_request:
                 with source.block(f"if left < {REQUEST_ELEMENTS_MAX - EXAMINED_ELEMENTS_MAX}:"):
                     source.line("raise undecodable() from None")
             else:
                 source.line("pass")
-        source.line("return on_unusual(source, start)")
+        source.line("return fallback(source, start)")
         decoder: Decoder = source.compile("def codec(buf, p=0):", f"decode {schema.name} version {self.version}")
         return decoder
 
@@ -107,7 +108,7 @@ class _Compiler:
         self.pending = []
 
     def struct(self, schema: StructSchema) -> str:
-        """Read a struct into a fresh variable, whose name is returned; all reads are written out by then."""
+        """Read a struct into a new variable and return its name. No read is pending afterwards."""
         source = self.source
         value = source.name("o")
         cls = self.binding.classes[schema.name]
@@ -148,15 +149,17 @@ class _Compiler:
                 source.line(f"{stop}, p = read_uvarint(buf, p)")
                 source.line(f"{stop} += p")
                 with source.block(f"if {stop} > end:"):
-                    source.line("raise Unusual")
+                    source.line("raise Declined")
                 for index, field in enumerate(fields):
                     with source.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
                         self.field(field, f"{value}.{field.attribute}")
                         self.flush()
                         with source.block(f"if p != {stop}:"):
-                            source.line("raise Unusual")
+                            source.line("raise Declined")
                 with source.block("else:"):
-                    source.line("raise Unusual")  # a newer peer's field among known ones: the interpreter keeps it
+                    source.line(
+                        "raise Declined"
+                    )  # a newer peer's field among known ones: the interpreter stores it in unknown_tags
 
     def field(self, field: FieldSchema, target: str) -> None:
         if field.is_array:
@@ -182,12 +185,12 @@ class _Compiler:
             source.line(f"{target} = None")
         if is_tagged:
             with source.block(f"elif {marker} > 127:"):
-                source.line("raise Unusual")
+                source.line("raise Declined")
         with source.block("else:"):
             source.line(f"{target} = {self.struct(field.struct)}")
 
     def length(self, field: FieldSchema, letter: str) -> tuple[str, int]:
-        """Read a length or count; its variable, and how much larger than the real one it is (null is below)."""
+        """Read a length or count. Returns its variable, and 1 if that holds the length plus one, else 0. Smaller is null."""
         source = self.source
         length = source.name("n")
         flexible = self.is_flexible and field.flexible
@@ -202,7 +205,7 @@ class _Compiler:
         return length, 1 if flexible else 0
 
     def long_length_inline(self, length: str) -> None:
-        """Two and three bytes of varint, as batches of up to 2 MB have, without a call."""
+        """Varints of two and three bytes inline: the length of a record batch of up to 2 MB needs no call."""
         source = self.source
         source.line("b1 = buf[p]")
         with source.block("if b1 < 128:"):
@@ -230,7 +233,7 @@ class _Compiler:
                 source.line(f"{target} = bytes(buf[p:q])")
             source.line("p = q")
         with source.block("else:"):
-            source.line(f"{target} = None" if is_nullable else "raise Unusual")
+            source.line(f"{target} = None" if is_nullable else "raise Declined")
 
     def array(self, field: FieldSchema, target: str) -> None:
         source = self.source
@@ -240,7 +243,7 @@ class _Compiler:
                 source.line(f"{count} -= 1")
             smallest = max(smallest_size(self.binding, field, self.version), 1)
             with source.block(f"if {count}{f' * {smallest}' if smallest > 1 else ''} > end - p:"):
-                source.line("raise Unusual")
+                source.line("raise Declined")
             self.count_elements(count)
             if field.type in FIXED_FORMATS:
                 letter = FIXED_FORMATS[field.type]
@@ -251,7 +254,7 @@ class _Compiler:
             else:
                 self.elements(field, target, count)
         with source.block("else:"):
-            source.line(f"{target} = None" if self.version in field.nullable else "raise Unusual")
+            source.line(f"{target} = None" if self.version in field.nullable else "raise Declined")
 
     def count_elements(self, count: str) -> None:
         if self.is_request:
@@ -273,5 +276,5 @@ class _Compiler:
 
 
 def undecodable(name: str, version: int) -> DecodeError:
-    """What is said of a request that is too large to look for the fault in it."""
+    """The error for a request that is too large to search for the field at fault."""
     return DecodeError(f"{name} (version {version}) cannot be decoded, and has too many elements to say where it goes wrong")

@@ -1,9 +1,9 @@
 """Compiles the encoder of one message in one version.
 
-`codec(m, head=b"")` returns the parts of the message with `head` in front of the first. Inside: `out` collects pieces that
-are joined in the end, and before each hole that records fill. Fixed-size values wait in `pending` until something of
-variable size follows, whose length then travels in the same `struct` call; pieces wait in `pieces` until the flow of control
-branches, so that most structs are written by one statement. Ranges are checked by `struct` itself.
+`codec(m, head=b"")` returns the parts of the message with `head` in front of the first. In its source, `out` collects pieces,
+which are joined at the end and before each `records` value. The compiler keeps fixed-size values in `pending` until a value of
+variable size follows, and packs its length in the same `struct` call. It keeps pieces in `pieces` until the control flow
+branches, so that one statement writes most structs. `struct` itself checks the ranges of numbers.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ottla.ids import ZERO_UUID
 from ottla.wire.base import Message, Part
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Unusual, array_structs, encode_text_length
+from ottla.wire.compiler.runtime import Declined, array_structs, encode_text_length
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import encode
 from ottla.wire.schema.model import FIXED_FORMATS, FieldSchema, StructSchema
@@ -25,14 +25,14 @@ class Encoder(Protocol):
     def __call__(self, message: Any, head: bytes = b"", /) -> list[Part]: ...
 
 
-def compile_encoder(binding: Binding, version: int, on_unusual: Callable[..., list[Part]] = encode) -> Encoder:
-    """The encoder of `version`. `on_unusual` answers in its place when it gives up."""
+def compile_encoder(binding: Binding, version: int, fallback: Callable[..., list[Part]] = encode) -> Encoder:
+    """The encoder of `version`. It calls `fallback` for what it does not handle."""
     binding.check_version(version)
-    return _Compiler(binding, version, on_unusual).compile()
+    return _Compiler(binding, version, fallback).compile()
 
 
 class _Compiler:
-    def __init__(self, binding: Binding, version: int, on_unusual: Callable[..., list[Part]]) -> None:
+    def __init__(self, binding: Binding, version: int, fallback: Callable[..., list[Part]]) -> None:
         self.binding = binding
         self.version = version
         self.is_flexible = binding.schema.is_flexible(version)
@@ -44,17 +44,17 @@ class _Compiler:
         )
 
         def recover(message: Message, head: bytes) -> list[Part]:
-            return on_unusual(binding, version, message, head)
+            return fallback(binding, version, message, head)
 
         self.source = Source(
             {
                 "ONE_BYTE": ONE_BYTE,
-                "Unusual": Unusual,
+                "Declined": Declined,
                 "ZERO_UUID": ZERO_UUID,
                 "encode_text_length": encode_text_length,
                 "encode_uvarint": encode_uvarint,
                 "join": b"".join,
-                "on_unusual": recover,
+                "fallback": recover,
             }
         )
 
@@ -73,7 +73,7 @@ class _Compiler:
                 source.line("return [join(out)]")
         with source.block("except Exception:"):
             source.line("pass")
-        source.line("return on_unusual(m, head)")
+        source.line("return fallback(m, head)")
         encoder: Encoder = source.compile('def codec(m, head=b""):', f"encode {schema.name} version {self.version}")
         return encoder
 
@@ -93,7 +93,7 @@ class _Compiler:
         self.pending = []
 
     def flush(self) -> None:
-        """Write out everything that waits."""
+        """Write out `pending` and `pieces`."""
         self.close_group()
         if len(self.pieces) == 1:
             self.source.line(f"out.append({self.pieces[0]})")
@@ -123,9 +123,9 @@ class _Compiler:
         for field in schema.absent_in(self.version):
             if not field.ignorable:
                 with source.block(f"if {differs(field, f'{value}.{field.attribute}')}:"):
-                    source.line("raise Unusual")
+                    source.line("raise Declined")
         with source.block(f"if {value}.unknown_tags is not None:"):
-            source.line("raise Unusual")
+            source.line("raise Declined")
         for field in schema.fields_in(self.version):
             self.field(field, f"{value}.{field.attribute}")
         if self.is_flexible:
@@ -168,9 +168,9 @@ class _Compiler:
             self.sized(field, value, is_nullable=self.version in field.nullable)
 
     def check_uuid(self, value: str) -> None:
-        """`struct` would cut or pad a UUID of another size in silence."""
+        """Check the size of a UUID: `struct` would silently cut or pad it."""
         with self.source.block(f"if len({value}) != 16:"):
-            self.source.line("raise Unusual")
+            self.source.line("raise Declined")
 
     def struct_field(self, field: FieldSchema, value: str) -> None:
         assert field.struct is not None

@@ -1,4 +1,4 @@
-"""What compiled codecs call: the rare long varints, arrays of numbers, unknown tagged fields. Errors here are `Unusual`."""
+"""Functions that compiled codecs call: long varints, arrays of numbers, unknown tagged fields. They raise only `Declined`."""
 
 import struct
 from collections.abc import Callable
@@ -8,19 +8,19 @@ from ottla.wire.schema.model import STRING_BYTES_MAX
 from ottla.wire.varint import encode_uvarint
 
 _ARRAYS_READY: Final = 9
-"""Arrays of up to 8 numbers, such as replica lists, have their `struct` ready."""
+"""Arrays of up to 8 numbers, such as replica lists, use `struct` objects made in advance."""
 
 
 UNKNOWN_TAGS_MAX: Final = 1000
-"""A struct with more tagged fields that nobody knows is left to the interpreter, which counts them before it reads them."""
+"""A struct with more unknown tagged fields is left to the interpreter, which counts them before it reads them."""
 
 
-class Unusual(ValueError):
-    """A compiled codec met something it leaves to the interpreter."""
+class Declined(ValueError):
+    """A compiled codec met something that it leaves to the interpreter."""
 
 
 def long_length(buffer: bytes | bytearray, position: int, first: int) -> tuple[int, int]:
-    """A varint of two to five bytes, whose `first` has been read; the value and the position after it."""
+    """A varint of two to five bytes, after its `first` byte was read. Returns the value and the position after it."""
     value = first & 0x7F
     for shift in (7, 14, 21, 28):
         byte = buffer[position]
@@ -28,42 +28,42 @@ def long_length(buffer: bytes | bytearray, position: int, first: int) -> tuple[i
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFFFFFF, position
-    raise Unusual
+    raise Declined
 
 
 def long_text_length(buffer: bytes | bytearray, position: int, first: int) -> tuple[int, int]:
     """`long_length` for a string, which may not be longer than Kafka allows."""
     value, position = long_length(buffer, position, first)
     if value > STRING_BYTES_MAX + 1:
-        raise Unusual
+        raise Declined
     return value, position
 
 
 def encode_text_length(length_plus_one: int) -> bytes:
     """The long varint before a string, which may not be longer than Kafka allows."""
     if length_plus_one > STRING_BYTES_MAX + 1:
-        raise Unusual
+        raise Declined
     return encode_uvarint(length_plus_one)
 
 
 def read_uvarint(buffer: bytes | bytearray, position: int) -> tuple[int, int]:
-    """Any varint."""
+    """A varint of any length. Returns the value and the position after it."""
     first = buffer[position]
     return (first, position + 1) if first < 0x80 else long_length(buffer, position + 1, first)
 
 
 def read_unknown_tags(buffer: bytes | bytearray, position: int, count: int, end: int) -> tuple[list[tuple[int, bytes]], int]:
-    """`count` tagged fields (its first byte, if the varint is long) that the schema does not know, and where they end."""
+    """`count` tagged fields that are not in the schema, and where they end. Above 127, `count` is a varint's first byte."""
     if count > 0x7F:
         count, position = long_length(buffer, position, count)
         if count > UNKNOWN_TAGS_MAX:
-            raise Unusual
+            raise Declined
     tags = []
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)
         if size > end - position:
-            raise Unusual
+            raise Declined
         tags.append((tag, bytes(buffer[position : position + size])))
         position += size
     return tags, position
@@ -94,7 +94,7 @@ _arrays: dict[str, ArrayStructs] = {}
 
 
 def array_structs(letter: str) -> ArrayStructs:
-    """The arrays of one letter, made on first use."""
+    """The `ArrayStructs` of one `struct` letter, made on first use."""
     found = _arrays.get(letter)
     if found is None:
         found = _arrays[letter] = ArrayStructs(letter)

@@ -1,4 +1,4 @@
-"""A Python function in the making: its lines, its indentation, its fresh names and the constants it refers to."""
+"""Builds the source of one Python function: lines, indentation, unique names and the constants it uses."""
 
 import struct
 from collections.abc import Iterator
@@ -27,17 +27,17 @@ class Source:
         self._indent -= 1
 
     def name(self, prefix: str) -> str:
-        """A name nothing else uses."""
+        """A name that is unique in the function."""
         self._names += 1
         return f"{prefix}{self._names}"
 
     def constant(self, name: str, value: Any) -> str:
-        """Make `value` known to the function under `name`."""
+        """Make `value` available to the function as the global `name`."""
         self.constants[name] = value
         return name
 
     def struct_call(self, kind: str, letters: list[str]) -> tuple[str, int]:
-        """The name of a ready `pack` (kind P) or `unpack_from` (kind U) for `letters`, and its size."""
+        """The name of a constant `pack` (kind P) or `unpack_from` (kind U) for `letters`, and its size."""
         layout = struct.Struct(">" + "".join(letters))
         name = kind + "".join(letters).replace("?", "o")
         if name not in self.constants:
@@ -45,7 +45,7 @@ class Source:
         return name, layout.size
 
     def compile(self, head: str, title: str) -> Any:
-        """The function itself, `head` being its `def` line."""
+        """The compiled function; `head` is its `def` line."""
         namespace = self.constants
         exec(compile(f"{head}\n" + "\n".join(self._lines), f"<{title}>", "exec"), namespace)
         return namespace["codec"]

@@ -1,4 +1,4 @@
-"""The schema table (*.txt) and its reading: text to plain objects. Nothing here encodes or decodes."""
+"""The schema table (*.txt) and its parser, which turns it into plain objects. Nothing here encodes or decodes messages."""
 
 from ottla.wire.schema.model import FieldSchema, MessageSchema, StructSchema, Versions
 from ottla.wire.schema.parse import SchemaError, parse_message, parse_table

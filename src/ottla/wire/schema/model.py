@@ -1,7 +1,7 @@
-"""What a schema says, as plain objects: messages, structs, fields and version ranges.
+"""Schemas as plain objects: messages, structs, fields and version ranges.
 
-Owns the meaning of the table's words (which fields a version has, what their defaults are, how they are named in Python);
-the parser fills these objects, and the compiler, the interpreter, the JSON form and the class generator read them.
+Defines what the schema table means: which fields a version has, their defaults and their names in Python. The parser fills
+these objects; the compiler, the interpreter, the JSON form and the class generator read them.
 """
 
 from typing import Final, NamedTuple
@@ -99,18 +99,18 @@ class FieldSchema:
 
     @property
     def is_hole(self) -> bool:
-        """Whether the value is placed into the output as it is, and comes out of decoding as a view."""
+        """Whether the value is not copied: encoding places it as a part of its own, decoding gives a view."""
         return self.type == "records" or self.zerocopy
 
     @property
     def absent_as_none(self) -> bool:
-        """A tagged struct that cannot be null: None stands for its default, so that the common case costs no object."""
+        """A tagged struct that cannot be null: None means its default, so that the common case allocates no object."""
         return self.struct is not None and not self.is_array and self.tag >= 0 and self.nullable.is_empty
 
     def default(self) -> object:
-        """The value of a field that was not set or is not in a version; lists and structs are made anew by the caller.
+        """The value of a field that was not set or is not in a version.
 
-        `[]` stands for a new empty list; a struct that is not None by default is reported as its `StructSchema`.
+        The caller copies mutable ones: `[]` means a new empty list, and a `StructSchema` means a new struct of that schema.
         """
         written = self.written_default
         if written == "null" or self.absent_as_none:
@@ -137,7 +137,7 @@ class FieldSchema:
 
 
 class StructSchema:
-    """A named list of fields. `fields_in` gives those of one version, in the order of the bytes."""
+    """A named list of fields. `fields_in` gives those of one version, in wire order."""
 
     __slots__ = ("fields", "name")
 

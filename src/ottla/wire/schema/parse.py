@@ -1,7 +1,7 @@
-"""Reading the schema table: text to `MessageSchema` objects.
+"""Parses the schema table: text to `MessageSchema` objects.
 
-The grammar stands at the head of every schema/*.txt file. Two things happen here that the text does not say: all version
-ranges are clipped to those of their message, and a field that no valid version has is left out.
+The head of every schema/*.txt file describes the grammar. In addition, the parser clips all version ranges to those of their
+message, and leaves out a field that no valid version has.
 """
 
 from ottla.errors import OttlaError
@@ -41,7 +41,7 @@ def parse_message(text: str) -> MessageSchema:
             raise SchemaError(f"{message.name}: cannot read the line {line!r}: expected NAME TYPE VERSIONS")
         del open_structs[depth:]
         if not open_structs[-1].name:
-            raise SchemaError(f"{message.name}: the line {line!r} stands below a field that is not a struct")
+            raise SchemaError(f"{message.name}: the line {line!r} is below a field that is not a struct")
         open_structs.append(_parse_line(message, open_structs[-1], words))
     _resolve(message)
     return message
@@ -66,20 +66,20 @@ def _parse_head(line: str) -> MessageSchema:
             case "latest-unstable":
                 message.is_latest_unstable = True
             case _:
-                raise SchemaError(f"{name}: the word {word!r} is not known in a message's head")
+                raise SchemaError(f"{name}: unknown word {word!r} in a message's head")
     message.flexible = message.flexible.clip(message.versions)
     return message
 
 
 def _parse_line(message: MessageSchema, parent: StructSchema, words: list[str]) -> StructSchema:
-    """Take in one field or struct line; returns the struct that deeper lines belong to."""
+    """Add one field or struct line. Returns the struct that lines indented below it belong to."""
     if words[0] == "struct":
         return message.structs.setdefault(words[1], StructSchema(words[1]))
     field = _parse_field(message, words)
     if not field.versions.is_empty:
         parent.fields.append(field)
     if field.type in _PLAIN_TYPES:
-        return StructSchema("")  # without a name: nothing may stand below
+        return StructSchema("")  # without a name: no indented line may follow
     return message.structs.setdefault(field.type, StructSchema(field.type))
 
 
@@ -107,7 +107,7 @@ def _parse_field(message: MessageSchema, words: list[str]) -> FieldSchema:
             case "flexible" if value == "none":
                 field.flexible = False
             case _:
-                raise SchemaError(f"{message.name}.{field.name}: the word {word!r} is not known")
+                raise SchemaError(f"{message.name}.{field.name}: unknown word {word!r}")
     return field
 
 

@@ -47,8 +47,8 @@ def test_the_first_bootstrap_server_that_answers_is_used(node: FakeNode) -> None
 def test_no_bootstrap_server_at_all() -> None:
     with pytest.raises(NoBroker) as refused:
         work(FakeNetwork({}), lambda cluster: cluster.topics(), ClientSettings((("a", 1), ("b", 2))))
-    assert "nobody listens at a:1" in str(refused.value)
-    assert "nobody listens at b:2" in str(refused.value)
+    assert "nothing listens at a:1" in str(refused.value)
+    assert "nothing listens at b:2" in str(refused.value)
     assert "ottla up" in str(refused.value)
 
 

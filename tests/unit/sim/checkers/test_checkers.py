@@ -1,4 +1,4 @@
-"""Each checker with the shortest story that it must not believe, and one beside it that it must."""
+"""Each checker with a shortest sequence of events that violates its invariant, and one that does not."""
 
 from collections.abc import Callable
 
@@ -31,7 +31,7 @@ def audit(at: Place, *values: bytes, start: int = 0, end: int | None = None) -> 
     return Audit(at, start, start + len(values) if end is None else end, records)
 
 
-def told(checker: Checker, *batches: Batch) -> int:
+def acknowledge(checker: Checker, *batches: Batch) -> int:
     """Send and acknowledge batches one after the other."""
     offset = 0
     for each in batches:
@@ -43,7 +43,7 @@ def told(checker: Checker, *batches: Batch) -> int:
 
 def test_acknowledged_records_are_there() -> None:
     at, checker = place(), NoLoss()
-    told(checker, batch(at, 0, b"a", b"b"))
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
     checker.audited(audit(at, b"a", b"b"))
     with pytest.raises(Violation, match="1 records that were acknowledged or seen are not there; the first is b'b' at 1"):
         checker.audited(audit(at, b"a"))
@@ -53,31 +53,31 @@ def test_an_offset_keeps_its_record() -> None:
     at, checker = place(), NoLoss()
     checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
     with pytest.raises(Violation, match="offset 0 held b'a', and now b'b' was acknowledged there"):
-        told(checker, batch(at, 0, b"b"))
+        acknowledge(checker, batch(at, 0, b"b"))
 
 
-def test_records_go_only_where_somebody_deleted_them() -> None:
+def test_records_may_be_missing_only_below_a_deletion() -> None:
     at, checker = place(), NoLoss()
-    told(checker, batch(at, 0, b"a", b"b"))
-    checker.deletion_asked(at, 1)
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
+    checker.deletion_requested(at, 1)
     checker.audited(audit(at, b"b", start=1))
-    with pytest.raises(Violation, match="begins at 2, but nobody asked to delete beyond 1"):
+    with pytest.raises(Violation, match="begins at 2, but no client asked to delete beyond 1"):
         checker.audited(audit(at, start=2))
 
 
-def test_compaction_takes_only_what_has_a_successor() -> None:
+def test_compaction_removes_only_records_with_a_later_one() -> None:
     at, checker = place(cleanup_policy="compact"), NoLoss()
-    told(checker, batch(at, 0, b"a1", b"b1", b"a2"))
+    acknowledge(checker, batch(at, 0, b"a1", b"b1", b"a2"))
     later = [SeenRecord(1, b"b1", 1, 0, b"b"), SeenRecord(2, b"a2", 1, 0, b"a")]
     checker.audited(Audit(at, 0, 3, later))
     with pytest.raises(Violation, match="the first is b'b1' at 1"):
         checker.audited(Audit(at, 0, 3, later[1:]))
 
 
-def test_a_power_loss_takes_only_what_was_not_flushed() -> None:
+def test_a_power_loss_loses_only_unflushed_records() -> None:
     for at, may_lose in ((place(), True), (place(flush_messages="1"), False)):
         checker = NoLoss()
-        told(checker, batch(at, 0, b"a", b"b"))
+        acknowledge(checker, batch(at, 0, b"a", b"b"))
         checker.power_lost()
         if may_lose:
             checker.audited(audit(at, b"a"))
@@ -89,10 +89,10 @@ def test_a_power_loss_takes_only_what_was_not_flushed() -> None:
                 checker.audited(audit(at, b"a"))
 
 
-def test_flush_ms_is_a_promise_too() -> None:
+def test_records_older_than_flush_ms_survive_a_power_loss() -> None:
     at, now_s = place(flush_ms="10"), [0.0]
     checker = FlushedInTime(lambda: now_s[0], lambda wait_s: now_s[0] - wait_s)
-    told(checker, batch(at, 0, b"a"))
+    acknowledge(checker, batch(at, 0, b"a"))
     now_s[0] = 5.0
     checker.acknowledged(batch(at, 1, b"b"), 1)
     checker.power_lost()
@@ -105,7 +105,7 @@ def test_flush_ms_is_a_promise_too() -> None:
 
 def test_offsets_have_no_gaps() -> None:
     at, checker = place(), Order()
-    told(checker, batch(at, 0, b"a", b"b"))
+    acknowledge(checker, batch(at, 0, b"a", b"b"))
     gap = Audit(at, 0, 2, [SeenRecord(1, b"b", 1, 0)])
     with pytest.raises(Violation, match="should hold the offsets 0 to 2"):
         checker.audited(gap)
@@ -116,7 +116,7 @@ def test_offsets_have_no_gaps() -> None:
 
 def test_nothing_is_invented() -> None:
     at, checker = place(), Order()
-    with pytest.raises(Violation, match="which nobody sent there"):
+    with pytest.raises(Violation, match="which was never sent there"):
         checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
 
 
@@ -140,7 +140,7 @@ def test_later_batches_have_later_offsets() -> None:
         checker.acknowledged(batch(at, 1, b"b"), 6)
 
 
-def test_producers_stay_in_step_unless_the_power_went() -> None:
+def test_producers_stay_in_step_without_a_power_loss() -> None:
     at, checker = place(), InStep()
     checker.power_lost()
     checker.acknowledged(batch(at, 0, b"a"), 0)
@@ -151,21 +151,21 @@ def test_producers_stay_in_step_unless_the_power_went() -> None:
 
 
 @pytest.mark.parametrize("why", ["retention", "a client's wish"])
-def test_a_retry_of_what_may_be_gone_may_be_out_of_step(why: str) -> None:
+def test_a_retry_of_a_removed_batch_may_be_out_of_step(why: str) -> None:
     at, checker = place(**{"retention.bytes": "1"} if why == "retention" else {}), InStep()
     if why == "a client's wish":
-        checker.deletion_asked(at, 1)
+        checker.deletion_requested(at, 1)
     checker.out_of_step(batch(at, 1, b"b"), OUT_OF_ORDER)
 
 
 @pytest.mark.parametrize("later", [Watermarks(0, 5, 5), Watermarks(1, 4, 6), Watermarks(1, 6, 5)])
 def test_watermarks_rise(later: Watermarks) -> None:
     at, checker = place(), RisingWatermarks()
-    checker.watermarks_told("c#1", at, Watermarks(1, 5, 5))
-    checker.watermarks_told("c#1", at, Watermarks(1, 5, 6))
-    checker.watermarks_told("c#2", at, Watermarks(0, 0, 0))
+    checker.watermarks_answered("c#1", at, Watermarks(1, 5, 5))
+    checker.watermarks_answered("c#1", at, Watermarks(1, 5, 6))
+    checker.watermarks_answered("c#2", at, Watermarks(0, 0, 0))
     with pytest.raises(Violation):
-        checker.watermarks_told("c#1", at, later)
+        checker.watermarks_answered("c#1", at, later)
 
 
 def test_producer_ids_are_given_once() -> None:
@@ -179,9 +179,9 @@ def test_producer_ids_are_given_once() -> None:
 @pytest.mark.parametrize(("epoch", "high_watermark"), [(1, 11), (2, 9)])
 def test_the_quorum_does_not_go_back(epoch: int, high_watermark: int) -> None:
     checker = MonotonicQuorum()
-    checker.quorum_told(2, 10)
+    checker.quorum_answered(2, 10)
     with pytest.raises(Violation, match="and now"):
-        checker.quorum_told(epoch, high_watermark)
+        checker.quorum_answered(epoch, high_watermark)
 
 
 @pytest.mark.parametrize(
@@ -197,19 +197,19 @@ def test_the_quorum_does_not_go_back(epoch: int, high_watermark: int) -> None:
 def test_topics_last(found: dict[str, tuple[Uuid, int]], configs: dict[str, dict[str, str]]) -> None:
     topic, checker = place().topic, LastingTopics()
     checker.topic_made(topic)
-    checker.topics_told({"t": (topic.topic_id, 1)}, {"t": {}})
+    checker.topics_answered({"t": (topic.topic_id, 1)}, {"t": {}})
     with pytest.raises(Violation):
-        checker.topics_told(found, configs)
+        checker.topics_answered(found, configs)
     checker.topic_deleted(topic)
-    checker.topics_told({}, {})
+    checker.topics_answered({}, {})
 
 
-def test_all_checkers_are_told_everything() -> None:
+def test_all_checkers_get_every_event() -> None:
     names = [name for name in vars(Checker) if not name.startswith("_")]
-    heard: list[str] = []
+    got: list[str] = []
 
     def hearing(name: str) -> Callable[..., None]:
-        return lambda *what: heard.append(name)
+        return lambda *what: got.append(name)
 
     listener = Checker()
     for name in names:
@@ -217,4 +217,4 @@ def test_all_checkers_are_told_everything() -> None:
     both = Checkers([listener, listener])
     for name in names:
         getattr(both, name)()
-    assert heard == [name for name in names for _ in range(2)]
+    assert got == [name for name in names for _ in range(2)]

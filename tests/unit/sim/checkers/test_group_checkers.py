@@ -1,4 +1,4 @@
-"""The checkers of groups, each with the shortest story that it must not believe, and one beside it that it must."""
+"""The checkers of groups, each with a shortest sequence of events that violates its invariant, and one that does not."""
 
 import pytest
 
@@ -18,17 +18,17 @@ def commit(
     return Commit("g", protocol, member, instance, epoch, {AT: offset}, sent_s)
 
 
-def told(checker: Checker, made: Commit, told_s: float) -> None:
+def acknowledge(checker: Checker, made: Commit, answered_s: float) -> None:
     checker.commit_sent(made)
-    checker.commit_acknowledged(made, [AT], told_s)
+    checker.commit_acknowledged(made, [AT], answered_s)
 
 
-def assigned(generation: int, member: str, asked_s: float, *, instance: str | None = None, holds: bool = True) -> Assigned:
-    return Assigned("g", generation, member, instance, [AT] if holds else [], asked_s, asked_s + 0.1)
+def assigned(generation: int, member: str, requested_s: float, *, instance: str | None = None, holds: bool = True) -> Assigned:
+    return Assigned("g", generation, member, instance, [AT] if holds else [], requested_s, requested_s + 0.1)
 
 
-def beat(member: str, epoch: int, asked_s: float, *, places: list[Place] | None = None, is_joined: bool = False) -> Beat:
-    return Beat("g", member, epoch, places, asked_s, asked_s + 0.1, is_joined)
+def beat(member: str, epoch: int, requested_s: float, *, places: list[Place] | None = None, is_joined: bool = False) -> Beat:
+    return Beat("g", member, epoch, places, requested_s, requested_s + 0.1, is_joined)
 
 
 # Committed offsets
@@ -36,90 +36,90 @@ def beat(member: str, epoch: int, asked_s: float, *, places: list[Place] | None 
 
 def test_a_committed_offset_is_there() -> None:
     checker = CommittedOffsets(is_flushed=True)
-    checker.offsets_told("g", {AT: -1}, 0.0, 0.1)
-    told(checker, commit(5, 1.0), 1.1)
-    checker.offsets_told("g", {AT: -1}, 1.05, 1.2)
-    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)
+    checker.offsets_answered("g", {AT: -1}, 0.0, 0.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
+    checker.offsets_answered("g", {AT: -1}, 1.05, 1.2)
+    checker.offsets_answered("g", {AT: 5}, 2.0, 2.1)
     with pytest.raises(Violation, match="has no offset for t-0, though 5 was committed"):
-        checker.offsets_told("g", {AT: -1}, 2.0, 2.1)
+        checker.offsets_answered("g", {AT: -1}, 2.0, 2.1)
 
 
 def test_committed_offsets_do_not_go_back() -> None:
     checker = CommittedOffsets(is_flushed=True)
-    told(checker, commit(5, 1.0), 1.1)
-    told(checker, commit(6, 1.05), 1.2)
-    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)  # it may have come second
-    told(checker, commit(7, 3.0), 3.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(6, 1.05), 1.2)
+    checker.offsets_answered("g", {AT: 5}, 2.0, 2.1)  # it may have come second
+    acknowledge(checker, commit(7, 3.0), 3.1)
     with pytest.raises(Violation, match="went back to 5 for t-0: 7 was committed after it"):
-        checker.offsets_told("g", {AT: 5}, 4.0, 4.1)
+        checker.offsets_answered("g", {AT: 5}, 4.0, 4.1)
 
 
 def test_what_was_seen_does_not_go_back_either() -> None:
     checker = CommittedOffsets(is_flushed=True)
-    told(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
     checker.commit_sent(commit(6, 2.0))  # never answered
-    checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
-    checker.offsets_told("g", {AT: 6}, 4.0, 4.1)
+    checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
+    checker.offsets_answered("g", {AT: 6}, 4.0, 4.1)
     with pytest.raises(Violation, match="went back to 5"):
-        checker.offsets_told("g", {AT: 5}, 5.0, 5.1)
+        checker.offsets_answered("g", {AT: 5}, 5.0, 5.1)
 
 
 def test_what_was_deleted_is_gone() -> None:
     checker = CommittedOffsets(is_flushed=True)
-    told(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
     deletion = Deletion("g", AT, 2.0)
     checker.deletion_sent(deletion)
-    checker.offsets_told("g", {AT: 5}, 2.0, 2.1)
-    checker.offsets_told("g", {AT: -1}, 2.1, 2.2)
+    checker.offsets_answered("g", {AT: 5}, 2.0, 2.1)
+    checker.offsets_answered("g", {AT: -1}, 2.1, 2.2)
     with pytest.raises(Violation, match="went back to 5 for t-0: it was deleted"):
-        checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+        checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
     checker.deletion_acknowledged(deletion, 3.0)
-    told(checker, commit(6, 4.0), 4.1)
-    checker.offsets_told("g", {AT: 6}, 5.0, 5.1)
+    acknowledge(checker, commit(6, 4.0), 4.1)
+    checker.offsets_answered("g", {AT: 6}, 5.0, 5.1)
     with pytest.raises(Violation, match="has no offset for t-0"):
-        checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+        checker.offsets_answered("g", {AT: -1}, 5.0, 5.1)
 
 
-def test_a_deletion_that_was_refused_or_is_of_another_group_explains_nothing() -> None:
+def test_refused_and_unrelated_deletions_explain_no_missing_offset() -> None:
     checker = CommittedOffsets(is_flushed=True)
-    told(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
     checker.deletion_sent(refused := Deletion("g", None, 2.0))
     checker.deletion_refused(refused)
     checker.deletion_sent(Deletion("h", None, 2.0))
     with pytest.raises(Violation, match="has no offset for t-0"):
-        checker.offsets_told("g", {AT: -1}, 3.0, 3.1)
+        checker.offsets_answered("g", {AT: -1}, 3.0, 3.1)
     checker.deletion_sent(Deletion("g", None, 4.0))
-    checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+    checker.offsets_answered("g", {AT: -1}, 5.0, 5.1)
 
 
 def test_offsets_expire_by_the_wall_clock() -> None:
     checker = CommittedOffsets(is_flushed=True, retention_s=60.0)
-    told(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
     checker.clock_set(-1500.0, 2.0)
     with pytest.raises(Violation, match="has no offset for t-0"):
-        checker.offsets_told("g", {AT: -1}, 3.0, 3.1)
+        checker.offsets_answered("g", {AT: -1}, 3.0, 3.1)
     checker.clock_set(0.0, 4.0)
-    checker.offsets_told("g", {AT: -1}, 5.0, 5.1)
+    checker.offsets_answered("g", {AT: -1}, 5.0, 5.1)
     with pytest.raises(Violation, match="went back to 5 for t-0"):
-        checker.offsets_told("g", {AT: 5}, 6.0, 6.1)
-    told(checker, commit(6, 7.0), 7.1)
+        checker.offsets_answered("g", {AT: 5}, 6.0, 6.1)
+    acknowledge(checker, commit(6, 7.0), 7.1)
     with pytest.raises(Violation, match="has no offset for t-0"):
-        checker.offsets_told("g", {AT: -1}, 8.0, 8.1)
-    checker.offsets_told("g", {AT: -1}, 67.0, 67.1)
+        checker.offsets_answered("g", {AT: -1}, 8.0, 8.1)
+    checker.offsets_answered("g", {AT: -1}, 67.0, 67.1)
 
 
-def test_a_power_loss_leaves_no_deletion_to_come() -> None:
+def test_a_deletion_cannot_take_effect_after_a_power_loss() -> None:
     checker = CommittedOffsets(is_flushed=False)
-    told(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
     checker.deletion_sent(deletion := Deletion("g", None, 2.0))
     checker.deletion_acknowledged(deletion, 2.1)
     checker.power_lost()
-    checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+    checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
     with pytest.raises(Violation, match="has no offset for t-0"):
-        checker.offsets_told("g", {AT: -1}, 4.0, 4.1)
+        checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
 
 
-def test_a_group_that_may_be_removed_begins_anew_after_a_session() -> None:
+def test_generations_may_restart_when_a_group_may_be_removed() -> None:
     checker = Generations(is_flushed=True, session_s=SESSION_S)
     checker.generation_assigned(assigned(3, "a", 1.0))
     with pytest.raises(Violation, match="was in generation 3"):
@@ -127,13 +127,13 @@ def test_a_group_that_may_be_removed_begins_anew_after_a_session() -> None:
     checker.generation_assigned(assigned(1, "b", 3.0))
 
 
-def test_generations_of_a_deleted_group_begin_anew() -> None:
+def test_generations_restart_after_a_deletion() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(3, "a", 1.0))
     checker.deletion_sent(deletion := Deletion("g", None, 2.0))
     checker.deletion_acknowledged(deletion, 2.1)
     checker.generation_assigned(assigned(1, "b", 3.0))
-    told(checker, commit(5, 3.5, protocol="classic", member="b"), 3.6)
+    acknowledge(checker, commit(5, 3.5, protocol="classic", member="b"), 3.6)
     checker.generation_assigned(assigned(2, "b", 4.0))
     with pytest.raises(Violation, match="was in generation 2, and then b was given a part in generation 1"):
         checker.generation_assigned(assigned(1, "b", 5.0))
@@ -142,29 +142,29 @@ def test_generations_of_a_deleted_group_begin_anew() -> None:
         checker.generation_assigned(assigned(3, "c", 6.0))
 
 
-def test_nobody_finds_what_nobody_committed() -> None:
+def test_an_offset_that_was_never_committed_is_a_violation() -> None:
     checker = CommittedOffsets(is_flushed=True)
     refused = commit(5, 1.0)
     checker.commit_sent(refused)
     checker.commit_refused(refused, [AT])
     for offset in (5, 6):
-        with pytest.raises(Violation, match="which nobody committed, or which was refused"):
-            checker.offsets_told("g", {AT: offset}, 2.0, 2.1)
+        with pytest.raises(Violation, match="which was never committed, or was refused"):
+            checker.offsets_answered("g", {AT: offset}, 2.0, 2.1)
 
 
 @pytest.mark.parametrize("is_flushed", [True, False])
-def test_a_power_loss_takes_only_offsets_that_were_not_flushed(is_flushed: bool) -> None:
+def test_a_power_loss_loses_only_unflushed_offsets(is_flushed: bool) -> None:
     checker = CommittedOffsets(is_flushed)
-    told(checker, commit(5, 1.0), 1.1)
-    told(checker, commit(6, 2.0), 2.1)
+    acknowledge(checker, commit(5, 1.0), 1.1)
+    acknowledge(checker, commit(6, 2.0), 2.1)
     checker.power_lost()
     if is_flushed:
         with pytest.raises(Violation, match="went back to 5"):
-            checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+            checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
     else:
-        checker.offsets_told("g", {AT: 5}, 3.0, 3.1)
+        checker.offsets_answered("g", {AT: 5}, 3.0, 3.1)
         with pytest.raises(Violation, match="has no offset"):
-            checker.offsets_told("g", {AT: -1}, 4.0, 4.1)
+            checker.offsets_answered("g", {AT: -1}, 4.0, 4.1)
 
 
 # Generations
@@ -181,7 +181,7 @@ def test_a_generation_has_one_owner_of_a_partition() -> None:
 def test_generations_rise() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(2, "a", 2.0))
-    checker.generation_assigned(assigned(1, "a", 2.05))  # the answer was long on its way
+    checker.generation_assigned(assigned(1, "a", 2.05))  # the answer was delayed
     with pytest.raises(Violation, match="was in generation 2, and then b was given a part in generation 1"):
         checker.generation_assigned(assigned(1, "b", 3.0))
 
@@ -190,21 +190,21 @@ def test_older_generations_commit_nothing() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(1, "a", 1.0))
     checker.generation_assigned(assigned(2, "b", 2.0))
-    told(checker, commit(5, 2.05, protocol="classic", epoch=1), 3.0)
+    acknowledge(checker, commit(5, 2.05, protocol="classic", epoch=1), 3.0)
     with pytest.raises(Violation, match="a committed for group g in generation 1, after b was given its part in generation 2"):
-        told(checker, commit(6, 2.2, protocol="classic", epoch=1), 3.0)
+        acknowledge(checker, commit(6, 2.2, protocol="classic", epoch=1), 3.0)
 
 
 def test_a_static_member_has_one_member_id() -> None:
     checker = Generations(is_flushed=True)
     checker.generation_assigned(assigned(1, "old", 1.0, instance="i"))
     checker.generation_assigned(assigned(1, "new", 2.0, instance="i"))
-    told(checker, commit(5, 3.0, protocol="classic", member="new", instance="i"), 3.1)
+    acknowledge(checker, commit(5, 3.0, protocol="classic", member="new", instance="i"), 3.1)
     with pytest.raises(Violation, match="old committed for group g, after new had taken its place"):
-        told(checker, commit(6, 3.0, protocol="classic", member="old", instance="i"), 3.1)
+        acknowledge(checker, commit(6, 3.0, protocol="classic", member="old", instance="i"), 3.1)
 
 
-def test_generations_that_were_not_flushed_go_with_the_power() -> None:
+def test_a_power_loss_may_lose_unflushed_generations() -> None:
     for is_flushed in (True, False):
         checker = Generations(is_flushed)
         checker.generation_assigned(assigned(2, "a", 1.0))
@@ -226,7 +226,7 @@ def test_a_partition_is_given_after_it_was_given_up() -> None:
     checker.heartbeat_answered(beat("b", 2, 1.2, places=[AT]))
     assert checker.handovers == 1
     with pytest.raises(
-        Violation, match=r"gave t-0 to c, while b has it: it was heard 0\.300 s before, and had not given it up"
+        Violation, match=r"gave t-0 to c, while b has it: its last heartbeat was 0\.300 s before, and it had not released it"
     ):
         checker.heartbeat_answered(beat("c", 3, 1.4, places=[AT]))
 
@@ -249,25 +249,25 @@ def test_member_epochs_rise() -> None:
         checker.heartbeat_answered(beat("a", 1, 2.0))
 
 
-def test_who_has_lost_a_partition_commits_nothing_for_it() -> None:
+def test_a_member_that_lost_a_partition_cannot_commit_for_it() -> None:
     checker = MemberEpochs(True, SESSION_S)
     checker.heartbeat_answered(beat("a", 1, 1.0, places=[AT]))
-    told(checker, commit(5, 1.2, protocol="consumer", epoch=1), 1.3)
+    acknowledge(checker, commit(5, 1.2, protocol="consumer", epoch=1), 1.3)
     checker.heartbeat_answered(beat("b", 2, 3.0, places=[AT]))
-    told(checker, commit(6, 3.05, protocol="consumer", epoch=1), 3.3)
-    told(checker, commit(7, 3.2, protocol="consumer", member="b", epoch=2), 3.3)
+    acknowledge(checker, commit(6, 3.05, protocol="consumer", epoch=1), 3.3)
+    acknowledge(checker, commit(7, 3.2, protocol="consumer", member="b", epoch=2), 3.3)
     with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 1, after b had been given it in epoch 2"):
-        told(checker, commit(8, 3.2, protocol="consumer", epoch=1), 3.3)
+        acknowledge(checker, commit(8, 3.2, protocol="consumer", epoch=1), 3.3)
 
 
-def test_members_that_were_not_flushed_go_with_the_power() -> None:
+def test_a_power_loss_may_lose_unflushed_members() -> None:
     checker = MemberEpochs(False, SESSION_S)
     checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
     checker.power_lost()
     checker.heartbeat_answered(beat("b", 1, 1.1, places=[AT]))
 
 
-def test_who_joins_anew_after_its_session_may_be_in_an_early_epoch() -> None:
+def test_joining_again_after_the_session_may_give_an_early_epoch() -> None:
     checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
     checker.heartbeat_answered(beat("a", 5, 1.0))
     with pytest.raises(Violation, match="was in epoch 5, and then in 1"):
@@ -277,12 +277,12 @@ def test_who_joins_anew_after_its_session_may_be_in_an_early_epoch() -> None:
     checker.heartbeat_answered(beat("a", 1, 3.0, is_joined=True))
 
 
-def test_epochs_that_are_counted_anew_may_be_taken_for_old_ones() -> None:
+def test_commits_are_allowed_when_restarted_epochs_equal_old_ones() -> None:
     checker = MemberEpochs(is_flushed=True, session_s=SESSION_S)
     checker.heartbeat_answered(beat("a", 2, 1.0, places=[AT]))
     checker.member_fenced("g", "a")
     checker.heartbeat_answered(beat("b", 2, 3.0, places=[AT]))
     with pytest.raises(Violation, match="a committed for t-0 of group g in epoch 2, after b had been given it in epoch 2"):
-        told(checker, commit(5, 3.5, protocol="consumer", epoch=2), 3.6)
+        acknowledge(checker, commit(5, 3.5, protocol="consumer", epoch=2), 3.6)
     checker.heartbeat_answered(beat("a", 2, 4.0))
-    told(checker, commit(6, 4.5, protocol="consumer", epoch=2), 4.6)
+    acknowledge(checker, commit(6, 4.5, protocol="consumer", epoch=2), 4.6)
