@@ -87,14 +87,14 @@ class ClassicGroups:
         """
         before_bytes = size_of(*(member.assignment for member in group.members.values()))
         self._table.memory.take(size_of(*assignments.values()) - before_bytes, group.group_id, now)
-        told = []
+        answered = []
         for member in group.members.values():
             waiting = reply if member is leader else member.sync_reply
             if waiting is None:
                 continue
-            told.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))
+            answered.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))
             self._rebalances.listen(group, member, now)
-        return Effects([record_of(group, assignments)], told)
+        return Effects([record_of(group, assignments)], answered)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         """Extend the member's session; the response says whether it has to rejoin."""
@@ -133,11 +133,11 @@ class ClassicGroups:
             member_id = group.static_ids.get(leaver.group_instance_id, "")
         if member_id in group.pending_joins:
             self._rebalances.forget(group, member_id)
-            told: list[Answer] = []
+            answered: list[Answer] = []
         else:
-            told = self._rebalances.drop(group, group.member_in(member_id, leaver.group_instance_id))
+            answered = self._rebalances.drop(group, group.member_in(member_id, leaver.group_instance_id))
         logger.info("group %s: member %s left (its reason: %s)", group.group_id, member_id, leaver.reason or "not given")
-        return told
+        return answered
 
     def _existing(self, group_id: str, member_id: str) -> ClassicGroup:
         group = self._find(group_id)
@@ -235,9 +235,9 @@ class ClassicGroups:
 
     def hand_over(self, group: ClassicGroup) -> Effects:
         """The group is upgraded to a consumer group: parked members have to rejoin, and its timers are cancelled."""
-        told = []
+        answered = []
         for member in group.members.values():
             replies = (group.take_join(member), member.take_sync())
-            told += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
+            answered += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
         self._rebalances.end(group)
-        return Effects(answers=told)
+        return Effects(answers=answered)

@@ -230,10 +230,10 @@ class Joining:
 
     def _rejoin(self, group: ClassicGroup, member: ClassicMember, join: Join, what: str) -> Effects:
         before = group.take_join(member)
-        told = [] if before is None else [answers.superseded(before, group, member)]
+        answered = [] if before is None else [answers.superseded(before, group, member)]
         self._update(group, member, join)
         group.park_join(member, join.reply)
-        effects = Effects(answers=told)
+        effects = Effects(answers=answered)
         effects.add(self._rebalances.go_on(group, f"member {member} {what} (its reason: {join.reason})", join.now))
         return effects
 

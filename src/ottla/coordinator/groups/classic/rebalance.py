@@ -85,9 +85,10 @@ class Rebalances:
 
     def drop(self, group: ClassicGroup, member: ClassicMember) -> list[Answer]:
         """Remove a member, and answer its parked requests. The caller starts the rebalance."""
-        told = [answers.removed(reply, group) for reply in (group.take_join(member), member.take_sync()) if reply is not None]
+        replies = (group.take_join(member), member.take_sync())
+        answered = [answers.removed(reply, group) for reply in replies if reply is not None]
         self.forget(group, member.member_id)
-        return told
+        return answered
 
     def forget(self, group: ClassicGroup, member_id: str) -> None:
         """Remove a member without parked requests, or a pending member id."""
@@ -208,19 +209,19 @@ class Rebalances:
             logger.info("group %s is empty in generation %d", group.group_id, group.generation)
             return Effects([record_of(group)])
         logger.info("group %s has %d members in generation %d", group.group_id, len(group.members), group.generation)
-        return Effects(answers=self._tell_joined(group, now))
+        return Effects(answers=self._answer_joined(group, now))
 
-    def _tell_joined(self, group: ClassicGroup, now: Instant) -> list[Answer]:
-        told = []
+    def _answer_joined(self, group: ClassicGroup, now: Instant) -> list[Answer]:
+        answered = []
         for member in group.members.values():
             if (reply := group.take_join(member)) is not None:
-                told.append(Answer(reply, answers.joined(group, member)))
+                answered.append(Answer(reply, answers.joined(group, member)))
             member.is_new = False
             group.pending_syncs[member.member_id] = None
             self.listen(group, member, now)
         action = partial(self._sync_due, group, group.generation)
         self._table.timers.set(_sync(group), now.steady_ms + group.rebalance_timeout_ms, action)
-        return told
+        return answered
 
     # -- Syncing
 

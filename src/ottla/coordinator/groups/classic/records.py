@@ -77,31 +77,31 @@ def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.learn_subscriptions()
 
 
-def _member(told: MemberMetadata, protocol: str | None) -> ClassicMember:
+def _member(recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
     return ClassicMember(
-        told.member_id,
-        told.group_instance_id,
-        told.client_id,
-        told.client_host,
-        _rebalance_timeout_ms(told),
-        told.session_timeout,
-        [Protocol(protocol or "", told.subscription)],
-        told.assignment,
+        recorded.member_id,
+        recorded.group_instance_id,
+        recorded.client_id,
+        recorded.client_host,
+        _rebalance_timeout_ms(recorded),
+        recorded.session_timeout,
+        [Protocol(protocol or "", recorded.subscription)],
+        recorded.assignment,
     )
 
 
-def _updated(member: ClassicMember, told: MemberMetadata, protocol: str | None) -> ClassicMember:
-    chosen = Protocol(protocol or "", told.subscription)
+def _updated(member: ClassicMember, recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
+    chosen = Protocol(protocol or "", recorded.subscription)
     if chosen not in member.protocols:
         member.set_protocols([chosen])
-    member.instance_id = told.group_instance_id
-    member.client_id, member.client_host = told.client_id, told.client_host
-    member.rebalance_timeout_ms, member.session_timeout_ms = _rebalance_timeout_ms(told), told.session_timeout
-    member.assignment = told.assignment
+    member.instance_id = recorded.group_instance_id
+    member.client_id, member.client_host = recorded.client_id, recorded.client_host
+    member.rebalance_timeout_ms, member.session_timeout_ms = _rebalance_timeout_ms(recorded), recorded.session_timeout
+    member.assignment = recorded.assignment
     member.sync_reply = None  # answered by the decision that wrote the record
     return member
 
 
-def _rebalance_timeout_ms(told: MemberMetadata) -> int:
+def _rebalance_timeout_ms(recorded: MemberMetadata) -> int:
     """Records of the oldest clients have no rebalance timeout: the session timeout was used for both."""
-    return told.session_timeout if told.rebalance_timeout == _NO_TIMEOUT else told.rebalance_timeout
+    return recorded.session_timeout if recorded.rebalance_timeout == _NO_TIMEOUT else recorded.rebalance_timeout

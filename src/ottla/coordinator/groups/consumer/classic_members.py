@@ -1,8 +1,8 @@
-"""Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup on its terms.
+"""Classic-protocol members of a consumer group: decides on their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Such a member joins, is answered at once with its epoch for a generation, asks for what it holds with SyncGroup, and is told by
-its heartbeats when it has to join again: to learn of a newer target, to say what it gave up, or to be given what was not free.
-Nobody waits for anybody, there is no leader; the broker assigns.
+JoinGroup is answered at once, with the member's epoch as the generation; SyncGroup returns its partitions. Heartbeats answer
+REBALANCE_IN_PROGRESS when the member has to join again: for a newer target, to report revoked partitions, or to get partitions
+that were not free before. No request is parked, and no member is the leader: the coordinator assigns.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ _ID_HANDSHAKE_SINCE = 4
 
 
 def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-    """A classic member joins, or joins again. Answered at once."""
+    """A classic member joins, or joins again. Not parked: the answer goes out at once."""
     group = room.find(request.group_id)
     if not group.members:
-        # Treated as if it were not there; what it was goes before what the classic group writes.
+        # An empty consumer group counts as unknown: its tombstones go before the records of the new classic group.
         effects = room.classic.join(request, caller, reply, now)
         effects.records[:0] = group.tombstones()
         room.watch.forget(group.group_id)
@@ -62,7 +62,7 @@ def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, no
         return _join(room, group, request, caller, reply, now)
     except KafkaError as refused:
         logger.info("group %s: a classic member is turned away: %s", group.group_id, refused)
-        # Unlike in classic groups, whoever is refused is not told its id.
+        # Unlike in classic groups, the response to a refused member has no member id.
         return Effects.answer(reply, not_joined(refused.code, "", caller.version))
 
 
@@ -165,9 +165,9 @@ def _go_back(
     reply: Reply,
     now: Instant,
 ) -> Effects:
-    """The last member of the consumer protocol, a static one, has come back with the classic one: so does the group.
+    """The last consumer-protocol member, a static one, has rejoined with the classic protocol: downgrade the group.
 
-    A dynamic one that does so, under the id that it had, leaves the group what it is, as with Apache Kafka.
+    A dynamic member that does so under its old id does not downgrade the group, as in Apache Kafka.
     """
     after, is_stale = draft.group, draft.group.target_epoch < draft.group.epoch
     if not is_stale:
@@ -181,7 +181,7 @@ def _go_back(
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
-    """The member that is meant, if it speaks the classic protocol and is in this generation."""
+    """The member by its ids; `KafkaError` unless it uses the classic protocol and is in this generation."""
     member = member_in(group, member_id, instance_id)
     if member.classic is None:
         raise KafkaError(
@@ -204,7 +204,7 @@ def sync(room: Room, request: SyncGroupRequest, reply: Reply, now: Instant) -> E
         if asked is not None and asked != chosen:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                f"member {member} of group {group.group_id} was told to go by {chosen!r}, not {asked!r}: join again",
+                f"member {member} of group {group.group_id} joined with {chosen!r}, not {asked!r}: join again",
             )
     if group.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
         room.sessions.must_join(group.group_id, member, now)
@@ -236,7 +236,7 @@ def heartbeat(room: Room, request: HeartbeatRequest, reply: Reply, now: Instant)
 
 
 def leave(room: Room, request: LeaveGroupRequest, reply: Reply, now: Instant) -> Effects:
-    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # late: only when somebody goes
+    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # imported late: rarely used
 
     group = room.find(request.group_id)
     leaving: dict[str, ConsumerMember] = {}
@@ -258,6 +258,6 @@ def leave(room: Room, request: LeaveGroupRequest, reply: Reply, now: Instant) ->
 
 def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
     if leaver.group_instance_id is not None and not leaver.member_id:
-        known = group.static_ids.get(leaver.group_instance_id, "")  # somebody else's order, by the instance id alone
+        known = group.static_ids.get(leaver.group_instance_id, "")  # an operator removes it by the instance id alone
         return member_in(group, known, leaver.group_instance_id)
     return member_in(group, leaver.member_id, leaver.group_instance_id)

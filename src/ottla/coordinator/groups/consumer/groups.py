@@ -1,4 +1,4 @@
-"""The consumer groups of one shard: the door of this room. Requests, records, time and changes of topics come in here."""
+"""ConsumerGroups: the entry point to the consumer groups of one shard, for requests, replay, loading and changed topics."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 class ConsumerGroups:
-    """What a shard does for consumer groups, and for classic members in them."""
+    """The consumer groups of one shard, and the classic members in them."""
 
     def __init__(self, table: GroupTable, classic: ClassicGroups) -> None:
         self._table = table
@@ -43,7 +43,7 @@ class ConsumerGroups:
     def _evict(self, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
         return leaving.evict(self._room, group_id, member_id, why, now)
 
-    # -- requests
+    # -- Requests
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         """A member joins, stays or leaves."""
@@ -54,8 +54,8 @@ class ConsumerGroups:
         return heartbeat(self._room, request, caller, reply, now)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """The group as ConsumerGroupDescribe shows it; GROUP_ID_NOT_FOUND in it if there is none, or of another kind."""
-        from ottla.coordinator.groups.consumer.describing import described  # late: few ask
+        """The group as ConsumerGroupDescribe shows it, with GROUP_ID_NOT_FOUND in it if it is unknown or a classic group."""
+        from ottla.coordinator.groups.consumer.describing import described  # imported late: rarely used
         from ottla.wire.messages.consumer_group_describe import DescribedGroup
 
         try:
@@ -73,7 +73,7 @@ class ConsumerGroups:
                 "group.coordinator.rebalance.protocols",
             )
 
-    # -- requests of the classic protocol about a consumer group
+    # -- Requests of the classic protocol about a consumer group
 
     def classic_join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         return classic_members.join(self._room, request, caller, reply, now)
@@ -87,10 +87,10 @@ class ConsumerGroups:
     def classic_leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         return classic_members.leave(self._room, request, reply, now)
 
-    # -- what comes of itself
+    # -- Replay, loading and changed topics
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """A record of a consumer group. Those of kinds of groups that are not served are passed over."""
+        """Apply a record of a consumer group. Records of group types that are not served are ignored."""
         if record.key.KEY not in RECORD_TYPES:
             return
         group_id: str = record.key.group_id  # type: ignore[attr-defined]  # all keys of these types have one
@@ -106,7 +106,7 @@ class ConsumerGroups:
             self._room.watch.forget(group_id)
 
     def loaded(self, now: Instant) -> Effects:
-        """Every record there is has been replayed: members have a whole session to be heard of."""
+        """All records have been replayed: every member gets a new session."""
         sessions = self._room.sessions
         for group in list(self._table.by_id.values()):
             if isinstance(group, ConsumerGroup):
@@ -117,5 +117,5 @@ class ConsumerGroups:
         return Effects()
 
     def topics_changed(self, names: Collection[str] | None = None) -> None:
-        """These topics came, went or have other partitions; None: any may have."""
+        """These topics were created, deleted or changed; None: any may have been."""
         self._room.watch.topics_changed(names)

@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, tells what it reads and holds, and learns what it is to hold.
+"""Decides on ConsumerGroupHeartbeat: a member joins or reports its subscription and partitions, and gets its assignment.
 
-    who is it? → does what it says change the group? → is there a new target? → what is it told next?
-                 (the group's epoch)                   (the target's)           (the member's)
+    find the member → update its subscription → compute a new target → reconcile the member
+                      (the group's epoch)       (the target's epoch)   (the member's epoch)
 
 Most heartbeats change nothing and write nothing.
 """
@@ -35,7 +35,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-    """A heartbeat of a member that stays. What a request may hold at all has been checked before."""
+    """A heartbeat of a member that joins or stays. `check_heartbeat` has validated the request's fields before."""
     is_joining = request.member_epoch == JOIN_EPOCH
     draft = room.open(request.group_id, is_joining, now)
     room.check_size(draft.group, request.member_id)
@@ -66,19 +66,19 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     if request.topic_partitions is None:
         return None
     owned: dict[Uuid, list[int]] = {}
-    for each in request.topic_partitions:  # a topic may come twice, and none of it must be lost
+    for each in request.topic_partitions:  # a topic may be listed twice: merge its partitions
         owned.setdefault(each.topic_id, []).extend(each.partitions)
     return owned
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member told everything, as it does when it does not know what was heard of it last."""
+    """Whether the request has all fields, as when the member does not know whether its last request was received."""
     has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
 
 
 def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None) -> ConsumerMember:
-    """The member as it was before this heartbeat; one that comes without an id is given one."""
+    """The member before this heartbeat; a new one gets an id if it has none."""
     group, instance_id, epoch = draft.group, request.instance_id, request.member_epoch
     member_id = request.member_id or uuid_text(room.table.new_uuid())
     if instance_id is None:
@@ -95,7 +95,7 @@ def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, ow
 
 
 def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
-    """The member with what it told this time. What it leaves out stays as it was."""
+    """The member with the fields of this request. Fields that the request leaves out stay as they were."""
     told = request.subscribed_topic_names
     return member._replace(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -113,12 +113,12 @@ def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cal
 
 
 def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> bool:
-    """Write down what has changed of the member. Whether it reads something else now."""
+    """Write the member's record if it has changed. Returns whether its subscription has changed."""
     if member == before:
         return False
     group_id, old, new = draft.group.group_id, before.regex or "", member.regex or ""
     if new and new != old and new not in draft.group.resolved:
-        compiled(new)  # refused, if it is none
+        compiled(new)  # raises KafkaError if it is invalid
     draft.write([member_record(group_id, member)])
     if old and old not in draft.group.regex_counts and old in draft.group.resolved:
         draft.write([no_regex(group_id, old)])
@@ -128,7 +128,7 @@ def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> b
 def told_next(
     room: Room, draft: Draft, member: ConsumerMember, owned: Owned | None, has_resubscribed: bool, now: Instant
 ) -> ConsumerMember:
-    """Bring the member nearer to its target: the last step of a decision."""
+    """Move the member towards its target: the last step of a decision."""
     group_id = draft.group.group_id
     if not has_resubscribed and member.is_reconciled_to(draft.group.target_epoch):
         return member

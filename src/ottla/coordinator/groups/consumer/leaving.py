@@ -1,6 +1,6 @@
-"""Members go: because they say so, because they were not heard of, or because they did not do in time what they were told.
+"""Removes members: they leave, their session expires, or they exceed their rebalance timeout.
 
-When the last member of the consumer protocol goes and classic ones are left, the group becomes a classic one.
+When the last consumer-protocol member leaves and only classic ones remain, the group is downgraded to a classic group.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 def leave(room: Room, request: ConsumerGroupHeartbeatRequest, reply: Reply, now: Instant) -> Effects:
-    """A heartbeat with the epoch of a member that leaves, for good or for now."""
+    """A heartbeat with a leave epoch: the member leaves, or (a static one) leaves temporarily."""
     group = room.find(request.group_id)
     if request.instance_id is None:
         member = group.member(request.member_id)
@@ -49,7 +49,7 @@ def leave(room: Room, request: ConsumerGroupHeartbeatRequest, reply: Reply, now:
 
 
 def evict(room: Room, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
-    """A member did not do in time what was expected of it."""
+    """Remove a member that missed a deadline."""
     group = room.table.by_id.get(group_id)
     if not isinstance(group, ConsumerGroup) or member_id not in group.members:
         return Effects()
@@ -59,7 +59,7 @@ def evict(room: Room, group_id: str, member_id: str, why: str, now: Instant) -> 
 
 
 def remove(room: Room, group: ConsumerGroup, members: Sequence[ConsumerMember], now: Instant) -> Effects:
-    """Let these members go, for good: the group is in another epoch, or a classic one."""
+    """Remove these members: the group begins a new epoch, or is downgraded to a classic group."""
     if not members:
         return Effects()
     group_id = group.group_id
@@ -88,12 +88,12 @@ def downgrade(
     rebalance_reason: str | None,
     now: Instant,
 ) -> Effects:
-    """Let the group `before`, as it would be `after` the decision, go on as a classic one with the members that are `left`."""
+    """Replace the group by a classic one with the members `left`; `before` and `after` are the group around the decision."""
     classic = as_classic(after, left, before.epoch, rebalance_reason is not None, room.table.topics, now)
     effects = Effects([*before.tombstones(), record_of(classic)], is_bound=True)
     room.watch.forget(before.group_id)
     for member_id in before.members:
         room.sessions.forget(before.group_id, member_id)
-    # It takes its place at once, and not by its record: that does not tell everything, and the rebalance begins now.
+    # Put into the table now, not by replay: the record does not hold everything, and the rebalance begins now.
     effects.add(room.classic.take_over(classic, now, rebalance_reason))
     return effects

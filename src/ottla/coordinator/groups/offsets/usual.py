@@ -77,10 +77,10 @@ class UsualOffsets:
             if len(value) == _WITH_ID_SIZE:
                 version, offset, leader_epoch, text_size, commit_ms, tags, topic_id = _with_id(value)
             if version != 4 or text_size != _NO_TEXT or tags != _ID_TAG:
-                told = _told_by(value)
-                if told is None:
+                fields = _fields_in(value)
+                if fields is None:
                     return index
-                offset, leader_epoch, metadata, commit_ms, topic_id = told
+                offset, leader_epoch, metadata, commit_ms, topic_id = fields
             topic_id = ids.setdefault(topic_id, topic_id)
             committed = (record.offset, offset, leader_epoch, metadata, commit_ms, NO_EXPIRY_MS, topic_id)
             if producer is not None:
@@ -106,7 +106,7 @@ def _names_in(head: bytes) -> tuple[str, str] | None:
         return None
 
 
-def _told_by(value: bytes) -> tuple[int, int, str, int, Uuid] | None:
+def _fields_in(value: bytes) -> tuple[int, int, str, int, Uuid] | None:
     """Offset, leader epoch, metadata, commit time and topic id of a value; None if it needs the general path."""
     size = len(value)
     if size < _HEAD_SIZE + 2:
