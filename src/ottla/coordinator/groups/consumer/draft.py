@@ -13,7 +13,7 @@ from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.replaying import apply
 
 
-class Draft:
+class GroupDraft:
     """Read `group` again after each write: the first one replaces it by a copy."""
 
     __slots__ = ("_is_copy", "_later", "answers", "group", "records")

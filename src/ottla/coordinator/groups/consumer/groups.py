@@ -11,11 +11,11 @@ from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer import classic_members, leaving
 from ottla.coordinator.groups.consumer.checks import check_heartbeat
+from ottla.coordinator.groups.consumer.context import ConsumerContext
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.heartbeats import heartbeat
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
 from ottla.coordinator.groups.consumer.replaying import RECORD_TYPES, apply
-from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import served_assignors
 from ottla.coordinator.groups.group import CONSUMER
 from ottla.coordinator.groups.table import GroupTable
@@ -38,10 +38,10 @@ class ConsumerGroups:
 
     def __init__(self, table: GroupTable, classic: ClassicGroups) -> None:
         self._table = table
-        self._room = Room(table, classic, self._evict)
+        self._context = ConsumerContext(table, classic, self._evict)
 
     def _evict(self, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
-        return leaving.evict(self._room, group_id, member_id, why, now)
+        return leaving.evict(self._context, group_id, member_id, why, now)
 
     # -- Requests
 
@@ -50,8 +50,8 @@ class ConsumerGroups:
         self._check_served()
         check_heartbeat(request, caller.version, self._table.settings)
         if request.member_epoch < JOIN_EPOCH:
-            return leaving.leave(self._room, request, reply, now)
-        return heartbeat(self._room, request, caller, reply, now)
+            return leaving.leave(self._context, request, reply, now)
+        return heartbeat(self._context, request, caller, reply, now)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
         """The group as ConsumerGroupDescribe shows it, with GROUP_ID_NOT_FOUND in it if it is unknown or a classic group."""
@@ -60,7 +60,7 @@ class ConsumerGroups:
 
         try:
             self._check_served()
-            group = self._room.find(group_id)
+            group = self._context.find(group_id)
         except KafkaError as error:
             return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
         return described(group, served_assignors(self._table.settings)[0], self._table.topics)
@@ -76,16 +76,16 @@ class ConsumerGroups:
     # -- Requests of the classic protocol about a consumer group
 
     def classic_join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.join(self._room, request, caller, reply, now)
+        return classic_members.join(self._context, request, caller, reply, now)
 
     def classic_sync(self, request: SyncGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.sync(self._room, request, reply, now)
+        return classic_members.sync(self._context, request, reply, now)
 
     def classic_heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.heartbeat(self._room, request, reply, now)
+        return classic_members.heartbeat(self._context, request, reply, now)
 
     def classic_leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.leave(self._room, request, reply, now)
+        return classic_members.leave(self._context, request, reply, now)
 
     # -- Replay, loading and changed topics
 
@@ -103,11 +103,11 @@ class ConsumerGroups:
             group = self._table.by_id[group_id] = ConsumerGroup(group_id)
         if not apply(group, record):
             del self._table.by_id[group_id]
-            self._room.watch.forget(group_id)
+            self._context.watch.forget(group_id)
 
     def loaded(self, now: Instant) -> Effects:
         """All records have been replayed: every member gets a new session."""
-        sessions = self._room.sessions
+        sessions = self._context.sessions
         for group in list(self._table.by_id.values()):
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
@@ -118,4 +118,4 @@ class ConsumerGroups:
 
     def topics_changed(self, names: Collection[str] | None = None) -> None:
         """These topics were created, deleted or changed; None: any may have been."""
-        self._room.watch.topics_changed(names)
+        self._context.watch.topics_changed(names)

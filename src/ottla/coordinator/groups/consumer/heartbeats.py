@@ -12,13 +12,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.context import ConsumerContext
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.joining import check_epoch, check_instance, replace_static
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember, sorted_topics
 from ottla.coordinator.groups.consumer.own_settings import heartbeat_interval_ms
 from ottla.coordinator.groups.consumer.reconciling import Owned, goal_of, reconcile
 from ottla.coordinator.groups.consumer.records import current_record, member_record, no_regex
-from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import assign
 from ottla.coordinator.groups.consumer.watch import compiled
 from ottla.ids import Uuid, uuid_text
@@ -34,24 +34,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 
-def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+def heartbeat(
+    context: ConsumerContext, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant
+) -> Effects:
     """A heartbeat of a member that joins or stays. `check_heartbeat` has validated the request's fields before."""
     is_joining = request.member_epoch == JOIN_EPOCH
-    draft = room.open(request.group_id, is_joining, now)
-    room.check_size(draft.group, request.member_id)
+    draft = context.open(request.group_id, is_joining, now)
+    context.check_size(draft.group, request.member_id)
     owned = _owned(request)
-    before = _member(room, draft, request, owned)
+    before = _member(context, draft, request, owned)
     member = _as_told(before, request, caller)
     if member != before:
-        room.check_memory(draft.group, before, member, now)
+        context.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
-    has_changed = room.watch.resolve(draft, now) or has_resubscribed
-    room.watch.compare(draft, has_changed)
-    settings = room.table.settings
-    assign(draft, settings, room.table.topics, now)
-    after = told_next(room, draft, member, owned, has_resubscribed, now)
+    has_changed = context.watch.resolve(draft, now) or has_resubscribed
+    context.watch.compare(draft, has_changed)
+    settings = context.table.settings
+    assign(draft, settings, context.table.topics, now)
+    after = told_next(context, draft, member, owned, has_resubscribed, now)
     group_id = request.group_id
-    draft.when_decided(lambda: room.sessions.heard(group_id, after, now))
+    draft.when_decided(lambda: context.sessions.heard(group_id, after, now))
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id, member_epoch=after.epoch, heartbeat_interval_ms=heartbeat_interval_ms(settings, group_id)
     )
@@ -77,15 +79,17 @@ def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
     return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
 
 
-def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None) -> ConsumerMember:
+def _member(
+    context: ConsumerContext, draft: GroupDraft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None
+) -> ConsumerMember:
     """The member before this heartbeat; a new one gets an id if it has none."""
     group, instance_id, epoch = draft.group, request.instance_id, request.member_epoch
-    member_id = request.member_id or uuid_text(room.table.new_uuid())
+    member_id = request.member_id or uuid_text(context.table.new_uuid())
     if instance_id is None:
         member = group.members.get(member_id) or (ConsumerMember(member_id) if epoch == JOIN_EPOCH else group.member(member_id))
         check_epoch(group, member, epoch, owned)
     elif epoch == JOIN_EPOCH:
-        member = replace_static(draft, room.sessions, member_id, instance_id, is_classic=False)
+        member = replace_static(draft, context.sessions, member_id, instance_id, is_classic=False)
     else:
         member = check_instance(group, member_id, instance_id)
         check_epoch(group, member, epoch, owned)
@@ -112,7 +116,7 @@ def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cal
     )
 
 
-def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> bool:
+def subscribe(draft: GroupDraft, before: ConsumerMember, member: ConsumerMember) -> bool:
     """Write the member's record if it has changed. Returns whether its subscription has changed."""
     if member == before:
         return False
@@ -126,18 +130,23 @@ def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> b
 
 
 def told_next(
-    room: Room, draft: Draft, member: ConsumerMember, owned: Owned | None, has_resubscribed: bool, now: Instant
+    context: ConsumerContext,
+    draft: GroupDraft,
+    member: ConsumerMember,
+    owned: Owned | None,
+    has_resubscribed: bool,
+    now: Instant,
 ) -> ConsumerMember:
     """Move the member towards its target: the last step of a decision."""
     group_id = draft.group.group_id
     if not has_resubscribed and member.is_reconciled_to(draft.group.target_epoch):
         return member
-    goal = goal_of(draft.group, member, room.table.topics)
+    goal = goal_of(draft.group, member, context.table.topics)
     after = reconcile(draft.group, member, goal, owned, has_resubscribed)
     if after != member:
         draft.write_last(current_record(group_id, after))
         if not after.is_classic:
-            draft.when_decided(lambda: room.sessions.told(group_id, after, now))
+            draft.when_decided(lambda: context.sessions.told(group_id, after, now))
     return after
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember
 from ottla.coordinator.groups.consumer.reconciling import Owned
@@ -57,7 +57,7 @@ def member_in(group: ConsumerGroup, member_id: str, instance_id: str | None) -> 
     return group.member(member_id) if instance_id is None else check_instance(group, member_id, instance_id)
 
 
-def replace_static(draft: Draft, sessions: Sessions, member_id: str, instance_id: str, is_classic: bool) -> ConsumerMember:
+def replace_static(draft: GroupDraft, sessions: Sessions, member_id: str, instance_id: str, is_classic: bool) -> ConsumerMember:
     """The static member under its new member id, or a new member with this instance id.
 
     A consumer-protocol member may replace another only if that has left temporarily; one that has not left keeps its place.

@@ -8,7 +8,7 @@ from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.consumer.assignors.range import assign_ranges
 from ottla.coordinator.groups.consumer.assignors.uniform import assign_uniformly
 from ottla.coordinator.groups.consumer.assignors.view import AssignedMember, Assignor, GroupView
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.own_settings import assignment_interval_ms
 from ottla.coordinator.groups.consumer.records import target_epoch_record, target_record
@@ -27,7 +27,7 @@ def served_assignors(settings: GroupSettings) -> list[str]:
     return names or list(ASSIGNORS)
 
 
-def assign(draft: Draft, settings: GroupSettings, topics: Topics, now: Instant) -> None:
+def assign(draft: GroupDraft, settings: GroupSettings, topics: Topics, now: Instant) -> None:
     """Compute a new target if the group's epoch is newer than the target's and the assignment interval has passed."""
     group = draft.group
     if group.target_epoch >= group.epoch or not _may_assign(group, settings, now):

@@ -11,7 +11,7 @@ import logging
 from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.member import ClassicMember
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.embedded import by_id, read_assignment, read_subscription
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import (
@@ -61,9 +61,9 @@ def _refused(group: ClassicGroup, why: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"classic group {group.group_id} cannot become a consumer group: {why}")
 
 
-def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> Draft:
+def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> GroupDraft:
     """The draft of the consumer group that replaces `group`, with its records."""
-    draft = Draft(ConsumerGroup(group.group_id), is_new=True)
+    draft = GroupDraft(ConsumerGroup(group.group_id), is_new=True)
     draft.records += group.tombstones()
     try:
         draft.write(_records(group, topics, watch))

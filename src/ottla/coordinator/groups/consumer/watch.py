@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ottla.coordinator.contract import Instant
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
 from ottla.coordinator.groups.consumer.records import epoch_record, no_partition_metadata, regex_record
@@ -79,7 +79,7 @@ class Watch:
 
     # -- The hash
 
-    def compare(self, draft: Draft, has_changed: bool) -> None:
+    def compare(self, draft: GroupDraft, has_changed: bool) -> None:
         """Begin a new epoch of the group if `has_changed`, or if its topics have changed since the last comparison."""
         group_id = draft.group.group_id
         if not has_changed and group_id in self._compared:
@@ -94,7 +94,7 @@ class Watch:
 
     # -- Regular expressions
 
-    def resolve(self, draft: Draft, now: Instant) -> bool:
+    def resolve(self, draft: GroupDraft, now: Instant) -> bool:
         """Match expressions that are new or stale. Returns whether the topics of any have changed."""
         group = draft.group
         if not group.regex_counts:

@@ -7,7 +7,7 @@ import logging
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import ConsumerMember
 from ottla.coordinator.groups.consumer.sessions import Evict, Sessions
@@ -20,7 +20,7 @@ from ottla.errors.codes import ErrorCode
 logger = logging.getLogger("ottla.coordinator")
 
 
-class Room:
+class ConsumerContext:
     """The consumer groups of one shard, with the collaborators of their decisions."""
 
     __slots__ = ("classic", "sessions", "table", "watch")
@@ -39,16 +39,16 @@ class Room:
         what = "there is no group" if group is None else f"not a consumer group but a {group.type} one:"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id}")
 
-    def open(self, group_id: str, is_joining: bool, now: Instant) -> Draft:
+    def open(self, group_id: str, is_joining: bool, now: Instant) -> GroupDraft:
         """A draft of the group. A joining member creates an unknown group, and upgrades a classic one."""
         group = self.table.by_id.get(group_id)
         if isinstance(group, ConsumerGroup) or not is_joining:
-            return Draft(self.find(group_id))
+            return GroupDraft(self.find(group_id))
         if group is None:
-            return Draft(ConsumerGroup(group_id), is_new=True)
+            return GroupDraft(ConsumerGroup(group_id), is_new=True)
         assert isinstance(group, ClassicGroup), f"{group} is of no known kind"
         if not group.members:
-            draft = Draft(ConsumerGroup(group_id), is_new=True)
+            draft = GroupDraft(ConsumerGroup(group_id), is_new=True)
             draft.records += group.tombstones()
             logger.info("group %s, a classic one without members, is a consumer group from now on", group_id)
         else:
@@ -57,7 +57,7 @@ class Room:
         draft.when_decided(lambda: self._taken(group, draft, now))
         return draft
 
-    def _taken(self, classic: ClassicGroup, draft: Draft, now: Instant) -> None:
+    def _taken(self, classic: ClassicGroup, draft: GroupDraft, now: Instant) -> None:
         """The classic group is replaced: answer its parked requests, and start sessions for its members."""
         draft.answers += self.classic.hand_over(classic).answers
         for member_id in classic.members:
