@@ -116,4 +116,4 @@ def test_refused(cluster: ControllerCluster, replicas: list[int] | None, number:
 def test_a_changed_replication_factor_is_refused_if_not_allowed(cluster: ControllerCluster) -> None:
     assert alter(cluster, [3], same_factor=True) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert alter(cluster, [3, 1], same_factor=True) == 0
-    assert alter(cluster, [2, 3], same_factor=True) == 0, "those that go do not count"
+    assert alter(cluster, [2, 3], same_factor=True) == 0, "replicas that are being removed do not count"
