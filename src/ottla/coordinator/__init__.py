@@ -1,1 +1,1 @@
-"""State machines of the coordinators: groups, offsets and transactions. Pure: requests and records in, effects out."""
+"""State machines of the group and transaction coordinators. Pure: requests and records in, effects out."""

@@ -1,19 +1,19 @@
-"""What a coordinator's state machine and whoever hosts it owe each other.
+"""The contract between a coordinator's state machine (the shard) and its host.
 
-A shard is the state of one partition of an internal topic: a state machine without a world. The host (`broker/hosts`) hands it
-requests, the time, and records to replay; the shard hands back `Effects`. Its rules:
+A shard is the state of one partition of an internal topic. It does no IO. The host (`broker/hosts`) passes it requests, the
+time and records to replay; the shard returns `Effects`. The rules:
 
-- Whatever must survive is a record. A decision looks at the state and returns records; only `replay` changes what records tell.
-  The host replays the records of a decision at once, in order, before anything else is asked of the shard, and so the next
-  decision builds on them. Loading replays the same records, and must lead to the same state.
-- What need not survive (who waits for an answer, when a session ends) is changed by decisions directly.
-- An answer leaves when everything that was written before it is committed. That holds for answers without records too: so
-  nobody is ever told of a state that might be lost.
-- A refusal is a `KafkaError` that the decision raises. It must not have changed anything by then.
-- Records may be too large for the topic. Then nothing has happened, and whoever asked is told; unless the decision could not
-  but change what its records tell, and says so (`is_bound`).
-- If records cannot be written, the host drops the shard with all it holds, fails those who wait, and loads it again.
-- Time is handed in. A shard sets no timer: `next_deadline_ms` says when `expire` wants to be called.
+- Durable state is in records. A decision reads the state and returns records; only `replay` changes the durable state. The host
+  replays the records of a decision at once, in order, before the next call to the shard, so the next decision builds on them.
+  Loading replays the same records, and must give the same state.
+- Decisions change state that need not survive (parked replies, session deadlines) directly.
+- The host sends an answer when everything written before it is committed, also an answer without records. So no client sees a
+  state that could be lost.
+- A decision refuses a request by raising `KafkaError`. It must not have changed anything by then.
+- Records may be too large for the topic. Then nothing has changed, and the caller gets an error. A decision that had to change
+  state before its records were replayed sets `is_bound`; then the shard is loaded again.
+- If records cannot be written, the host drops the shard, fails all parked requests, and loads the shard again.
+- Time is an argument. A shard sets no timer: `next_deadline_ms` says when the host must call `expire`.
 - Nothing iterates over sets where order matters: the same input gives the same output.
 """
 
@@ -31,12 +31,12 @@ if TYPE_CHECKING:
 
 
 class Instant(NamedTuple):
-    """Now, by both clocks."""
+    """The current time, by both clocks."""
 
     wall_ms: int
-    """For what is written down."""
+    """For times in records."""
     steady_ms: int
-    """For timeouts: it never jumps, and means nothing to another process."""
+    """For timeouts: monotonic, and meaningless to another process."""
 
 
 class CoordinatorRecord(NamedTuple):
@@ -53,42 +53,42 @@ def put(key: Message, value: Message, version: int = 0) -> CoordinatorRecord:
 
 
 def tombstone(key: Message) -> CoordinatorRecord:
-    """The record that takes `key` away."""
+    """The record that removes `key`."""
     return CoordinatorRecord(key, None)
 
 
 class Producer(NamedTuple):
-    """Who writes records that belong to a transaction."""
+    """A producer of transactional records: its id and epoch."""
 
     id: int
     epoch: int
 
 
 class Caller(NamedTuple):
-    """Who asks, and in which version of the request."""
+    """The client that sent a request, and the request's version."""
 
     client_id: str
     host: str
-    """As it is shown to people: an address behind a slash, as Kafka writes it."""
+    """The address behind a slash, as Kafka shows it."""
     version: int
 
 
 class Reply:
-    """Where an answer goes. To a shard it is a token to keep and to hand back; each is answered once."""
+    """The destination of an answer. A shard keeps it as an opaque token and returns it; each is answered once."""
 
     __slots__ = ()
 
 
 class Answer(NamedTuple):
-    """What `reply` is told once everything that was written before is committed."""
+    """A response to send to `reply` once everything written before it is committed."""
 
     reply: Reply
     response: Any
-    """The response; or a `KafkaError`, of which the API's handler makes one."""
+    """The response; or a `KafkaError`, which the API's handler turns into one."""
 
 
 class Effects:
-    """What a decision wants done: records appended as one batch, then answers given and orders carried out."""
+    """The result of a decision: records to append as one batch, then answers to send and orders to carry out."""
 
     __slots__ = ("answers", "is_bound", "may_split", "orders", "producer", "records")
 
@@ -105,13 +105,13 @@ class Effects:
         self.records: list[CoordinatorRecord] = [] if records is None else records
         self.answers: list[Answer] = [] if answers is None else answers
         self.orders: list[Any] = [] if orders is None else orders
-        """What the host shall do when the records are committed, in words that shard and host agree on."""
+        """Work for the host once the records are committed; shard and host agree on the types."""
         self.producer = producer
         """The records belong to this producer's transaction."""
         self.may_split = may_split
-        """Each record stands on its own: where they do not fit into one batch, they may be put into several."""
+        """The records are independent: if they do not fit into one batch, the host may use several."""
         self.is_bound = is_bound
-        """What the records tell is in the shard already: if they cannot be written, it has to be loaded again."""
+        """The shard already has the state of the records: if they cannot be written, it must be loaded again."""
 
     @classmethod
     def answer(cls, reply: Reply, response: Any, records: list[CoordinatorRecord] | None = None) -> Effects:
@@ -119,7 +119,7 @@ class Effects:
         return cls(records, [Answer(reply, response)])
 
     def add(self, other: Effects) -> None:
-        """Let `other` follow, in the same batch. Not for records of transactions: they have batches of their own."""
+        """Append `other`, in the same batch. Not for records of a transaction, which need a batch of their own."""
         assert self.producer is other.producer is None, "a transaction's records need a batch of their own"
         self.records += other.records
         self.answers += other.answers
@@ -129,19 +129,19 @@ class Effects:
 
 
 class UsualRecords(Protocol):
-    """Replays records as they lie in the log, for loading: most are of few kinds, and need no message made of them."""
+    """The fast path of loading: replays records of frequent kinds from their bytes, without decoding messages."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
-        """Take over `records` from index `at` on, up to the first that is not a usual one: its index, or how many there are.
+        """Replay `records` from index `at` on. Returns the index of the first that needs the general path, or their number.
 
-        The state must be as if each had been decoded and given to `Shard.replay`, which is what the caller then does with
-        the one that is not usual.
+        The state must be the same as after `Shard.replay` of each decoded record. The caller passes the record at the
+        returned index to `Shard.replay`.
         """
         ...
 
 
 class NoUsualRecords:
-    """For shards that have none."""
+    """For shards without a fast path of loading."""
 
     __slots__ = ()
 
@@ -154,11 +154,11 @@ class Shard(Protocol):
 
     @property
     def next_deadline_ms(self) -> int | None:
-        """When (steady) `expire` wants to be called; None if nothing runs out."""
+        """The steady time at which the host must call `expire`; None if there is no deadline."""
         ...
 
     def replay(self, record: CoordinatorRecord, offset: int, producer: Producer | None) -> None:
-        """Take over a record that is in the log at `offset`, or will be; of `producer`'s transaction, if it belongs to one."""
+        """Apply a record that is, or will be, in the log at `offset`. `producer` is given if it belongs to a transaction."""
         ...
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
@@ -166,17 +166,17 @@ class Shard(Protocol):
         ...
 
     def usual_records(self) -> UsualRecords:
-        """What replays the usual records of this shard, for as long as it is loaded."""
+        """The fast path of loading for this shard; used for one load."""
         ...
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
-        """To whoever is kept waiting for something to happen: the shard is given up, and `failure` says why."""
+        """Answers with `failure` for all parked requests: the host drops the shard."""
         ...
 
     def loaded(self, now: Instant) -> Effects:
-        """Every record there is has been replayed: begin to serve."""
+        """All records have been replayed: begin to serve."""
         ...
 
     def expire(self, now: Instant) -> Effects:
-        """Do what is due by now. Called again at once while something more is."""
+        """Do what is due. The host calls it again at once while more is due."""
         ...

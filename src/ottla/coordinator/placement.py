@@ -1,14 +1,14 @@
-"""Which partition of an internal topic keeps a group or a transactional id: Java's hash of the text, without its sign."""
+"""Maps a group or a transactional id to its partition of an internal topic: the absolute value of Java's string hash."""
 
 from functools import lru_cache
 
 KEYS_REMEMBERED = 4096
 REMEMBERED_SIZE_MAX = 256
-"""The same groups and transactional ids come again and again, and their hash takes as long as what is then done with them."""
+"""Longer keys are not cached. The cache is there because hashing a key costs as much as the work that follows."""
 
 
 def java_hash(text: str) -> int:
-    """`String.hashCode` of Java, which counts in UTF-16 units: a signed number of 32 bits."""
+    """Java's `String.hashCode`: a signed 32-bit number, computed over UTF-16 units."""
     result = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for index in range(0, len(units), 2):
@@ -17,7 +17,7 @@ def java_hash(text: str) -> int:
 
 
 def partition_for(key: str, partition_count: int) -> int:
-    """The partition that keeps `key`. The smallest number has no positive twin, and counts as 0."""
+    """The partition of `key`. The hash -2**31 has no positive counterpart in 32 bits, and counts as 0."""
     return _remembered(key, partition_count) if len(key) <= REMEMBERED_SIZE_MAX else _partition_for(key, partition_count)
 
 

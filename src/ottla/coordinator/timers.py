@@ -1,4 +1,4 @@
-"""Deadlines of a shard, by name. Setting one again moves it. Sets nothing by itself: the shard's owner asks what is due."""
+"""The named deadlines of a shard. Setting one again moves it. No real timers: the shard's host asks what is due."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _STALE_MIN = 64
 
 
 class Timers:
-    """Deadlines and what is to be done at each. All times are steady milliseconds."""
+    """Deadlines with their actions. All times are steady milliseconds."""
 
     __slots__ = ("_actions", "_heap", "_order")
 
     def __init__(self) -> None:
         self._actions: dict[Hashable, tuple[int, int, Action]] = {}
-        self._heap: list[tuple[int, int, Hashable]] = []  # also has those that were moved or cancelled since
-        self._order = 0  # those with the same deadline are due in the order in which they were set
+        self._heap: list[tuple[int, int, Hashable]] = []  # also holds stale entries of moved or cancelled deadlines
+        self._order = 0  # equal deadlines are due in the order in which they were set
 
     def __len__(self) -> int:
         return len(self._actions)
@@ -28,7 +28,7 @@ class Timers:
         return name in self._actions
 
     def set(self, name: Hashable, deadline_ms: int, action: Action) -> None:
-        """Have `action` done at `deadline_ms`, instead of what was set under `name` before."""
+        """Make `action` due at `deadline_ms`. Replaces the deadline set under `name`, if any."""
         self._order += 1
         self._actions[name] = (deadline_ms, self._order, action)
         heappush(self._heap, (deadline_ms, self._order, name))
@@ -55,7 +55,7 @@ class Timers:
         return None
 
     def pop_due(self, now: Instant) -> Action | None:
-        """The action that has been due longest, taken off; None if none is due."""
+        """Remove and return the action that has been due longest; None if none is due."""
         deadline_ms = self.next_deadline_ms
         if deadline_ms is None or deadline_ms > now.steady_ms:
             return None

@@ -1,1 +1,1 @@
-"""Cluster metadata: images of it, and the controller that decides how it changes. Pure: no clock, disk or network."""
+"""Cluster metadata: immutable images of it, and the controller's decisions that change it. Pure: no clock, disk or network."""

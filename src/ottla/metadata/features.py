@@ -1,10 +1,10 @@
-"""Features: what this release supports, how metadata versions are called, and what each of them writes.
+"""Features: the levels that this release supports, the names of metadata versions, and the record versions of each level.
 
-Owns the table of metadata.version and the levels of the other features. Pure data and look-ups: what is finalised in a
-cluster is in its image, and what may be changed is decided in `controller/features.py`.
+Owns the table of metadata.version and the levels of the other features. Pure data and look-ups: a cluster's finalised levels
+are in its image, and `controller/features.py` decides on changes.
 
-share.version and streams.version are known here and not supported: Ottla does not serve those groups. A directory in which
-Apache Kafka has finalised them opens all the same; they can only be taken back to 0.
+share.version and streams.version are known but not supported: Ottla does not serve those groups. A directory in which Apache
+Kafka has finalised them still opens; they can only be lowered to 0.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ SUPPORTED_FEATURES: Final[dict[str, tuple[int, int]]] = {
     GROUP_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS_VERSION: (0, 1),
 }
-"""Feature → the lowest and the highest level that a node of this release works with."""
+"""Feature → the lowest and the highest level that this release supports."""
 
 UNSERVED_FEATURES: Final[dict[str, int]] = {SHARE_VERSION: 1, STREAMS_VERSION: 1}
-"""Features of Kafka 4.3 that are tolerated in a directory up to this level, and served at none."""
+"""Feature of Kafka 4.3 that is not served → the highest level that is tolerated in a directory."""
 
 
 class MetadataVersion(NamedTuple):
-    """One level of metadata.version. `changes_records`: records written under it may say what earlier levels cannot."""
+    """One level of metadata.version. `changes_records`: earlier levels cannot represent all records written under it."""
 
     level: int
     name: str
@@ -53,7 +53,7 @@ class MetadataVersion(NamedTuple):
 
     @property
     def release(self) -> str:
-        """The release that brought it, such as 4.3."""
+        """The release that introduced this level, such as 4.3."""
         return self.name.partition("-")[0]
 
 
@@ -90,7 +90,7 @@ METADATA_VERSIONS: Final[dict[int, MetadataVersion]] = {
     )
 }
 
-# From which metadata.version on something can be said in records.
+# The first metadata.version whose records can represent each of these.
 _MIGRATION_FROM: Final = 8
 SCRAM_FROM: Final = 11
 ISR_SHRINK_KEEPS_EPOCH_FROM: Final = 12
@@ -111,11 +111,11 @@ _DEFAULT_LEVELS: Final[tuple[tuple[str, int, int], ...]] = (
 DEPENDENCIES: Final[dict[tuple[str, int], dict[str, int]]] = {
     (ELIGIBLE_LEADER_REPLICAS_VERSION, 1): {METADATA_VERSION: ELR_FROM},
 }
-"""(feature, level) → what else must be at which level at least. metadata.version is needed by every level above 0."""
+"""(feature, level) → the lowest levels of other features that it needs. Every level above 0 needs metadata.version."""
 
 
 def metadata_version_of(name: str) -> int | None:
-    """The level that `name` stands for: a full name such as 4.3-IV0, or a release such as 4.3 for its newest level."""
+    """The level named by a full name such as 4.3-IV0, or the newest level of a release such as 4.3; None if unknown."""
     found = None
     for version in METADATA_VERSIONS.values():
         if name in (version.name, version.release):
@@ -124,7 +124,7 @@ def metadata_version_of(name: str) -> int | None:
 
 
 def metadata_version_name(level: int) -> str:
-    """What people call a level of metadata.version; the number itself where this release does not know it."""
+    """The name of a level of metadata.version, such as 4.3-IV0; the number itself if this release does not know it."""
     version = METADATA_VERSIONS.get(level)
     return str(level) if version is None else version.name
 
@@ -132,7 +132,7 @@ def metadata_version_name(level: int) -> str:
 def default_levels(metadata_version: int) -> dict[str, int]:
     """The levels that a new cluster gets with `metadata_version`, without features at level 0.
 
-    kraft.version is among them, although it is not written as a feature record but as a control record of the quorum.
+    They include kraft.version, although the quorum writes that as a control record and not as a feature record.
     """
     levels = {METADATA_VERSION: metadata_version}
     levels |= {name: level for name, level, needed in _DEFAULT_LEVELS if metadata_version >= needed}
@@ -140,7 +140,7 @@ def default_levels(metadata_version: int) -> dict[str, int]:
 
 
 def loses_records(current: int, target: int) -> bool:
-    """Whether going from metadata.version `current` down to `target` could make stored records unreadable."""
+    """Whether lowering metadata.version from `current` to `target` could make stored records unreadable."""
     return any(METADATA_VERSIONS[level].changes_records for level in range(target + 1, current + 1))
 
 
@@ -158,7 +158,7 @@ def record_version(record: Message, metadata_version: int) -> int:
 
 
 def _registration_change_version(record: BrokerRegistrationChangeRecord, metadata_version: int) -> int:
-    """The lowest that holds what changes, as Apache's controller writes it."""
+    """The lowest version that has all the changed fields, as Apache's controller writes it."""
     if record.cordoned_log_dirs is not None:
         version, needed = 3, CORDONED_DIRECTORIES_FROM
     elif record.log_dirs:
@@ -167,6 +167,6 @@ def _registration_change_version(record: BrokerRegistrationChangeRecord, metadat
         version, needed = (1 if record.in_controlled_shutdown else 0), METADATA_VERSION_MIN
     if metadata_version < needed:
         raise BrokenInvariant(
-            f"metadata.version {metadata_version} cannot say {record!r}, which needs {needed}: do not decide it"
+            f"metadata.version {metadata_version} cannot represent {record!r}, which needs {needed}: do not decide it"
         )
     return version

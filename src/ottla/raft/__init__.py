@@ -1,1 +1,1 @@
-"""KRaft: who leads the quorum of the metadata log, which of it is committed. Pure: no clock, disk or network."""
+"""KRaft: who leads the quorum of the metadata log, and which records are committed. Only `quorum_state.py` uses the disk."""

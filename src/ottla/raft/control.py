@@ -1,6 +1,6 @@
-"""The control records of the metadata log and its snapshots, from messages and back. Pure.
+"""Encodes and decodes the control records of the metadata log and its snapshots. Pure.
 
-A control record's value begins with its version, which all these schemas count as their first field.
+A control record's value begins with its version. All these schemas list that version as their first field.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from ottla.wire.sparing import decode_all, encode
 M = TypeVar("M", bound=Message)
 
 LEADER_CHANGE_VERSION = 0
-"""What Kafka 4.3 writes, also in dynamic quorums: voters by id alone."""
+"""Kafka 4.3 writes version 0, also in dynamic quorums: voters by id alone."""
 
 
 def leader_change(leader_id: int, voters: VoterSet, granting: tuple[ReplicaKey, ...]) -> ControlRecord:
-    """The first record of a leader's epoch."""
+    """The LeaderChange record, the first of a leader's epoch."""
     message = LeaderChangeMessage(
         leader_id=leader_id,
         voters=[LeaderChangeMessageVoter(voter_id=voter_id) for voter_id in voters.ids],
@@ -69,6 +69,7 @@ def read_snapshot_header(control: ControlRecord) -> int:
 
 
 def _control(control_type: ControlType, message: Message, version: int = 0) -> ControlRecord:
+    # The encoded message begins with its version (2 bytes), which `ControlRecord` holds as a field of its own.
     return ControlRecord(control_type, version, join_parts(encode(message, version))[2:])
 
 

@@ -1,4 +1,4 @@
-"""What a replica must never forget of an election: the epoch, its leader if known, and whom this replica voted for."""
+"""The durable state of an election: the epoch, its leader if known, and the vote of this replica."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_LEADER = -1
 
 
 class ElectionState(NamedTuple):
-    """One epoch, as this replica knows it. On disk before anything is done that depends on it."""
+    """One epoch, as this replica knows it. It must be durable before the replica acts on it."""
 
     epoch: int = 0
     leader_id: int = NO_LEADER

@@ -1,12 +1,12 @@
-"""The quorum as one replica sees it: decides what happens, says what is to be done about it. Pure; steps per event.
+"""The state machine of one replica in the metadata quorum. Pure: every event returns a new state and effects to carry out.
 
-Every step returns the new state and its effects, in the order they must be carried out:
+The caller carries out the effects of a step in this order:
 
-1. `persist`: the election to be written and synced. Nothing else may happen before it is.
-2. `controls`: control records for the leader to append, in its epoch, before anything else of it.
+1. `persist`: write and sync the election before anything else.
+2. `controls`: the leader appends these control records first in its epoch.
 
-A step may go through several roles. Only the last election of a step needs to be on disk, since nothing of the earlier ones has
-left this replica: the only voter votes for itself, wins and leads in one step, with one write.
+A step may pass through several roles. Only the last election of a step must be durable, since no other replica has seen the
+earlier ones: a single voter votes for itself, wins and leads in one step, with one write.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ottla.records.control import ControlRecord
 
 
 class Quorum(NamedTuple):
-    """The state: this replica, its role (with epoch, leader and vote), and who votes."""
+    """The state: this replica, its role (with epoch, leader and vote), and the voters."""
 
     local: ReplicaKey
     role: Role
@@ -56,7 +56,7 @@ class Quorum(NamedTuple):
 
 
 class Step(NamedTuple):
-    """What an event led to."""
+    """The result of an event: the new state and its effects."""
 
     quorum: Quorum
     persist: ElectionState | None = None
@@ -64,7 +64,7 @@ class Step(NamedTuple):
 
 
 def start(local: ReplicaKey, voters: VoterSet, election: ElectionState | None, last_epoch: int) -> Quorum:
-    """The state of a replica that has just started: what it wrote down before, or what its log says if that is newer."""
+    """The state of a replica that has just started: from its quorum-state file, or from its log if that has a newer epoch."""
     found = election if election is not None else ElectionState()
     role: Role
     if found.epoch < last_epoch:
@@ -79,12 +79,12 @@ def start(local: ReplicaKey, voters: VoterSet, election: ElectionState | None, l
 
 
 def election_due(quorum: Quorum, history: VoterHistory, log_end_offset: int, endpoints: Endpoints | None = None) -> Step:
-    """No leader was heard of for long enough, or there is nobody to hear of: stand for election, as far as votes are needed.
+    """The election timeout has passed, or this replica is the only voter: move towards leadership as far as its votes allow.
 
-    `endpoints` are those under which this replica is reached now.
+    `endpoints` are the current addresses of this replica.
     """
     if not quorum.voters.is_voter(quorum.local):
-        return Step(quorum)  # an observer waits for a leader, however long
+        return Step(quorum)  # an observer never stands for election
     role = quorum.role
     if isinstance(role, Leader):
         raise BrokenInvariant(f"the leader of epoch {role.epoch} cannot stand for election")
@@ -106,7 +106,7 @@ def election_due(quorum: Quorum, history: VoterHistory, log_end_offset: int, end
 def _first_of_epoch(
     quorum: Quorum, candidate: Candidate, history: VoterHistory, endpoints: Endpoints | None
 ) -> tuple[tuple[ControlRecord, ...], VoterSet]:
-    """What a new leader writes first: that it leads; and the voters, if the log does not have them or they have moved."""
+    """A new leader's first records: LeaderChange, then the voters if the log lacks them or this voter's endpoints changed."""
     voters = quorum.voters
     controls = [control.leader_change(quorum.local.id, voters, candidate.granting)]
     if history.kraft_version == 0:
@@ -123,14 +123,14 @@ def _first_of_epoch(
 
 
 def synced(quorum: Quorum, replica: ReplicaKey, end_offset: int) -> Quorum:
-    """`replica` has the log on disk up to `end_offset`: the leader's high watermark may move."""
+    """`replica` has the log durable up to `end_offset`: the leader's high watermark may advance."""
     if not isinstance(quorum.role, Leader):
         return quorum
     return quorum._replace(role=transition(quorum.role, quorum.role.synced(replica, end_offset, quorum.voters)))
 
 
 def resign(quorum: Quorum) -> Quorum:
-    """The leader stops leading, as it does before the node ends. That need not be written down: a start finds the same."""
+    """The leader stops leading, before its node stops. Nothing is persisted: a restart begins as resigned anyway."""
     if not isinstance(quorum.role, Leader):
         return quorum
     return quorum._replace(role=transition(quorum.role, Resigned(quorum.epoch, quorum.local)))

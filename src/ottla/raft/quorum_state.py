@@ -1,11 +1,11 @@
-"""`quorum-state`: the election this replica must not forget, beside the metadata log.
+"""Reads and writes `quorum-state`, the file beside the metadata log that makes this replica's election durable.
 
-JSON without spaces, in the fields' order of schema QuorumStateData and its version at the end:
+JSON without spaces, fields in the order of the schema QuorumStateData, the version last:
 
     1  {"leaderId":1,"leaderEpoch":2,"votedId":-1,"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1}
     0  {"clusterId":"","leaderId":1,…,"votedId":-1,"appliedOffset":0,"currentVoters":[{"voterId":1}],"data_version":0}
 
-Version 1 goes with kraft.version 1. A damaged file is refused: a replica that has forgotten its vote could vote again.
+Version 1 belongs to kraft.version 1. A damaged file is refused: a replica that lost its vote could vote twice in an epoch.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ QUORUM_STATE = "quorum-state"
 VERSIONS = (0, 1)
 _REMEDY = (
     "Restore the file from a copy. Without one: on a quorum of one, remove it, and the next epoch follows from the log; else "
-    "remove this controller from the quorum and let it join anew"
+    "remove this controller from the quorum and let it join again"
 )
 
 
@@ -40,7 +40,7 @@ def format_quorum_state(election: ElectionState, kraft_version: int, voters: Vot
 
 
 def parse_quorum_state(path: str, data: bytes) -> ElectionState:
-    """What the file's bytes say; `CorruptFile` if they are damaged or of a newer version."""
+    """The election in the file's bytes; `CorruptFile` if they are damaged or of a newer version."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError) as error:
@@ -85,5 +85,5 @@ def read_quorum_state(disk: Disk, folder: str) -> ElectionState | None:
 
 
 async def write_quorum_state(disk: Disk, folder: str, election: ElectionState, kraft_version: int, voters: VoterSet) -> None:
-    """Write the file, durably: when this returns, the election is not forgotten any more."""
+    """Write the file. When this returns, the election is durable."""
     await disk.replace_file(f"{folder}/{QUORUM_STATE}", format_quorum_state(election, kraft_version, voters))

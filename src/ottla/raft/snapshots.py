@@ -1,14 +1,15 @@
-"""Snapshots of the metadata log: their names, and their bytes from records and back. No IO.
+"""Names, encodes and decodes snapshots of the metadata log. No IO.
 
-A snapshot holds everything the log says below its end offset. It is itself a series of batches, numbered from 0, in the epoch
-of its last record:
+A snapshot holds the state of the log below its end offset. It is a series of batches, with offsets from 0, all in the epoch of
+the last record that it covers:
 
     control batch   SnapshotHeader (time of the newest record), with kraft.version 1 also KRaftVersion and KRaftVoters
     batches         metadata records
     control batch   SnapshotFooter
 
-Named `end offset, 20 digits`-`epoch, 10 digits`.checkpoint; `.checkpoint.part` while it is written, `.checkpoint.deleted` on
-its way out. 0-0 is what formatting makes: the first voters. `bootstrap.checkpoint` has the same form without a name of its own.
+File name: `end offset, 20 digits`-`epoch, 10 digits`.checkpoint; `.checkpoint.part` while it is being written,
+`.checkpoint.deleted` before it is deleted. Formatting writes 0-0 with the first voters, and `bootstrap.checkpoint` in the same
+format.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ from ottla.wire.base import Message
 from ottla.wire.log_records import decode_metadata_record
 
 BATCH_RECORDS_MAX = 128
-"""How many records a batch of a snapshot holds at most. Who writes one lets others work between batches: few milliseconds."""
+"""Most records in a batch of a snapshot. The writer yields to the event loop between batches; each takes few milliseconds."""
 BATCH_BYTES_MAX = 8 << 20
-"""How large a batch of the metadata log or of a snapshot may be."""
+"""Largest batch of the metadata log or of a snapshot."""
 
 CHECKPOINT_SUFFIX = ".checkpoint"
 PART_SUFFIX = ".checkpoint.part"
@@ -59,11 +60,11 @@ class SnapshotId(NamedTuple):
 
 
 FIRST_SNAPSHOT = SnapshotId(0, 0)
-"""The one that formatting makes."""
+"""The snapshot that formatting writes."""
 
 
 class SnapshotName(NamedTuple):
-    """What a file's name says."""
+    """A parsed file name."""
 
     id: SnapshotId
     suffix: str
@@ -74,18 +75,18 @@ def snapshot_name(snapshot_id: SnapshotId, suffix: str = CHECKPOINT_SUFFIX) -> s
 
 
 def parse_snapshot_name(name: str) -> SnapshotName | None:
-    """What `name` says, None if no snapshot is named so."""
+    """The parsed `name`, or None if it is no snapshot's name."""
     match = _NAME.fullmatch(name)
     if match is None:
         return None
     return SnapshotName(SnapshotId(int(match[1]), int(match[2])), match[3])
 
 
-# -- writing
+# -- Writing
 
 
 def first_batch(epoch: int, header_ms: int, level: int, voters: VoterSet | None, now_ms: int) -> bytearray:
-    """What a snapshot begins with. `header_ms` is the time of the newest record in it; voters only with kraft.version 1."""
+    """The first batch of a snapshot. `header_ms` is the time of its newest record; voters need kraft.version 1."""
     controls = [snapshot_header(header_ms)]
     if level > 0:
         controls.append(kraft_version(level))
@@ -95,7 +96,7 @@ def first_batch(epoch: int, header_ms: int, level: int, voters: VoterSet | None,
 
 
 def record_batches(values: Iterable[bytes], base_offset: int, epoch: int, now_ms: int) -> Iterator[bytearray]:
-    """The records' batches; the next free offset is `base_offset` + how many values there were."""
+    """The batches of metadata records. The next free offset is `base_offset` plus the number of values."""
     records: list[Record] = []
     size_bytes = 0
     for value in values:
@@ -110,38 +111,38 @@ def record_batches(values: Iterable[bytes], base_offset: int, epoch: int, now_ms
 
 
 def last_batch(base_offset: int, epoch: int, now_ms: int) -> bytearray:
-    """What a snapshot ends with: without it, it is not whole."""
+    """The last batch of a snapshot. A snapshot without it is incomplete."""
     return build_control_batch([snapshot_footer()], base_offset=base_offset, timestamp_ms=now_ms, leader_epoch=epoch)
 
 
 def build_snapshot(
     snapshot_id: SnapshotId, header_ms: int, level: int, voters: VoterSet | None, values: Sequence[bytes], now_ms: int
 ) -> bytes:
-    """A small snapshot whole, as formatting writes them."""
+    """A whole snapshot in one piece, for the small ones that formatting writes."""
     first = first_batch(snapshot_id.epoch, header_ms, level, voters, now_ms)
     base_offset = BatchView(first).next_offset
     batches = record_batches(values, base_offset, snapshot_id.epoch, now_ms)
     return b"".join([first, *batches, last_batch(base_offset + len(values), snapshot_id.epoch, now_ms)])
 
 
-# -- reading
+# -- Reading
 
 
 class SnapshotContent:
-    """What a snapshot says."""
+    """The decoded content of a snapshot."""
 
     __slots__ = ("controls", "records", "timestamp_ms")
 
     def __init__(self) -> None:
         self.timestamp_ms = -1
-        """Of the newest record that it covers."""
+        """The time of the newest record that the snapshot covers."""
         self.controls: list[ControlRecord] = []
-        """What it says of the voters."""
+        """KRaftVersion and KRaftVoters, if the snapshot has them."""
         self.records: list[Message] = []
 
 
 def read_snapshot(path: str, data: bytes) -> SnapshotContent:
-    """What the bytes of a snapshot say; `CorruptFile` if they are damaged or cut."""
+    """Decode a snapshot; `CorruptFile` if it is damaged or cut."""
     content = SnapshotContent()
     position, is_whole = 0, False
     while position < len(data):
@@ -164,7 +165,7 @@ def read_snapshot(path: str, data: bytes) -> SnapshotContent:
 
 
 def _read_controls(view: BatchView, content: SnapshotContent) -> bool:
-    """Take in a control batch; True if it is the end."""
+    """Read a control batch into `content`; True if it holds the footer."""
     for record in read_records(view):
         control = parse_control(record)
         if control.type == ControlType.SNAPSHOT_HEADER:

@@ -1,14 +1,14 @@
-"""From which role a replica may become what. The one table of transitions, and the rules every one of them keeps.
+"""The table of allowed role transitions of a replica, and the rules that every transition obeys.
 
     unattached ──────▶ prospective ──▶ candidate ──▶ leader ──▶ resigned
         ▲  ▲                │  ▲          │   │         │          │
         │  └────────────────┘  └──────────┘   │         │          │
         └─────────────────────────────────────┴─────────┴──────────┘
-                   (a higher epoch seen, or nobody won)
+                   (a higher epoch seen, or the election had no winner)
 
-Roles are named tuples, and tuples of different roles may be equal: what tells them apart is their type.
+Roles are named tuples, and tuples of different roles may compare equal: tell them apart by type.
 
-A restarted leader begins as resigned. Where it is the only voter there is nobody to wait for: it is prospective at once.
+A restarted leader begins as resigned. If it is the only voter, it becomes prospective at once.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TRANSITIONS: Final[dict[type[Role], tuple[type[Role], ...]]] = {
 
 
 def transition(old: Role, new: Role) -> Role:
-    """`new`, if a replica may go there from `old`; `BrokenInvariant` if not."""
+    """`new`, if the table and the rules allow it after `old`; `BrokenInvariant` if not."""
     problem = _forbidden(old, new)
     if problem is not None:
         raise BrokenInvariant(f"the quorum cannot go from {old} to {new}: {problem}")

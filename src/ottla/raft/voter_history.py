@@ -1,8 +1,8 @@
-"""Which voters and which kraft.version hold at which offset of the metadata log.
+"""The history of voter sets and kraft.version levels, by offset of the metadata log.
 
-Control records count from the moment they are appended, committed or not. A snapshot needs what held at its offset, a truncated
-log falls back to what held before. Offsets here are those of the records; what a snapshot says stands at its last offset, so at
--1 for the one that formatting makes.
+A control record takes effect when it is appended, committed or not. A snapshot needs the values at its offset; a truncated log
+falls back to the values before the cut. Offsets here are those of the records. Values from a snapshot have the snapshot's last
+offset, which is -1 for the one that formatting writes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BEFORE_THE_LOG = -1
 
 
 class VoterHistory:
-    """The voter sets and the levels of kraft.version, by offset. Begins with the static voters of the configuration."""
+    """Voter sets and levels of kraft.version, by offset. Before the first record, the configured static voters apply."""
 
     def __init__(self, static_voters: VoterSet) -> None:
         self._static = static_voters
@@ -27,7 +27,7 @@ class VoterHistory:
         self._levels: list[int] = []
 
     def note(self, offset: int, control: ControlRecord) -> None:
-        """Take in a control record of the log or of a snapshot, if it is about voters."""
+        """Record a control record of the log or of a snapshot, if it is about voters."""
         if control.type == ControlType.KRAFT_VOTERS:
             self._voter_offsets.append(offset)
             self._voters.append(read_kraft_voters(control))
@@ -47,21 +47,21 @@ class VoterHistory:
 
     @property
     def is_only_in_snapshot(self) -> bool:
-        """Whether the voters are known from formatting alone: the first leader then writes them into the log."""
+        """Whether only the snapshot of formatting has the voters. The first leader then writes them into the log."""
         return bool(self._voter_offsets) and self._voter_offsets[-1] == BEFORE_THE_LOG
 
     def voters_before(self, offset: int) -> VoterSet:
-        """The voter set of everything below `offset`."""
+        """The voter set after all records below `offset`."""
         count = bisect_left(self._voter_offsets, offset)
         return self._voters[count - 1] if count else self._static
 
     def kraft_version_before(self, offset: int) -> int:
-        """The level of kraft.version of everything below `offset`."""
+        """The level of kraft.version after all records below `offset`."""
         count = bisect_left(self._level_offsets, offset)
         return self._levels[count - 1] if count else 0
 
     def truncate_to(self, end_offset: int) -> None:
-        """Forget what was said at `end_offset` and above: the log was cut there."""
+        """Drop the values from `end_offset` on: the log was truncated there."""
         count = bisect_left(self._voter_offsets, end_offset)
         del self._voter_offsets[count:], self._voters[count:]
         count = bisect_left(self._level_offsets, end_offset)

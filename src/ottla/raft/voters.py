@@ -1,8 +1,8 @@
-"""Who votes: the voter set of the metadata quorum, as set by the configuration or by records. Immutable; no IO.
+"""The voter set of the metadata quorum, from the configuration or from control records. Immutable; no IO.
 
 A static quorum (kraft.version 0) names its voters in `controller.quorum.voters`, by node id alone. A dynamic one (kraft.version
-1) keeps them in KRaftVoters control records, by node id and directory id: a controller that comes back with an empty disk is
-then another voter, and cannot vote twice.
+1) keeps them in KRaftVoters control records, by node id and directory id: a controller that restarts with an empty disk counts
+as another voter, so it cannot vote twice in an epoch.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from ottla.ids import ZERO_UUID, InvalidUuid, Uuid, uuid_parse, uuid_text
 from ottla.wire.messages.control_records import Endpoint, KRaftVersionFeature, VotersRecord, VotersRecordVoter
 
 KRAFT_VERSIONS = (0, 1)
-"""The levels of kraft.version that are supported here, lowest and highest."""
+"""The lowest and the highest supported level of kraft.version."""
 
 
 class InvalidVoters(OttlaError):
-    """A text that should name voters does not."""
+    """`--initial-controllers` is malformed."""
 
 
 class ReplicaKey(NamedTuple):
-    """One replica of the metadata log. The directory id is zero where it is not known, as in static quorums."""
+    """One replica of the metadata log. The directory id is zero where it is unknown, as in static quorums."""
 
     id: int
     directory_id: Uuid = ZERO_UUID
 
     def matches(self, replica: ReplicaKey) -> bool:
-        """Whether `replica` is meant: by id, and by directory where this key names one."""
+        """Whether this key means `replica`: the ids are equal, and the directories too if this key has one."""
         return self.id == replica.id and self.directory_id in (ZERO_UUID, replica.directory_id)
 
     def __str__(self) -> str:
@@ -41,7 +41,7 @@ Endpoints = Mapping[str, tuple[str, int]]
 
 
 class Voter(NamedTuple):
-    """One voter, and where it can be reached."""
+    """One voter and its endpoints."""
 
     key: ReplicaKey
     endpoints: Endpoints
@@ -49,7 +49,7 @@ class Voter(NamedTuple):
 
 
 class VoterSet:
-    """The voters, by id. Two sets are equal if their voters are, endpoints and all."""
+    """The voters, by id. Two sets are equal if their voters are equal, including endpoints."""
 
     __slots__ = ("_voters",)
 
@@ -77,14 +77,14 @@ class VoterSet:
 
     @property
     def majority(self) -> int:
-        """How many votes win."""
+        """The number of votes that wins an election."""
         return len(self._voters) // 2 + 1
 
     def get(self, voter_id: int) -> Voter | None:
         return self._voters.get(voter_id)
 
     def is_voter(self, key: ReplicaKey) -> bool:
-        """Whether this very replica votes; in a static set the id alone tells."""
+        """Whether this replica is a voter; a static set compares ids alone."""
         voter = self._voters.get(key.id)
         return voter is not None and voter.key.matches(key)
 
@@ -92,11 +92,11 @@ class VoterSet:
         return len(self._voters) == 1 and self.is_voter(key)
 
     def with_voter(self, voter: Voter) -> VoterSet:
-        """The same set with `voter` in the place of the one with its id."""
+        """This set with `voter` in place of the voter with the same id."""
         return VoterSet([*(other for other in self if other.key.id != voter.key.id), voter])
 
     def to_record(self) -> VotersRecord:
-        """The KRaftVoters control record that says so."""
+        """The KRaftVoters control record of this set."""
         record = VotersRecord()
         for voter in self:
             low, high = voter.kraft_versions

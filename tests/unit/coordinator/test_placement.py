@@ -1,4 +1,4 @@
-"""Which partition keeps a key: figures of Java's String.hashCode."""
+"""Placement of keys on partitions, with values of Java's String.hashCode."""
 
 import pytest
 
@@ -21,12 +21,12 @@ def test_hashes_are_those_of_java(text: str, expected: int) -> None:
     assert java_hash(text) == expected
 
 
-def test_the_smallest_number_counts_as_zero() -> None:
+def test_the_smallest_hash_counts_as_zero() -> None:
     assert partition_for("polygenelubricants", 50) == 0
     assert partition_for("a", 50) == 47
 
 
-def test_long_keys_are_placed_as_short_ones_are_but_not_remembered() -> None:
+def test_long_keys_are_placed_but_not_cached() -> None:
     remembered = _remembered.cache_info().currsize
     long = "g" * (REMEMBERED_SIZE_MAX + 1)
     assert partition_for(long, 50) == abs(java_hash(long)) % 50

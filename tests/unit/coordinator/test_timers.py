@@ -22,7 +22,7 @@ def due(timers: Timers, steady_ms: int) -> list[object]:
     return names
 
 
-def test_what_is_due_comes_in_the_order_of_deadlines_and_then_of_setting() -> None:
+def test_actions_are_due_in_order_of_deadline_then_of_setting() -> None:
     timers = Timers()
     for name, deadline_ms in (("b", 20), ("a", 10), ("c", 20)):
         timers.set(name, deadline_ms, naming(name))
@@ -32,7 +32,7 @@ def test_what_is_due_comes_in_the_order_of_deadlines_and_then_of_setting() -> No
     assert timers.next_deadline_ms is None
 
 
-def test_setting_again_moves_a_deadline_and_cancelling_takes_it_away() -> None:
+def test_setting_again_moves_a_deadline_and_cancelling_removes_it() -> None:
     timers = Timers()
     timers.set("a", 10, naming("a"))
     timers.set("a", 30, naming("a, later"))
@@ -48,9 +48,9 @@ def test_setting_again_moves_a_deadline_and_cancelling_takes_it_away() -> None:
 @given(
     st.lists(st.tuples(st.sampled_from("abcdefgh"), st.one_of(st.none(), st.integers(0, 50))), max_size=20), st.integers(0, 60)
 )
-def test_timers_do_what_a_plain_table_says(changes: list[tuple[str, int | None]], now_ms: int) -> None:
+def test_timers_match_a_plain_table_of_deadlines(changes: list[tuple[str, int | None]], now_ms: int) -> None:
     timers, table = Timers(), dict[str, int]()
-    for name, deadline_ms in changes * 12:  # often enough for what was moved to be swept out
+    for name, deadline_ms in changes * 12:  # often enough to remove stale entries from the heap
         if deadline_ms is None:
             timers.cancel(name)
             table.pop(name, None)

@@ -1,4 +1,4 @@
-"""Levels, names and record versions of features; the same of Apache's classes are in tests/compat/test_metadata_features.py."""
+"""Levels, names and record versions of features. tests/compat/test_metadata_features.py compares them with Apache's classes."""
 
 import pytest
 
@@ -29,15 +29,15 @@ def test_a_release_stands_for_its_newest_level() -> None:
 
 
 @pytest.mark.parametrize("name", ["", "4", "4.9", "4.3-IV1", "30", "4.3-"])
-def test_other_names_stand_for_nothing(name: str) -> None:
+def test_unknown_metadata_version_names_have_no_level(name: str) -> None:
     assert metadata_version_of(name) is None
 
 
-def test_an_unknown_level_is_called_by_its_number() -> None:
+def test_an_unknown_level_is_named_by_its_number() -> None:
     assert metadata_version_name(99) == "99"
 
 
-def test_what_is_supported_covers_all_metadata_versions_and_nothing_unserved() -> None:
+def test_supported_features_cover_all_versions_and_nothing_unserved() -> None:
     assert SUPPORTED_FEATURES[METADATA_VERSION] == (min(METADATA_VERSIONS), max(METADATA_VERSIONS))
     assert not set(SUPPORTED_FEATURES) & set(UNSERVED_FEATURES)
 
@@ -49,14 +49,14 @@ def test_defaults_are_supported() -> None:
             assert low <= level <= high
 
 
-def test_a_way_down_past_a_change_of_records_loses_them() -> None:
+def test_downgrading_past_a_change_of_records_loses_records() -> None:
     assert loses_records(30, 29)
     assert not loses_records(29, 23)
     assert loses_records(29, 22)
     assert not loses_records(29, 29)
 
 
-def test_a_change_of_a_registration_is_written_in_the_lowest_version_that_can_say_it() -> None:
+def test_registration_changes_use_the_lowest_version_that_fits() -> None:
     change = BrokerRegistrationChangeRecord(broker_id=1, broker_epoch=1, fenced=1)
     assert record_version(change, 30) == 0
     change.in_controlled_shutdown = 1

@@ -1,4 +1,4 @@
-"""The quorum's steps: how a start is taken up, how a quorum of one is won, how records are committed."""
+"""The quorum's steps: the role after a start, the election of a single voter, and the high watermark."""
 
 import pytest
 from hypothesis import given
@@ -45,7 +45,9 @@ def history(voters: VoterSet = ALONE, offset: int = 0) -> VoterHistory:
         (ElectionState(5, 2), 5, Unattached(5, leader_id=2)),
     ],
 )
-def test_a_start_takes_up_what_was_written_down(election: ElectionState | None, last_epoch: int, role: object) -> None:
+def test_role_after_a_start_follows_quorum_state_or_a_newer_log(
+    election: ElectionState | None, last_epoch: int, role: object
+) -> None:
     found = start(ME, ALONE, election, last_epoch).role
     assert (type(found), found) == (type(role), role)
 
@@ -63,20 +65,20 @@ def test_the_only_voter_leads_at_once_in_a_new_epoch(election: ElectionState | N
     assert step.quorum.high_watermark is None, "nothing of the epoch is on disk yet"
 
 
-def test_a_candidate_that_was_killed_goes_on_in_the_epoch_it_voted_in() -> None:
+def test_a_restarted_candidate_wins_in_the_epoch_it_voted_in() -> None:
     step = election_due(start(ME, ALONE, ElectionState(7, -1, ME), 3), history(), 17)
     assert step.quorum.role == Leader(7, ME, 17, (ME,))
     assert step.persist == ElectionState(7, 1)
 
 
-def test_with_others_to_ask_nothing_is_raised_without_them() -> None:
+def test_one_of_three_voters_becomes_prospective_and_keeps_the_epoch() -> None:
     step = election_due(start(ME, THREE, ElectionState(5, 2), 3), history(THREE), 17)
     assert step.quorum.role == Prospective(5, (ME,), leader_id=2)
     assert step.persist is None
     assert step.controls == ()
 
 
-def test_votes_of_a_majority_win_and_strangers_do_not_count() -> None:
+def test_a_majority_of_voters_wins_and_other_replicas_do_not_count() -> None:
     prospective = Prospective(5, (ME,)).granted_by(ReplicaKey(9, Uuid(b"9" * 16)))
     assert not prospective.would_win(THREE)
     assert prospective.granted_by(OTHER).would_win(THREE)
@@ -85,12 +87,12 @@ def test_votes_of_a_majority_win_and_strangers_do_not_count() -> None:
     assert candidate.granted_by(THIRD).granted_by(THIRD).has_won(THREE)
 
 
-def test_an_observer_stands_for_nothing() -> None:
+def test_an_observer_never_stands_for_election() -> None:
     quorum = start(ReplicaKey(1, Uuid(b"x" * 16)), ALONE, None, 0)
     assert election_due(quorum, history(), 0).quorum == quorum
 
 
-def test_the_first_leader_writes_the_voters_that_formatting_left() -> None:
+def test_the_first_leader_writes_the_voters_of_the_first_snapshot() -> None:
     step = election_due(start(ME, ALONE, None, 0), history(offset=-1), 0)
     assert [each.type for each in step.controls] == [
         ControlType.LEADER_CHANGE,
@@ -99,7 +101,7 @@ def test_the_first_leader_writes_the_voters_that_formatting_left() -> None:
     ]
 
 
-def test_a_leader_that_moved_says_where_it_is_now() -> None:
+def test_a_leader_with_new_endpoints_writes_the_voters_again() -> None:
     there = {"CONTROLLER": ("localhost", 1234)}
     step = election_due(start(ME, ALONE, None, 0), history(), 5, there)
     assert [each.type for each in step.controls] == [ControlType.LEADER_CHANGE, ControlType.KRAFT_VOTERS]
@@ -119,7 +121,7 @@ def leading(voters: VoterSet, epoch_start_offset: int) -> Quorum:
     return Quorum(ME, Leader(3, ME, epoch_start_offset, (ME,)), voters)
 
 
-def test_alone_what_is_synced_is_committed() -> None:
+def test_a_single_voter_commits_what_it_has_synced() -> None:
     quorum = leading(ALONE, 10)
     assert synced(quorum, ME, 10).high_watermark is None, "the epoch's first record is not on disk"
     quorum = synced(quorum, ME, 11)
@@ -127,7 +129,7 @@ def test_alone_what_is_synced_is_committed() -> None:
     assert synced(quorum, ME, 10).high_watermark == 11, "it never goes back"
 
 
-def test_with_others_a_majority_commits() -> None:
+def test_records_are_committed_once_a_majority_has_synced_them() -> None:
     quorum = synced(leading(THREE, 10), ME, 20)
     assert quorum.high_watermark is None
     quorum = synced(quorum, OTHER, 10)
@@ -137,7 +139,7 @@ def test_with_others_a_majority_commits() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from([ME, OTHER, THIRD]), st.integers(0, 50)), max_size=30))
-def test_the_high_watermark_is_what_a_majority_has_and_never_goes_back(reports: list[tuple[ReplicaKey, int]]) -> None:
+def test_high_watermark_follows_a_majority_and_never_goes_back(reports: list[tuple[ReplicaKey, int]]) -> None:
     quorum, ends, before = leading(THREE, 5), dict.fromkeys([ME, OTHER, THIRD], 0), -1
     for replica, offset in reports:
         quorum = synced(quorum, replica, offset)
@@ -149,7 +151,7 @@ def test_the_high_watermark_is_what_a_majority_has_and_never_goes_back(reports: 
         before = mark
 
 
-def test_a_leader_that_resigns_is_as_a_start_finds_it() -> None:
+def test_a_resigned_leader_has_the_role_of_a_restarted_one() -> None:
     quorum = resign(leading(ALONE, 10))
     assert quorum.role == Resigned(3, ME)
     assert resign(quorum) == quorum

@@ -28,7 +28,7 @@ FROM_APACHE = {
 
 
 @pytest.mark.parametrize("version", [0, 1])
-def test_bytes_are_apaches(version: int) -> None:
+def test_bytes_equal_those_of_apache_kafka(version: int) -> None:
     election = ElectionState(2, 1)
     assert format_quorum_state(election, version, VOTERS) == FROM_APACHE[version]
     assert parse_quorum_state("f", FROM_APACHE[version]) == election
@@ -48,7 +48,7 @@ def test_what_was_written_is_read(election: ElectionState) -> None:
 
 
 @given(elections)
-def test_a_static_quorum_knows_votes_by_id_alone(election: ElectionState) -> None:
+def test_a_static_quorum_state_keeps_votes_by_id_alone(election: ElectionState) -> None:
     found = parse_quorum_state("f", format_quorum_state(election, 0, VOTERS))
     assert (found.epoch, found.leader_id) == (election.epoch, election.leader_id)
     assert found.voted == (None if election.voted is None else ReplicaKey(election.voted.id, ZERO_UUID))

@@ -44,7 +44,7 @@ def test_names(name: str, parsed: tuple[SnapshotId, str] | None) -> None:
     assert parse_snapshot_name(name) == parsed
 
 
-def test_names_are_made_as_they_are_read() -> None:
+def test_a_snapshot_name_pads_offset_and_epoch_with_zeros() -> None:
     assert snapshot_name(SnapshotId(123, 4)) == "00000000000000000123-0000000004.checkpoint"
 
 
@@ -91,7 +91,7 @@ def test_a_snapshot_without_its_end_is_refused() -> None:
 
 
 @given(st.integers(0, 400), st.integers(1, 255))
-def test_a_flipped_byte_is_noticed(position: int, flip: int) -> None:
+def test_a_flipped_byte_under_a_checksum_is_refused(position: int, flip: int) -> None:
     data = bytearray(build_snapshot(SnapshotId(9, 7), 123, 1, VOTERS, values(3), 1_000))
     position %= len(data)
     before = read_snapshot("f", bytes(data))

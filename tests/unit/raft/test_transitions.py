@@ -1,4 +1,4 @@
-"""The table of transitions, and the rules that all of them keep."""
+"""The table of role transitions, and the rules that all of them obey."""
 
 import pytest
 
@@ -28,7 +28,7 @@ def roles(epoch: int) -> list[Role]:
 
 @pytest.mark.parametrize("old", roles(5), ids=lambda role: type(role).__name__)
 @pytest.mark.parametrize("new", roles(6), ids=lambda role: type(role).__name__)
-def test_only_what_the_table_has_is_allowed(old: Role, new: Role) -> None:
+def test_only_transitions_in_the_table_are_allowed(old: Role, new: Role) -> None:
     allowed = type(new) in TRANSITIONS[type(old)] and not isinstance(new, Leader)  # a leader never raises the epoch
     if allowed:
         assert transition(old, new) is new
@@ -58,11 +58,11 @@ def test_epochs_never_go_back(old: Role, new: Role) -> None:
         (Prospective(5, (ME,)), Candidate(5, ME, (ME,)), "by one"),
     ],
 )
-def test_nobody_votes_twice_or_forgets_within_an_epoch(old: Role, new: Role, reason: str) -> None:
+def test_transitions_that_break_an_election_rule_are_refused(old: Role, new: Role, reason: str) -> None:
     with pytest.raises(BrokenInvariant, match=reason):
         transition(old, new)
 
 
-def test_a_vote_may_turn_into_a_known_leader() -> None:
+def test_a_vote_may_be_dropped_once_the_leader_is_known() -> None:
     assert transition(Unattached(5, voted=OTHER), Unattached(5, leader_id=2))
     assert transition(Candidate(5, ME, (ME,)), Leader(5, ME, 9, (ME,)))

@@ -1,4 +1,4 @@
-"""Which voters hold at which offset."""
+"""VoterHistory: the voters and kraft.version in effect at an offset."""
 
 from ottla.ids import Uuid
 from ottla.raft import control
@@ -10,7 +10,7 @@ FIRST = VoterSet([Voter(ReplicaKey(1, Uuid(b"1" * 16)), {"C": ("h", 1)})])
 SECOND = FIRST.with_voter(Voter(ReplicaKey(2, Uuid(b"2" * 16)), {"C": ("h", 2)}))
 
 
-def test_without_records_the_configuration_holds() -> None:
+def test_static_voters_apply_without_control_records() -> None:
     history = VoterHistory(STATIC)
     assert history.voters == STATIC
     assert history.kraft_version == 0
@@ -19,7 +19,7 @@ def test_without_records_the_configuration_holds() -> None:
     assert history.kraft_version_before(100) == 0
 
 
-def test_records_hold_from_their_offset_on() -> None:
+def test_voters_records_apply_from_their_offset_on() -> None:
     history = VoterHistory(STATIC)
     history.note(-1, control.kraft_version(1))
     history.note(-1, control.kraft_voters(FIRST))
@@ -33,7 +33,7 @@ def test_records_hold_from_their_offset_on() -> None:
     assert history.kraft_version_before(0) == 1
 
 
-def test_what_was_cut_off_never_held() -> None:
+def test_truncation_drops_the_records_after_the_cut() -> None:
     history = VoterHistory(STATIC)
     history.note(3, control.kraft_version(1))
     history.note(4, control.kraft_voters(FIRST))
@@ -45,7 +45,7 @@ def test_what_was_cut_off_never_held() -> None:
     assert history.kraft_version == 0
 
 
-def test_other_control_records_say_nothing_of_voters() -> None:
+def test_other_control_records_leave_the_voters_unchanged() -> None:
     history = VoterHistory(STATIC)
     history.note(0, control.leader_change(1, FIRST, (ReplicaKey(1),)))
     assert history.voters == STATIC

@@ -1,4 +1,4 @@
-"""Voter sets: who votes, how records say so, what people write."""
+"""Voter sets: membership, their control records, and the text of --initial-controllers."""
 
 import pytest
 
@@ -35,7 +35,7 @@ def test_a_majority_is_more_than_half(count: int, majority: int) -> None:
     assert VoterSet(voter(number) for number in range(count)).majority == majority
 
 
-def test_a_voter_that_moved_takes_its_own_place() -> None:
+def test_with_voter_replaces_the_voter_with_the_same_id() -> None:
     voters = VoterSet([voter(1, ONE), voter(2, TWO)])
     moved = voters.with_voter(voter(1, ONE, port=1234))
     assert moved.ids == (1, 2)
@@ -43,13 +43,13 @@ def test_a_voter_that_moved_takes_its_own_place() -> None:
     assert moved.with_voter(voter(1, ONE)) == voters
 
 
-def test_records_say_all_of_it() -> None:
+def test_voter_set_survives_its_record_round_trip() -> None:
     voters = VoterSet([voter(1, ONE), Voter(ReplicaKey(7, TWO), {"A": ("h", 1), "B": ("::1", 65535)}, (0, 0))])
     data = encode_bytes(voters.to_record(), 0)
     assert VoterSet.from_record(decode_all(VotersRecord, 0, data)) == voters
 
 
-def test_initial_controllers_as_people_write_them() -> None:
+def test_initial_controllers_are_parsed_with_spaces_and_ipv6_hosts() -> None:
     text = f"0@example.com:8082:{uuid_text(ONE)}, 1@[::1]:8083:{uuid_text(TWO)}"
     voters = parse_initial_controllers(text, "CONTROLLER")
     assert [each.key for each in voters] == [ReplicaKey(0, ONE), ReplicaKey(1, TWO)]
@@ -73,7 +73,7 @@ def test_initial_controllers_as_people_write_them() -> None:
         (f"1@host:1:{uuid_text(ONE)},1@host:2:{uuid_text(TWO)}", "controller 1 twice"),
     ],
 )
-def test_bad_initial_controllers_are_a_sentence(text: str, complaint: str) -> None:
+def test_malformed_initial_controllers_are_refused_with_the_reason(text: str, complaint: str) -> None:
     with pytest.raises(InvalidVoters, match=complaint):
         parse_initial_controllers(text, "CONTROLLER")
 

@@ -1,1 +1,1 @@
-"""Consumer groups, classic and of the new protocol, and the offsets they commit: the records of __consumer_offsets."""
+"""The group coordinator: classic and consumer groups, their committed offsets, and the records of __consumer_offsets."""

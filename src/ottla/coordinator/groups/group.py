@@ -1,4 +1,4 @@
-"""What every group is to the rest of the coordinator, whatever its protocol: offsets, listings and deletion ask only this."""
+"""Group: the interface of classic and consumer groups that offsets, listings and deletion use."""
 
 from __future__ import annotations
 
@@ -18,58 +18,58 @@ EMPTY = "Empty"
 """The state of a group without members."""
 
 PartitionCheck = Callable[[str, Uuid, int], None]
-"""May offsets of this partition be committed: topic name, topic id, number? A `KafkaError` refuses the whole request."""
+"""Called with topic name, topic id and partition number. Raises `KafkaError` to refuse the whole commit."""
 
 
 class Group(Protocol):
-    """One group. Refusals are `KafkaError`s."""
+    """One group. The `check_` methods raise `KafkaError` to refuse."""
 
     group_id: str
     type: str
 
     @property
     def state(self) -> str:
-        """As ListGroups names it: Empty, Stable, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Dead."""
+        """The state as in ListGroups: Empty, Stable, PreparingRebalance, CompletingRebalance, Assigning, Reconciling, Dead."""
         ...
 
     def listed(self) -> ListedGroup:
-        """The group's line in ListGroups."""
+        """The group's entry in ListGroups."""
         ...
 
     def members_bytes(self) -> int:
-        """What its members take, about."""
+        """The approximate memory of its members."""
         ...
 
     def check_commit(
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
     ) -> PartitionCheck | None:
-        """May this member commit offsets now, with this generation id or member epoch, in this version of the request?
+        """Raises `KafkaError` unless this member may commit offsets with this generation id or member epoch.
 
-        A classic member has been heard of thereby: its session starts anew. A member of a consumer group in an older epoch
-        may still commit for partitions that it has had since then: the check that is returned says of each whether it may.
+        `version` is that of the request. A commit restarts a classic member's session. A consumer group's member in an older
+        epoch may still commit for partitions that it has had since then: the returned check decides for each partition.
         """
         ...
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """May offsets be read by this member, in this epoch? Who names neither may always."""
+        """Raises `KafkaError` unless this member may read offsets in this epoch. A caller that names neither always may."""
         ...
 
     def check_offset_delete(self) -> None:
-        """May offsets be deleted at all, while the group is as it is?"""
+        """Raises `KafkaError` if the group's state forbids deleting offsets."""
         ...
 
     def is_subscribed_to(self, topic: str) -> bool:
-        """Whether a member reads the topic, so that its offsets neither expire nor can be deleted."""
+        """Whether a member reads the topic: then its offsets neither expire nor can be deleted."""
         ...
 
     def check_delete(self) -> None:
-        """May the group be deleted?"""
+        """Raises `KafkaError` if the group cannot be deleted."""
         ...
 
     def tombstones(self) -> list[CoordinatorRecord]:
-        """The records that take the group away; its offsets have their own."""
+        """The records that remove the group; its offsets have their own."""
         ...
 
     def offsets_expire_from_ms(self, topic: str, commit_ms: int) -> int | None:
-        """From when (wall) offsets.retention.minutes counts for an offset committed at `commit_ms`; None: it is kept."""
+        """The wall time at which offsets.retention.minutes starts for an offset committed at `commit_ms`; None: no expiry."""
         ...

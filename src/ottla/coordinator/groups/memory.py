@@ -1,11 +1,11 @@
-"""How much memory the members of all groups of a node may take together, whoever they are.
+"""MemberMemory: the limit on the memory that the members of all groups of a node take together.
 
-A member is kept for as long as its session lasts, with whatever it said when it joined, and a client can make up as many as it
-likes, each with a subscription of megabytes. Beyond the limit nobody is let in, and nobody who is in may grow, until sessions
-have ended. It is the coordinator's trouble, not the group's, and it passes: so clients are told to try again.
+A member is kept for its whole session, with the subscription that it sent, and a client can create any number of members with
+megabytes each. Beyond the limit no member may join or grow until sessions have expired. Clients get COORDINATOR_NOT_AVAILABLE,
+which is retriable, since the condition is the coordinator's and passes.
 
-Nothing is kept in step with every change of every group. What is let in is added up, and when that comes to the limit, what is
-really there is counted: not more often than `RECOUNT_MS`, as long as that finds too much.
+Memory is not tracked on every change. Growth is added up; when the sum reaches the limit, all members are counted again, at
+most every `RECOUNT_MS`.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
 MEMBER_BYTES = 3000
-"""What a member takes that says next to nothing, with its timer and a group of its own."""
+"""The memory of a member with an empty subscription, including its timer and a group of its own."""
 PARTITION_BYTES = 200
-"""What it takes to know that a member holds a partition, or is meant to."""
+"""The memory of one partition that is assigned to a member."""
 UNLIMITED_BYTES = 1 << 62
 RECOUNT_MS = 2000
 
 
 def size_of(*parts: str | bytes | None) -> int:
-    """What texts and bytes take, together."""
+    """The memory of texts and bytes, in bytes."""
     return sum(getsizeof(part) for part in parts if part is not None)
 
 
 class MemberMemory:
-    """One node's, shared by its shards. `count` tells what all members take now."""
+    """The member memory of one node, shared by its shards. `count` returns what all members take now."""
 
     __slots__ = ("_count", "_counted_ms", "_used_bytes", "limit_bytes")
 
@@ -39,10 +39,10 @@ class MemberMemory:
         self.limit_bytes = limit_bytes
         self._count = count
         self._counted_ms: int | None = None
-        self._used_bytes = limit_bytes  # not known yet: the first that asks has it counted
+        self._used_bytes = limit_bytes  # unknown yet: the first `take` counts
 
     def take(self, more_bytes: int, group_id: str, now: Instant) -> None:
-        """Let a member take so much more. COORDINATOR_NOT_AVAILABLE if there is no more: nothing is changed then."""
+        """Reserve `more_bytes` for a member. Raises COORDINATOR_NOT_AVAILABLE, and reserves nothing, beyond the limit."""
         if more_bytes <= 0:
             return
         if self._used_bytes + more_bytes > self.limit_bytes:

@@ -1,4 +1,4 @@
-"""Refusals that groups of either protocol give to requests of members."""
+"""Errors that groups of both protocols give to requests of members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def unknown_member(group_id: str, member_id: str) -> KafkaError:
 
 
 def check_instance_owner(group_id: str, instance_id: str, member_id: str, owner_id: str | None) -> None:
-    """Is the static member `instance_id`, which has the member id `owner_id`, the one that asks as `member_id`?"""
+    """Raises `KafkaError` unless the caller `member_id` is the current owner (`owner_id`) of the instance id."""
     if owner_id is None:
         raise KafkaError(
             ErrorCode.UNKNOWN_MEMBER_ID, f"group {group_id} has no member with the instance id {instance_id}: join it"

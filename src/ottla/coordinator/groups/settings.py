@@ -1,4 +1,4 @@
-"""The settings that groups obey. The host makes one from the broker's, and a new one when they change."""
+"""The settings of the group coordinator. The host builds them from the broker's, and again when those change."""
 
 from __future__ import annotations
 
@@ -29,6 +29,6 @@ class GroupSettings(NamedTuple):
     group_consumer_max_size: int = 2**31 - 1
     group_consumer_migration_policy: str = "bidirectional"
     rebalance_protocols: tuple[str, ...] = ("classic", "consumer")
-    """group.coordinator.rebalance.protocols, less what is not served."""
+    """group.coordinator.rebalance.protocols, without those that are not served."""
     of_groups: Mapping[str, Mapping[str, str]] = {}
-    """Settings of single groups, by group id: what was set of them and nothing else."""
+    """Settings of single groups, by group id; only those that were set."""

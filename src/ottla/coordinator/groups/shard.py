@@ -1,7 +1,7 @@
-"""One partition of __consumer_offsets: all groups that are kept in it, and their offsets.
+"""GroupShard: the state of one partition of __consumer_offsets, its groups and their offsets.
 
-Puts the rooms together: `classic/`, `consumer/`, `offsets/`. Decides nothing by itself, but who is asked: requests of the
-classic protocol may concern a group of the new one, while its members are being upgraded or downgraded.
+Joins `classic/`, `consumer/` and `offsets/`. It only routes: requests of the classic protocol go to `consumer/` if the group is
+a consumer group, while its members are being upgraded or downgraded.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _CLASSIC_TYPE = 2
 
 
 class GroupShard:
-    """See the contract of `Shard`."""
+    """Implements `Shard`, and the requests about groups."""
 
     def __init__(self, settings: GroupSettings, topics: Topics, new_uuid: Callable[[], Uuid]) -> None:
         self.table = GroupTable(settings, topics, new_uuid)
@@ -40,7 +40,7 @@ class GroupShard:
         self.classic = ClassicGroups(self.table)
         self.consumer = ConsumerGroups(self.table, self.classic)
 
-    # -- the host's side
+    # -- Contract with the host
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -81,12 +81,12 @@ class GroupShard:
         deleted_topics: Iterable[DeletedTopic],
         changed_names: Collection[str] | None = None,
     ) -> Effects:
-        """The cluster has changed: work with these from now on. `changed_names` are of topics that came, went or changed."""
+        """Use new settings and topics. `changed_names` are the topics that were created, deleted or changed."""
         self.table.settings, self.table.topics = settings, topics
         self.consumer.topics_changed(changed_names)
         return self.offsets.forget_topics(deleted_topics)
 
-    # -- requests of the classic protocol
+    # -- Requests of the classic protocol
 
     def join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         if self._is_consumer(request.group_id):

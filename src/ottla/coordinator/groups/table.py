@@ -1,4 +1,4 @@
-"""The groups of one shard, and what all that work on them share. Which kinds there are is not this file's business."""
+"""GroupTable: the groups of one shard, of any protocol, with the settings and timers that its decisions share."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.ids import Uuid
 
 
 class GroupTable:
-    """One shard's groups by their ids, with its clockwork. The host swaps `settings` and `topics` when they change."""
+    """One shard's groups by id, with its timers. The host replaces `settings` and `topics` when they change."""
 
     __slots__ = ("by_id", "memory", "new_uuid", "settings", "timers", "topics")
 
@@ -23,6 +23,6 @@ class GroupTable:
         self.new_uuid = new_uuid
         self.by_id: dict[str, Group] = {}
         self.memory = MemberMemory()
-        """The host's, for all its shards; without a host there is no limit."""
+        """The host sets one for all its shards; without a host there is no limit."""
         self.timers = Timers()
-        """Names are tuples that begin with the room's word: ("session", group id, member id), ("offsets",) …"""
+        """Names are tuples that begin with a word of their owner: ("classic-session", group id, member id), ("offsets",) …"""

@@ -1,4 +1,4 @@
-"""What groups need to know of the cluster's topics. The host makes another with every change of the metadata."""
+"""Topics: the view of the cluster's topics that groups need. The host builds a new one with every change of the metadata."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.ids import Uuid
 
 
 class DeletedTopic(NamedTuple):
-    """A topic that is gone; another may have its name by now."""
+    """A deleted topic. A new topic may have its name by now."""
 
     name: str
     id: Uuid
@@ -20,7 +20,7 @@ class Topics(Protocol):
 
     @property
     def version(self) -> int:
-        """Up to where the metadata log is in it: later changes have greater ones."""
+        """The offset of the metadata log that this view covers: later views have greater versions."""
         ...
 
     def names(self) -> Iterable[str]:
@@ -32,9 +32,9 @@ class Topics(Protocol):
     def name_of(self, topic_id: Uuid) -> str | None: ...
 
     def partition_count(self, name: str) -> int:
-        """How many partitions the topic has; 0 if there is none of that name."""
+        """The topic's number of partitions; 0 if there is no such topic."""
         ...
 
     def racks(self, name: str, partition: int) -> Sequence[str]:
-        """Where the partition's replicas are, sorted, one per replica; empty where brokers name none."""
+        """The racks of the partition's replicas, sorted, one per replica; empty where brokers have no rack."""
         ...

@@ -1,1 +1,1 @@
-"""Transactional producers and their transactions: the records of __transaction_state."""
+"""The transaction coordinator: transactional producers, their transactions, and the records of __transaction_state."""

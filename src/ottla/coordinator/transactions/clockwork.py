@@ -1,4 +1,4 @@
-"""What time does to transactions: those open for too long are aborted, ids not used for long are forgotten."""
+"""Timeouts of transactions: aborts transactions past their timeout, and expires unused transactional ids."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from ottla.errors import KafkaError
 logger = logging.getLogger("ottla.coordinator")
 
 EXPIRE_PER_BATCH = 500
-"""How many ids are forgotten at a time: their tombstones share a batch."""
+"""The most ids that expire at a time: their tombstones share a batch."""
 
 ABORTS, EXPIRATIONS = "aborts", "expirations"
 
 
 class Clockwork:
-    """Looks for transactions and ids whose time is over, as often as the settings say, and only while there are any."""
+    """Looks for timed-out transactions and expired ids at the intervals in the settings, while the shard has any."""
 
     __slots__ = ("_table",)
 
@@ -30,7 +30,7 @@ class Clockwork:
         self._table = table
 
     def watch(self, now: Instant) -> None:
-        """Ids have come, or transactions begun: look at them when it is time."""
+        """Set the timers for both checks, unless they are set. Called when an id or a transaction may be new."""
         table = self._table
         if ABORTS not in table.timers:
             interval_ms = table.settings.transaction_abort_timed_out_transaction_cleanup_interval_ms
@@ -45,7 +45,7 @@ class Clockwork:
             if known.state == TransactionState.ONGOING:
                 is_any_open = True
                 if _is_overdue(known, now):
-                    # One by one: together they might not fit into a batch.
+                    # A timer for each: the records of all aborts might not fit into one batch.
                     self._table.timers.set((ABORTS, known.transactional_id), now.steady_ms, partial(self._abort, known))
         if is_any_open:
             self.watch(now)

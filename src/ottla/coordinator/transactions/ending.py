@@ -1,16 +1,16 @@
-"""The end of transactions: asked for by their producers, or forced.
+"""Ends transactions: EndTxn from the producer, or a forced abort that fences it.
 
-An end is two records. The first decides it (PrepareCommit, PrepareAbort) and is answered for; then the host writes markers to
-the partitions, and the second says that all have theirs (CompleteCommit, CompleteAbort). Whatever is killed in between, the
-markers are sent again when the shard is loaded.
+An end takes two records. The first is the decision (PrepareCommit, PrepareAbort); EndTxn is answered once it is committed. Then
+the host writes markers to the partitions, and the second record (CompleteCommit, CompleteAbort) says that all have theirs.
+After a crash in between, loading the shard sends the markers again.
 
-From transaction version 2 on every end takes the producer to its next epoch, so that a late request of a transaction that has
-ended cannot be taken for one of the next. Epoch and request tell then whether an end is asked for again:
+From transaction version 2 on every end moves the producer to its next epoch, so that a late request of an ended transaction
+cannot be mistaken for one of the next. The request's epoch shows whether it is a retry ("again"):
 
     state           | abort, again | abort      | commit, again | commit
     Empty           | fenced       | next epoch | fenced        | invalid
-    CompleteAbort   | told again   | next epoch | invalid       | invalid
-    CompleteCommit  | invalid      | next epoch | told again    | invalid
+    CompleteAbort   | same answer  | next epoch | invalid       | invalid
+    CompleteCommit  | invalid      | next epoch | same answer   | invalid
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _COMMITTED, _ABORTED = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLE
 
 
 def end(table: TransactionTable, request: EndTxnRequest, client_version: int, reply: Reply, now: Instant) -> Effects:
-    """Commit or abort what a producer has done; `client_version` is the transaction version that its request speaks."""
+    """Commit or abort a producer's transaction; `client_version` is the transaction version of its request."""
     known = table.find(request.transactional_id)
     producer = Producer(request.producer_id, request.producer_epoch)
     if client_version >= EPOCH_BUMP_SINCE:
@@ -52,7 +52,7 @@ def _end_with_bump(
     table: TransactionTable, known: Transaction, producer: Producer, is_commit: bool, reply: Reply, now: Instant
 ) -> Effects:
     if known.state in ENDING:
-        # First of all: when epochs are used up, the producer may have been given an id that is not in force yet.
+        # Checked before the id: when epochs are exhausted, the producer may already use its next id, not yet in effect here.
         raise concurrent(known)
     had_last_epoch = known.previous_producer_id == producer.id and producer.epoch == EPOCH_MAX - 1 and known.epoch == 0
     is_again = had_last_epoch or known.epoch == producer.epoch + 1
@@ -73,7 +73,7 @@ def _end_with_bump(
 def _prepare(
     table: TransactionTable, known: Transaction, is_commit: bool, version: int, now: Instant, answer: Answer | None
 ) -> Effects:
-    """Decide the end. An `answer` without a response is told the producer's next epoch."""
+    """Decide the end. An `answer` without a response gets one with the producer's next id and epoch."""
     epoch, next_producer_id, last_epoch = known.epoch, NO_ID, table.last_epoch(known.transactional_id)
     if version >= EPOCH_BUMP_SINCE:
         if known.is_epoch_exhausted:
@@ -83,7 +83,7 @@ def _prepare(
         TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
         epoch=epoch,
         next_producer_id=next_producer_id,
-        # Nothing may have been added before an abort; a time is wanted all the same.
+        # An abort may come before any partition was added; the record needs a start time even then.
         start_ms=known.start_ms if known.state == _ONGOING else now.wall_ms,
         update_ms=now.wall_ms,
         client_version=version,
@@ -99,7 +99,7 @@ def _prepare(
 
 
 def fence(table: TransactionTable, known: Transaction, now: Instant, why: str) -> Effects:
-    """Abort an open transaction in the next epoch, which its producer is not told."""
+    """Abort an open transaction in the next epoch, which its producer does not learn: it is fenced."""
     logger.info(
         "the transaction of %r (producer %d, epoch %d, %s, open for %d ms) is aborted and its producer fenced: %s",
         known.transactional_id,
@@ -118,8 +118,8 @@ def fence(table: TransactionTable, known: Transaction, now: Instant, why: str) -
 
 
 def complete(table: TransactionTable, transactional_id: str, producer: Producer, now: Instant) -> Effects:
-    """Every partition of the transaction that `producer` ended has its marker."""
+    """Write the end of the transaction: every partition has its marker for `producer`."""
     known = table.by_id.get(transactional_id)
     if known is None or known.state not in ENDING or known.producer != producer:
-        return Effects()  # it was told before
+        return Effects()  # the host reported it before
     return Effects([table.record(known.completed(now.wall_ms))])

@@ -1,11 +1,11 @@
-"""InitProducerId with a transactional id: a producer takes the id, and whoever had it before is fenced.
+"""Decides on InitProducerId with a transactional id: the producer takes the id, and the previous one is fenced.
 
-- A new id gets a new producer id, in epoch 0. A known one gets the next epoch, or, when the epochs of its producer id are used
-  up, another producer id.
-- A producer that names the id and epoch it has (after an error it can recover from) must be the latest one. If it asks again
-  for what it was given already, it gets the same.
-- A transaction that is still open is aborted first, in an epoch that nobody is told: the old producer is fenced from there on,
-  and the new one asks again until that is done.
+- A new id gets a new producer id, in epoch 0. A known one gets the next epoch, or another producer id when the epochs of its
+  producer id are exhausted.
+- A producer that names its id and epoch (after an error from which it can recover) must be the latest one. A retry gets the
+  same answer again.
+- A transaction that is still open is aborted first, in an epoch that no producer gets. That fences the old producer. The new
+  one gets CONCURRENT_TRANSACTIONS and retries until the abort is complete.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProd
 logger = logging.getLogger("ottla.coordinator")
 
 TIMEOUT_NEVER_MS = 2**31 - 1
-"""The timeout of transactions in two phases, which only their client may end."""
+"""The timeout of two-phase-commit transactions, which only their client may end."""
 
 
 def initialise(table: TransactionTable, request: InitProducerIdRequest, reply: Reply, now: Instant) -> Effects:
@@ -42,7 +42,7 @@ def initialise(table: TransactionTable, request: InitProducerIdRequest, reply: R
     if expected is not None and not _is_owner(known, expected):
         raise fenced(known, expected)
     if known.state == TransactionState.ONGOING:
-        who = "a new instance of its producer was initialised" if expected is None else "its producer initialised itself anew"
+        who = "a new instance of its producer was initialised" if expected is None else "its producer initialised itself again"
         effects = fence(table, known, now, who)
         effects.answers = Effects.answer(reply, concurrent(known)).answers
         return effects
@@ -78,19 +78,19 @@ def _checked_timeout_ms(table: TransactionTable, request: InitProducerIdRequest)
 
 
 def _is_owner(known: Transaction, expected: Producer) -> bool:
-    """Whether the producer that asks may be the one that has the transactional id. Its epoch is compared later."""
+    """Whether the caller may be the producer that has the transactional id. Its epoch is compared later."""
     if expected.id == known.producer_id:
         return True
-    # It may have been given the next producer id, and not have heard of it.
+    # It may have got the next producer id in a response that was lost.
     return expected.id == known.previous_producer_id and is_exhausted(expected.epoch)
 
 
 def _next_epoch(table: TransactionTable, known: Transaction, expected: Producer | None) -> tuple[int, int]:
-    """(epoch, the one before it that may ask again)."""
+    """(the new epoch, the epoch before it, whose producer may retry)."""
     last_epoch = table.last_epoch(known.transactional_id)
     if expected is not None and expected.epoch != known.epoch:
         if expected.epoch == last_epoch:
-            return known.epoch, last_epoch  # it was given this epoch, and has not heard of it
+            return known.epoch, last_epoch  # a retry: the response with this epoch was lost
         raise fenced(known, expected)
     return known.epoch + 1, NO_EPOCH if expected is None else known.epoch
 

@@ -1,4 +1,4 @@
-"""The order that a shard gives its host: end a transaction in these partitions."""
+"""SendMarkers: the shard's order to its host to write a transaction's end markers."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from ottla.ids import TopicPartition
 
 
 class SendMarkers(NamedTuple):
-    """Write end markers to the partitions of a transaction, then tell the shard (`TransactionShard.complete`)."""
+    """Write end markers to the partitions of a transaction, then call `TransactionShard.complete`."""
 
     transactional_id: str
     producer: Producer
-    """With the epoch that the markers have."""
+    """With the epoch of the markers."""
     is_commit: bool
     partitions: tuple[TopicPartition, ...]
     """Sorted."""
     transaction_version: int
-    """Decides how strictly partitions compare the markers' epoch with their own."""
+    """Decides how strictly partitions compare the markers' epoch with the producer's."""
 
 
 def markers_of(transaction: Transaction) -> SendMarkers:
-    """What a transaction that has been prepared still needs."""
+    """The markers of a transaction in PrepareCommit or PrepareAbort."""
     return SendMarkers(
         transaction.transactional_id,
         transaction.producer,

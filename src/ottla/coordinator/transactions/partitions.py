@@ -1,4 +1,4 @@
-"""Which partitions belong to a transaction: adding them, and asking whether they do."""
+"""Adds partitions to a transaction, and verifies that partitions belong to it."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def add(
     response: Any,
     now: Instant,
 ) -> Effects:
-    """Add partitions to the transaction, beginning it if none is open; `response` goes to `reply` then."""
+    """Add partitions to the transaction, and begin it if none is open; then send `response` to `reply`."""
     known = table.find(transactional_id)
     check_producer(known, producer)
     is_ongoing = known.state == TransactionState.ONGOING
@@ -44,7 +44,7 @@ def add(
 def verify(
     table: TransactionTable, transactional_id: str, producer: Producer, partitions: Iterable[TopicPartition]
 ) -> dict[TopicPartition, int]:
-    """Partition → NONE if it is in the producer's open transaction, TRANSACTION_ABORTABLE if not. `KafkaError` for all."""
+    """Partition → NONE if it is in the producer's open transaction, TRANSACTION_ABORTABLE if not. `KafkaError` refuses all."""
     known = table.find(transactional_id)
     check_current(known, producer)
     if known.state in ENDING:

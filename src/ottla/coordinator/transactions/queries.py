@@ -1,4 +1,4 @@
-"""What is told of transactions: ListTransactions and DescribeTransactions."""
+"""Answers ListTransactions and DescribeTransactions."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ottla.wire.messages.list_transactions import TransactionState as ListedTran
 
 
 class Filters(NamedTuple):
-    """Which transactions are wanted; what is empty lets everything pass."""
+    """The filters of ListTransactions; an empty one, except `states`, lets everything pass."""
 
     states: Collection[TransactionState] | None = None
-    """None: every state. An empty one lets nothing pass: only states that do not exist were asked for."""
+    """None: every state. Empty: none, since the request named only unknown states."""
     producer_ids: Collection[int] = ()
     running_for_ms: int = -1
-    """Only what began longer ago than this."""
+    """Only transactions that started longer ago than this; negative: all."""
     is_wanted_id: Callable[[str], bool] | None = None
 
     def wants(self, transaction: Transaction, now: Instant) -> bool:
@@ -36,14 +36,14 @@ class Filters(NamedTuple):
 
 
 def states_named(names: Collection[str]) -> tuple[Collection[TransactionState] | None, list[str]]:
-    """(the states to filter by, names that are no states'); no names at all: no filter."""
+    """(the states to filter by, unknown names). Without names the filter is None."""
     known = frozenset(BY_NAME[name] for name in names if name in BY_NAME)
     unknown = [name for name in dict.fromkeys(names) if name not in BY_NAME]
     return (known if names else None), unknown
 
 
 def list_transactions(table: TransactionTable, filters: Filters, now: Instant) -> list[ListedTransaction]:
-    """One line per transactional id that is wanted."""
+    """One entry per transactional id that passes `filters`."""
     return [
         ListedTransaction(
             transactional_id=known.transactional_id,
@@ -56,7 +56,7 @@ def list_transactions(table: TransactionTable, filters: Filters, now: Instant) -
 
 
 def describe(table: TransactionTable, transactional_id: str) -> DescribedTransaction:
-    """All there is to tell of a transactional id. `KafkaError` if there is none of that name."""
+    """The description of a transactional id; `KafkaError` if it is unknown."""
     known = table.by_id.get(transactional_id)
     if known is None:
         raise KafkaError(

@@ -1,4 +1,4 @@
-"""Refusals that more than one decision about transactions gives."""
+"""Checks and errors that several decisions about transactions share."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.errors.codes import ErrorCode
 
 
 def concurrent(known: Transaction) -> KafkaError:
-    """The transaction before has not quite ended."""
+    """The previous transaction has not ended in all its partitions."""
     return KafkaError(
         ErrorCode.CONCURRENT_TRANSACTIONS,
         f"the transaction of {known.transactional_id!r} is still being ended in its partitions: ask again",
@@ -28,15 +28,15 @@ def fenced(known: Transaction, asking: Producer) -> KafkaError:
 
 
 def check_producer(known: Transaction, asking: Producer) -> None:
-    """May this producer go on with the transaction? `KafkaError` if it is another's."""
+    """Raises `KafkaError` unless this producer may continue the transaction."""
     if known.state in ENDING:
-        # First of all: when epochs are used up, it may have been given an id that is not in force yet.
+        # Checked before the id: when epochs are exhausted, the producer may already use its next id, not yet in effect here.
         raise concurrent(known)
     check_current(known, asking)
 
 
 def check_current(known: Transaction, asking: Producer) -> None:
-    """Has this producer the transactional id now, and in this epoch? `KafkaError` if not."""
+    """Raises `KafkaError` unless this producer has the transactional id, in this epoch."""
     check_id(known, asking)
     if asking.epoch != known.epoch:
         raise fenced(known, asking)
@@ -52,7 +52,7 @@ def check_id(known: Transaction, asking: Producer) -> None:
 
 
 def impossible(known: Transaction, is_commit: bool) -> KafkaError:
-    """The transaction cannot end in this way, as it is."""
+    """The transaction cannot be committed or aborted in its current state."""
     return KafkaError(
         ErrorCode.INVALID_TXN_STATE,
         f"the transaction of {known.transactional_id!r} cannot be {'committed' if is_commit else 'aborted'}: it is "
@@ -61,10 +61,10 @@ def impossible(known: Transaction, is_commit: bool) -> KafkaError:
 
 
 def check_version(client_version: int, transaction_version: int) -> None:
-    """May a client of `client_version` take a step in a cluster of `transaction_version`, whose records have to tell it?"""
+    """Raises `KafkaError` if records of the cluster's `transaction_version` cannot hold a change by `client_version`."""
     if client_version >= EPOCH_BUMP_SINCE and transaction_version < TAGGED_SINCE:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,
             f"the request is one of transaction.version {client_version}, and the cluster's is {transaction_version}: "
-            "raise that feature, or use the requests of before",
+            "raise that feature, or use requests of an older version",
         )

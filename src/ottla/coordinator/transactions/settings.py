@@ -1,4 +1,4 @@
-"""The settings that transactions obey. The host makes one from the broker's, and a new one when they change."""
+"""The settings of the transaction coordinator. The host builds them from the broker's, and again when those change."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""One partition of __transaction_state: all transactional ids that are kept in it, and their transactions.
+"""TransactionShard: the state of one partition of __transaction_state, its transactional ids and their transactions.
 
-Puts the decisions together and keeps the host's contract (`ottla.coordinator.contract`). Its orders are `SendMarkers`.
+Joins the decisions and implements the contract with the host (`ottla.coordinator.contract`). Its orders are `SendMarkers`.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 
 class TransactionShard:
-    """See the contract of `Shard`."""
+    """Implements `Shard`, and the requests about transactions."""
 
     def __init__(self, settings: TransactionSettings, new_producer_id: Callable[[], int]) -> None:
         self.table = TransactionTable(settings, new_producer_id)
         self._clockwork = Clockwork(self.table)
 
-    # -- the host's side
+    # -- Contract with the host
 
     @property
     def next_deadline_ms(self) -> int | None:
@@ -39,7 +39,7 @@ class TransactionShard:
         self.table.replay(record)
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
-        """Nobody writes to this topic within a transaction."""
+        """Nothing to do: no transaction writes to this topic."""
 
     def usual_records(self) -> UsualTransactions:
         return UsualTransactions(self.table)
@@ -48,7 +48,7 @@ class TransactionShard:
         return ()
 
     def loaded(self, now: Instant) -> Effects:
-        """Send the markers of whatever was being ended."""
+        """Send the markers of transactions that were being ended."""
         if self.table.by_id:
             self._clockwork.watch(now)
         return Effects(orders=[markers_of(known) for known in self.table.by_id.values() if known.state in ENDING])
@@ -58,14 +58,14 @@ class TransactionShard:
         return Effects() if action is None else action(now)
 
     def follow(self, settings: TransactionSettings) -> None:
-        """The settings or the cluster's transaction version have changed: work with these from now on."""
+        """Use new settings: the broker's or the cluster's transaction version has changed."""
         self.table.settings = settings
 
     def complete(self, transactional_id: str, producer: Producer, now: Instant) -> Effects:
-        """The order to send markers has been carried out."""
+        """The host has carried out the order to send markers."""
         return ending.complete(self.table, transactional_id, producer, now)
 
-    # -- requests
+    # -- Requests
 
     def initialise(self, request: InitProducerIdRequest, reply: Reply, now: Instant) -> Effects:
         effects = initialising.initialise(self.table, request, reply, now)

@@ -1,8 +1,8 @@
-"""The states of a transaction, as Kafka numbers and names them, and which may follow which.
+"""The states of a transaction, with Kafka's numbers and names, and the allowed transitions.
 
-`PREPARE_EPOCH_FENCE` is never written: it stands for the moment between the decision to fence a producer and the abort of its
-transaction, which are one step here. `DEAD` is a tombstone in the log and not a state that anybody sees. Both have their
-numbers and names all the same, because people may ask for them.
+`PREPARE_EPOCH_FENCE` is never written: Kafka uses it between the decision to fence a producer and the abort of its transaction,
+which are one step here. `DEAD` is a tombstone in the log, so no client sees it. Both are listed because requests may filter by
+them.
 """
 
 from __future__ import annotations
@@ -11,14 +11,14 @@ from enum import IntEnum
 
 
 class TransactionState(IntEnum):
-    """What is going on under a transactional id."""
+    """The state of a transactional id."""
 
     EMPTY = 0
     """The id has a producer, which has not begun a transaction yet."""
     ONGOING = 1
     """Partitions have been added."""
     PREPARE_COMMIT = 2
-    """It is decided: the transaction commits. Markers are on their way to the partitions."""
+    """The commit is decided. Not every partition has its marker."""
     PREPARE_ABORT = 3
     COMPLETE_COMMIT = 4
     """Every partition has its marker."""
@@ -34,7 +34,7 @@ _COMMITTED, _ABORTED = TransactionState.COMPLETE_COMMIT, TransactionState.COMPLE
 ENDING = frozenset({_COMMITTING, _ABORTING})
 """Decided, but not every partition has its marker."""
 AT_REST = frozenset({_EMPTY, _COMMITTED, _ABORTED})
-"""Nothing is open: the id may expire, a new transaction may begin."""
+"""No transaction is open: the id may expire, a new transaction may begin."""
 
 FOLLOWS: dict[TransactionState, frozenset[TransactionState]] = {
     _EMPTY: AT_REST,

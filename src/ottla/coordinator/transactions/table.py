@@ -1,4 +1,4 @@
-"""The transactional ids of one shard, and what all that decide about them share."""
+"""TransactionTable: the transactional ids of one shard, with the settings and timers that its decisions share."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from ottla.errors.codes import ErrorCode
 
 
 class TransactionTable:
-    """One shard's transactional ids. The host swaps `settings` when they change.
+    """One shard's transactional ids. The host replaces `settings` when they change.
 
-    `new_producer_id` gives an id that nobody has had, or raises `KafkaError` where none is to be had right now.
+    `new_producer_id` returns an unused producer id, or raises `KafkaError` if none is available yet.
     """
 
     __slots__ = ("_recorded", "by_id", "last_epochs", "new_producer_id", "settings", "timers")
@@ -25,16 +25,16 @@ class TransactionTable:
         self.new_producer_id = new_producer_id
         self.by_id: dict[str, Transaction] = {}
         self.last_epochs: dict[str, int] = {}
-        """Transactional id → the epoch before the present one, if its producer may ask again for what it was given.
+        """Transactional id → the epoch before the current one, if its producer may retry.
 
-        No record tells it: a repeat that meets another coordinator is taken for a zombie, as with Kafka.
+        It is in no record: a retry that reaches another coordinator is fenced as a zombie, as in Kafka.
         """
         self.timers = Timers()
         self._recorded: tuple[CoordinatorRecord, Transaction] | None = None
-        """The last record that was made, and all that it says."""
+        """The last record that was built, and its transaction: the replay that follows need not decode it."""
 
     def find(self, transactional_id: str) -> Transaction:
-        """`KafkaError` if the id is empty or not known."""
+        """The transaction of an id; `KafkaError` if the id is empty or unknown."""
         if not transactional_id:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a transactional id must not be empty")
         transaction = self.by_id.get(transactional_id)
@@ -50,10 +50,10 @@ class TransactionTable:
         return self.last_epochs.get(transactional_id, NO_EPOCH)
 
     def record(self, transaction: Transaction) -> CoordinatorRecord:
-        """The record that makes `transaction` so."""
+        """The record of `transaction`."""
         version = self.settings.transaction_version
         record = record_of(transaction, version)
-        # Nearly always it is replayed next. Without tagged fields it does not say everything.
+        # Replay nearly always follows. A record without tagged fields lacks some values, so it is decoded.
         self._recorded = (record, transaction) if version >= TAGGED_SINCE else None
         return record
 
@@ -69,6 +69,6 @@ class TransactionTable:
             self.by_id[transactional_id] = transaction_of(transactional_id, record.value.message)
 
     def remove(self, transactional_id: str) -> None:
-        """Nothing is known of the id any more."""
+        """Remove the id: it has expired."""
         self.by_id.pop(transactional_id, None)
         self.last_epochs.pop(transactional_id, None)

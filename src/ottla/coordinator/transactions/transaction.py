@@ -1,7 +1,7 @@
-"""One transactional id: its producer, and the transaction that this producer has open or had last.
+"""Transaction: the state of one transactional id, its producer and its open or last transaction.
 
-Plain data with the record that tells it (`TransactionLogValue`). What may become of it is decided in `initialising.py`,
-`partitions.py`, `ending.py` and `clockwork.py`.
+Plain data, converted from and to its record (`TransactionLogValue`). `initialising.py`, `partitions.py`, `ending.py` and
+`clockwork.py` decide on changes.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ NO_EPOCH = -1
 NO_TIME = -1
 EPOCH_MAX = 2**15 - 1
 EPOCH_BUMP_SINCE = 2
-"""The transaction version from which on every transaction has an epoch of its own."""
+"""The first transaction version in which every transaction has an epoch of its own."""
 TAGGED_SINCE = 1
-"""The transaction version from which on records have tagged fields."""
+"""The first transaction version whose records have tagged fields."""
 
 
 class Transaction(NamedTuple):
-    """All that a record says of a transactional id."""
+    """The state of a transactional id, as in its record."""
 
     transactional_id: str
     producer_id: int
@@ -33,15 +33,15 @@ class Transaction(NamedTuple):
     state: TransactionState
     timeout_ms: int
     partitions: frozenset[TopicPartition] = frozenset()
-    """Where the transaction has written, or may have."""
+    """The partitions that the transaction has, or may have, written to."""
     start_ms: int = NO_TIME
     update_ms: int = NO_TIME
     previous_producer_id: int = NO_ID
-    """The producer's id before the last change: another one only after the epochs of an id were used up."""
+    """The producer id before the last change. It differs from `producer_id` only after the epochs of an id were exhausted."""
     next_producer_id: int = NO_ID
-    """The id that takes over when the transaction has ended, because the epochs of this one are used up."""
+    """The producer id after the transaction has ended, if the epochs of the current one are exhausted."""
     client_version: int = 0
-    """The transaction version of whoever made the last step."""
+    """The transaction version of the request that made the last change."""
 
     @property
     def producer(self) -> Producer:
@@ -49,22 +49,22 @@ class Transaction(NamedTuple):
 
     @property
     def is_epoch_exhausted(self) -> bool:
-        """The last epoch is kept for fencing: no producer is ever given it."""
+        """Whether no later epoch may be given to a producer. The last epoch is reserved for fencing."""
         return is_exhausted(self.epoch)
 
     def step(self, state: TransactionState, **changes: Any) -> Transaction:
-        """What the transaction is after its next step."""
+        """The transaction after a change to `state`."""
         return self._replace(state=state, previous_producer_id=self.producer_id, **changes)
 
     @property
     def next_producer(self) -> Producer:
-        """Who goes on when the transaction, which is being ended, has ended."""
+        """The producer after the transaction, which is being ended, has ended."""
         if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID:
             return Producer(self.next_producer_id, 0)
         return self.producer
 
     def completed(self, now_ms: int) -> Transaction:
-        """What the transaction is when every partition has its marker."""
+        """The transaction when every partition has its marker."""
         if self.state == TransactionState.PREPARE_COMMIT:
             state = TransactionState.COMPLETE_COMMIT
         elif self.state == TransactionState.PREPARE_ABORT:
@@ -83,12 +83,12 @@ class Transaction(NamedTuple):
 
 
 def is_exhausted(epoch: int) -> bool:
-    """Whether no later epoch may be given to a producer."""
+    """Whether no epoch after `epoch` may be given to a producer."""
     return epoch >= EPOCH_MAX - 1
 
 
 def record_of(transaction: Transaction, transaction_version: int) -> CoordinatorRecord:
-    """The record that sets a transactional id to this; `transaction_version` is the cluster's."""
+    """The record of a transaction; `transaction_version` is the cluster's."""
     value = TransactionLogValue(
         producer_id=transaction.producer_id,
         producer_epoch=transaction.epoch,
@@ -108,12 +108,12 @@ def record_of(transaction: Transaction, transaction_version: int) -> Coordinator
 
 
 def tombstone_of(transactional_id: str) -> CoordinatorRecord:
-    """The record that takes a transactional id away."""
+    """The record that removes a transactional id."""
     return tombstone(TransactionLogKey(transactional_id=transactional_id))
 
 
 def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transaction:
-    """What a record says."""
+    """The transaction in a record."""
     return Transaction(
         transactional_id=transactional_id,
         producer_id=value.producer_id,
@@ -132,7 +132,7 @@ def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transac
 
 
 def by_topic(partitions: frozenset[TopicPartition]) -> dict[str, list[int]]:
-    """Topic → indexes, both sorted: sets have no order that two runs would share."""
+    """Topic → indexes, both sorted: the order of a set differs between runs."""
     found: dict[str, list[int]] = {}
     for topic, index in sorted(partitions):
         found.setdefault(topic, []).append(index)

@@ -1,7 +1,7 @@
-"""Records of transactions replayed from their bytes, while a shard is loaded.
+"""The fast path of loading: replays records of transactions from their bytes.
 
-Read here without making messages of them, which is several times as fast; whatever is not as written below, also anything
-damaged, is left to `TransactionTable.replay`, which says what a record means; a test holds the two to the same state.
+It decodes no messages, which is several times as fast. Records in any other form than below, damaged ones included, are left to
+`TransactionTable.replay`, the general path; a test compares the state after both.
 
     key        int16 0 | int16 size, transactional id
     value      int16 1 | int64 producer | int16 epoch | int32 timeout | int8 state | partitions | times | tags
@@ -29,7 +29,7 @@ _key_head = Struct(">hh").unpack_from
 _value_head = Struct(">hqhib").unpack_from
 _times_in = Struct(">qq").unpack_from
 _times_and_tags_in = Struct(">qq3sq2sh").unpack_from
-"""The end of most values: the tags of the producer's id before and of the client's version."""
+"""The end of most values: times, then two tags, the previous producer id and the client's version."""
 _TIMES_AND_TAGS_SIZE = 31
 _USUAL_TAGS = (b"\x02\x00\x08", b"\x02\x02")
 _TYPE = 0
@@ -39,25 +39,25 @@ _PARTITIONS_AT = 17
 _TIMES_SIZE = 16
 _STATES = tuple(TransactionState)
 _TAG_SIZES = (8, 8, 2, 2)
-"""The producer's ids before and after, the client's version, the epoch after, which nobody here asks for."""
+"""By tag: previous producer id, next producer id, client's version, next epoch (unused here)."""
 _ONE_BYTE_MAX = 127
-"""The largest size that is written as one byte."""
+"""The largest varint of one byte."""
 _REMEMBERED_MAX = 10_000
 
 _new: Any = tuple.__new__
 _Tags = tuple[int, int, int]
-"""The producer's ids before and after, the client's version."""
+"""Previous producer id, next producer id, client's version."""
 
 
 class UsualTransactions:
-    """Puts usual records of transactions into their table. For one loading: it remembers the partitions that it has read."""
+    """Replays records of transactions into their table. For one load: it caches the partitions that it has read."""
 
     __slots__ = ("_partitions", "_table")
 
     def __init__(self, table: TransactionTable) -> None:
         self._table = table
         self._partitions: dict[bytes, frozenset[TopicPartition]] = {}
-        """By their bytes. A producer writes to the same ones again and again, and each of its records has them."""
+        """By their bytes. A producer keeps writing to the same partitions, and each of its records lists them."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
         """See the contract of `UsualRecords`."""
@@ -83,7 +83,7 @@ class UsualTransactions:
         return len(records)
 
     def _transaction_in(self, value: bytes, transactional_id: str) -> Transaction | None:
-        """What a value says; None, or an error of whatever reads beyond its end, if it is not a usual one."""
+        """The transaction in a value; None, or an error from reading past its end, if it needs the general path."""
         version, producer_id, epoch, timeout_ms, state = _value_head(value)
         position = _partitions_end(value)
         if version != _VERSION or not 0 <= state < len(_STATES) or position < 0:
@@ -103,13 +103,13 @@ class UsualTransactions:
             if tags is None:
                 return None
             previous_id, next_id, client_version = tags
-        told = (transactional_id, producer_id, epoch, _STATES[state], timeout_ms, partitions, start_ms, update_ms)
-        known: Transaction = _new(Transaction, (*told, previous_id, next_id, client_version))
+        fields = (transactional_id, producer_id, epoch, _STATES[state], timeout_ms, partitions, start_ms, update_ms)
+        known: Transaction = _new(Transaction, (*fields, previous_id, next_id, client_version))
         return known
 
 
 def _partitions_end(value: bytes) -> int:
-    """Where the partitions end; below zero, or an error, if they are not written as usual."""
+    """Where the partitions end; negative, or an error from reading past the end, if they need the general path."""
     position = _PARTITIONS_AT + 1
     if value[_PARTITIONS_AT] > _ONE_BYTE_MAX:
         return -1
@@ -127,7 +127,7 @@ def _partitions_end(value: bytes) -> int:
 
 
 def _partitions_in(written: bytes) -> frozenset[TopicPartition]:
-    """The partitions in bytes whose sizes have been looked at."""
+    """The partitions in bytes whose sizes have been checked."""
     found: list[TopicPartition] = []
     position = 1
     for _ in range(written[0] - 1):
@@ -140,17 +140,17 @@ def _partitions_in(written: bytes) -> frozenset[TopicPartition]:
 
 
 def _tags_in(value: bytes, position: int) -> _Tags | None:
-    """What the tags from `position` to the end say; None if they are not usual ones."""
-    said = [NO_ID, NO_ID, 0, 0]
+    """The tags from `position` to the end; None if they need the general path."""
+    values = [NO_ID, NO_ID, 0, 0]
     last_tag = -1
     for _ in range(value[position]):
         tag, size = value[position + 1], value[position + 2]
         if not last_tag < tag < len(_TAG_SIZES) or size != _TAG_SIZES[tag]:
             return None
-        said[tag] = int.from_bytes(value[position + 3 : position + 3 + size], "big", signed=True)
+        values[tag] = int.from_bytes(value[position + 3 : position + 3 + size], "big", signed=True)
         position += 2 + size
         last_tag = tag
     if position + 1 != len(value):
         return None
-    previous_id, next_id, client_version, _ = said
+    previous_id, next_id, client_version, _ = values
     return previous_id, next_id, client_version

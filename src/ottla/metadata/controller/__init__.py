@@ -1,1 +1,1 @@
-"""The controller: decides how the cluster's metadata changes. Requests in, records and responses out; no await, no clock."""
+"""The controller's decisions on cluster metadata: requests in, records and responses out. No await, no clock."""

@@ -1,4 +1,4 @@
-"""A broker registers: who it is, where it listens, what it supports, which directories it has. Pure."""
+"""Decides on BrokerRegistration: checks identity, directories and features, and writes the registration. Pure."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _RESERVED_DIRECTORY_IDS = 100
 def register_broker(
     state: ControllerState, request: BrokerRegistrationRequest, now_ms: int
 ) -> Decision[BrokerRegistrationResponse]:
-    """Register a broker, fenced; or amend what the same incarnation of it has told before."""
+    """Register a broker, fenced; or update the registration of the same incarnation."""
     existing = state.image.cluster.brokers.get(request.broker_id)
     _check_identity(state, request, existing, now_ms)
     _check_directories(state, request)
@@ -76,7 +76,7 @@ def _check_identity(
         raise KafkaError(
             ErrorCode.DUPLICATE_BROKER_REGISTRATION,
             f"another broker with the id {existing.id} is running. If it is this one before a restart, its session ends within "
-            f"{state.settings.session_timeout_ms} ms; if not, give one of them another node.id",
+            f"{state.settings.session_timeout_ms} ms; otherwise give one of the two another node.id",
         )
 
 
@@ -104,7 +104,7 @@ def _check_directories(state: ControllerState, request: BrokerRegistrationReques
 
 
 def _check_features(state: ControllerState, request: BrokerRegistrationRequest) -> None:
-    """Every finalised level must be one that the broker works with; a feature that it does not name, it has at 0 only."""
+    """The broker must support every finalised level. It supports only level 0 of a feature that it does not name."""
     supported = {each.name: (each.min_supported_version, each.max_supported_version) for each in request.features}
     if METADATA_VERSION not in supported:
         raise _refused(request, f"it does not say which levels of {METADATA_VERSION} it supports")
@@ -112,20 +112,20 @@ def _check_features(state: ControllerState, request: BrokerRegistrationRequest) 
     for name in [*supported, *(name for name in finalised if name not in supported)]:
         level = finalised.get(name, 0)
         if name not in supported and level <= UNSERVED_FEATURES.get(name, -1):
-            continue  # finalised by Apache Kafka; nothing is lost by a broker that does not serve it
+            continue  # finalised by Apache Kafka; a broker that does not serve the feature loses nothing
         low, high = supported.get(name, (0, 0))
         if not low <= level <= high:
             raise KafkaError(
                 ErrorCode.UNSUPPORTED_VERSION,
                 f"broker {request.broker_id} supports {name} from {low} to {high}, and the cluster has finalised {level}: "
-                "upgrade the broker, or take the feature back",
+                "upgrade the broker, or downgrade the feature",
             )
 
 
 def _clean_up_after(
     state: ControllerState, request: BrokerRegistrationRequest, existing: BrokerRegistration | None
 ) -> list[Message]:
-    """What the broker's last run leaves behind. Unless it can prove that it ended well, its replicas may have lost records."""
+    """Partition changes after the broker's previous run. Unless that shut down cleanly, its replicas may have lost records."""
     broker_id = request.broker_id
     is_clean = existing is not None and request.previous_broker_epoch == existing.epoch
     if state.elr_enabled and not is_clean:

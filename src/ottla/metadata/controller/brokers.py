@@ -1,8 +1,8 @@
-"""Brokers come, are heard, and go: registration, heartbeats, fencing, unregistration. Pure decisions.
+"""Decides on broker heartbeats, fencing, controlled shutdown and unregistration. Pure.
 
-A broker registers fenced. Once it has read the metadata log up to its registration it is let in, and partitions without a
-leader may get it. A broker that is not heard for a session is fenced; one that wants to shut down first hands over what it
-leads. Every step changes the leaders and in-sync replicas of the partitions it touches, in the same write.
+A broker registers fenced. It is unfenced once it has read the metadata log up to its registration, and may then lead partitions
+without a leader. A broker without a heartbeat for a session is fenced. A broker that wants to shut down first hands over the
+partitions that it leads. Each decision also changes the leaders and in-sync replicas of the affected partitions, in one write.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ _NEVER = 2**63 - 1
 
 
 class FencingCheck(NamedTuple):
-    """Brokers that are fenced by this decision, and when to look again."""
+    """The brokers fenced by this decision, and when to check again."""
 
     fenced: tuple[int, ...]
     next_check_ms: int | None
-    """None: nobody has a session that could end."""
+    """None: no broker has a session that could expire."""
 
 
 def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int) -> BrokerRegistration:
-    """The broker, if it speaks under its newest registration; STALE_BROKER_EPOCH if not."""
+    """The broker, if `broker_epoch` is that of its newest registration; STALE_BROKER_EPOCH if not."""
     broker = state.image.cluster.brokers.get(broker_id)
     if broker is None:
         raise KafkaError(ErrorCode.STALE_BROKER_EPOCH, f"broker {broker_id} is not registered: it must register first")
@@ -57,7 +57,7 @@ def check_broker_epoch(state: ControllerState, broker_id: int, broker_epoch: int
 
 
 def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, now_ms: int) -> Decision[BrokerHeartbeatResponse]:
-    """A broker is heard: let it in, let it go, or leave things as they are."""
+    """A broker's heartbeat: unfence it, fence it, advance its shutdown, or only extend its session."""
     broker = check_broker_epoch(state, request.broker_id, request.broker_epoch)
     session = state.sessions.touch(broker.id, broker.epoch, now_ms)
     session.metadata_offset = request.current_metadata_offset
@@ -72,7 +72,7 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
             response.should_shut_down = True
             state.sessions.forget(broker.id)
         elif not request.want_fence and is_caught_up and not broker.in_controlled_shutdown:
-            # One that was on its way out comes back by registering anew: it would lead, and be counted out at once.
+            # A broker in controlled shutdown must register again: unfenced now, it would be elected but not be active.
             records += _unfence(state, broker)
             response.is_fenced = False
     elif request.want_fence:
@@ -92,15 +92,15 @@ def broker_heartbeat(state: ControllerState, request: BrokerHeartbeatRequest, no
 
 
 def fence(state: ControllerState, broker: BrokerRegistration) -> list[Message]:
-    """Shut a broker out: it leaves every ISR, and others lead in its place."""
+    """Fence a broker: it leaves every ISR, and other replicas lead its partitions."""
     changes = leadership_changes(state, partitions_in_sync_on(state, broker.id), leaving=broker.id)
     return [*changes, BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, fenced=_FENCE)]
 
 
 def fence_silent_brokers(state: ControllerState, now_ms: int) -> Decision[FencingCheck]:
-    """Fence one broker whose session is over, and tell when to look again: at once if there may be more.
+    """Fence one broker whose session has expired, and return when to check again: at once if there may be more.
 
-    One at a time, so that the next is decided with the first one gone.
+    One at a time, so that the next decision sees the first broker fenced.
     """
     next_check_ms: int | None = None
     for broker in state.image.cluster.brokers.values():
@@ -116,7 +116,7 @@ def fence_silent_brokers(state: ControllerState, now_ms: int) -> Decision[Fencin
 def unregister_broker(
     state: ControllerState, request: UnregisterBrokerRequest, now_ms: int
 ) -> Decision[UnregisterBrokerResponse]:
-    """Forget a broker for good. Partitions it has replicas of keep them; it leads none of them any more."""
+    """Unregister a broker. Its replicas stay in their partitions' replica lists, but leave the ISR and lead nothing."""
     broker = state.image.cluster.brokers.get(request.broker_id)
     if broker is None:
         raise KafkaError(
@@ -144,12 +144,12 @@ def _shut_down_now(
     state: ControllerState, broker: BrokerRegistration, response: BrokerHeartbeatResponse, records: list[Message]
 ) -> None:
     records += fence(state, broker)
-    state.sessions.forget(broker.id)  # it goes: its next run need not wait for its session to end
+    state.sessions.forget(broker.id)  # so that its next run can register without waiting for the session to expire
     response.is_fenced = response.should_shut_down = True
 
 
 def _lowest_active_offset(state: ControllerState) -> int:
-    """Up to where every broker that stays has read the metadata log: what they know of, a leaving broker need not wait for."""
+    """The metadata offset that every remaining broker has read. A broker may stop once they all know its new leaders."""
     offsets = []
     for broker in state.image.cluster.brokers.values():
         session = state.sessions.get(broker.id)
@@ -159,7 +159,7 @@ def _lowest_active_offset(state: ControllerState) -> int:
 
 
 def _directory_changes(state: ControllerState, broker: BrokerRegistration, request: BrokerHeartbeatRequest) -> list[Message]:
-    """Directories that the broker has lost since it last told, and those that are to get nothing new."""
+    """Records for directories that went offline since the last report, and for changed cordoned ones."""
     records: list[Message] = []
     version = state.image.metadata_version
     lost = [directory for directory in broker.directories if directory in request.offline_log_dirs]
@@ -167,7 +167,7 @@ def _directory_changes(state: ControllerState, broker: BrokerRegistration, reque
         touched = partitions_where(state, lambda partition: any(directory in lost for directory in partition.directories))
         records += leadership_changes(state, touched, leaving=broker.id)
         left = [directory for directory in broker.directories if directory not in lost]
-        if left:  # a broker that has lost its last directory stops, and is fenced by its silence
+        if left:  # a broker that has lost its last directory stops, and is fenced when its session expires
             records.append(BrokerRegistrationChangeRecord(broker_id=broker.id, broker_epoch=broker.epoch, log_dirs=left))
     cordoned = request.cordoned_log_dirs
     if cordoned is None or version < CORDONED_DIRECTORIES_FROM:

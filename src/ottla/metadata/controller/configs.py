@@ -1,7 +1,7 @@
-"""Settings are changed: of topics, brokers, groups and client metrics. Pure decisions.
+"""Decides on changes to settings of topics, brokers, groups and client metrics. Pure.
 
-Every resource of a request stands for itself: one is refused while another is changed. What a broker must check of its own
-settings, it has checked before it asks (`broker/handlers`): the controller of a cluster cannot know another machine's ports.
+Each resource of a request succeeds or fails on its own. A broker checks settings that concern its own machine, such as
+listeners, before it forwards them (`broker/handlers`): the controller cannot know another machine's ports.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.wire.messages.incremental_alter_configs import AlterableConfig, Incre
 from ottla.wire.messages.metadata_records import ClearElrRecord, ConfigRecord
 
 Outcome = Mapping[ConfigResource, KafkaError | None]
-"""Resource → why it was refused; None where it was changed."""
+"""Resource → the error that refused it; None if it was changed."""
 
 SET: Final = 0
 DELETE: Final = 1
@@ -44,7 +44,7 @@ _LIST_TABLES: dict[int, ConfigTable] = {
     ResourceType.BROKER: BROKER_KEYS,
     ResourceType.GROUP: GROUP_KEYS,
 }
-"""Resources whose lists can be appended to and subtracted from."""
+"""Resource type → the settings whose lists can be appended to and subtracted from."""
 
 
 def incremental_alter_configs(
@@ -76,7 +76,7 @@ def alter_configs(state: ControllerState, request: AlterConfigsRequest, now_ms: 
 def incremental_change(
     resource: ConfigResource, current: Mapping[str, str], operations: Sequence[AlterableConfig]
 ) -> dict[str, str | None]:
-    """What `operations` make of the settings that they name; None: removed. INVALID_CONFIG for lists that are none."""
+    """The new values of the settings that `operations` name; None: removed. INVALID_CONFIG for a list operation on no list."""
     change: dict[str, str | None] = {}
     for each in operations:
         if each.config_operation == SET:
@@ -110,7 +110,7 @@ def _changed_list(resource: ConfigResource, current: Mapping[str, str], operatio
 def _decide(
     state: ControllerState, changes: Mapping[ConfigResource, dict[str, str | None] | KafkaError], validate_only: bool
 ) -> Decision[Outcome]:
-    if len(changes) > RECORDS_PER_REQUEST_MAX:  # told before each is looked at, which keeps everybody else waiting
+    if len(changes) > RECORDS_PER_REQUEST_MAX:  # checked first: checking each resource blocks the event loop
         raise KafkaError(
             ErrorCode.POLICY_VIOLATION,
             f"the request is about {len(changes)} resources, and {RECORDS_PER_REQUEST_MAX} is the most: split it",
@@ -140,13 +140,13 @@ def _decide(
 
 
 def _change_resource(state: ControllerState, resource: ConfigResource, change: Mapping[str, str | None]) -> list[Message]:
-    """The records that make the change; `KafkaError` or `InvalidConfig` if it may not be."""
+    """The records of the change; `KafkaError` or `InvalidConfig` if it is refused."""
     type_, name = resource
     current = state.image.configs.get(resource, {})
     records: list[Message] = []
     after = dict(current)
     for setting, value in change.items():
-        # A broker acts on every record, also on one that says what it knows: it is how files it names are read again.
+        # An unchanged broker setting is written too: the record makes the broker read the files again that it names.
         if value != current.get(setting) or type_ == ResourceType.BROKER:
             _check_value(state, resource, setting, value)
             records.append(ConfigRecord(resource_type=type_, resource_name=name, name=setting, value=value))
@@ -165,7 +165,7 @@ def _check_value(state: ControllerState, resource: ConfigResource, setting: str,
             ErrorCode.INVALID_CONFIG, f"{setting} would be {len(value)} characters long, and {_VALUE_BYTES_MAX} is the most"
         )
     if setting == _MIN_ISR and resource[0] == ResourceType.BROKER and state.elr_enabled:
-        # Whether a replica is eligible must not depend on which broker counts: one value for all, and always one.
+        # Which replicas are eligible must not depend on the node that computes it: with ELR the cluster has one value.
         if resource[1]:
             raise KafkaError(
                 ErrorCode.INVALID_CONFIG, f"{_MIN_ISR} cannot be set for one broker while ELR is on: set it for all brokers"
@@ -203,7 +203,7 @@ def _check_topic(state: ControllerState, name: str, settings: Mapping[str, str])
         lags = ("min.compaction.lag.ms", "max.compaction.lag.ms")
         defaults = defaults.with_settings({lag: effective_setting(state, lag, {}).value or "0" for lag in lags})
     except InvalidConfig:
-        pass  # stored by somebody else; brokers leave it out, too
+        pass  # an invalid stored value, written by another release; brokers ignore it too
     validate_topic_settings(settings, defaults)
 
 
@@ -218,7 +218,7 @@ def _check_existence(state: ControllerState, resource: ConfigResource) -> None:
 
 
 def _broker_value(state: ControllerState, name: str) -> Value:
-    """A broker setting as this node's file, and what was set at run time, have it."""
+    """The effective value of a broker setting on this node, from dynamic settings, its file or the default."""
     key, configs = BROKER_KEYS[name], state.image.configs
     for layer in (
         configs.get((int(ResourceType.BROKER), str(state.settings.node_id)), {}),
@@ -229,12 +229,12 @@ def _broker_value(state: ControllerState, name: str) -> Value:
             try:
                 return key.parse(layer[name])
             except InvalidConfig:
-                continue  # stored by somebody else; brokers leave it out, too
+                continue  # an invalid stored value, written by another release; brokers ignore it too
     return key.default
 
 
 def _cleared_elrs(records: Sequence[Message]) -> list[Message]:
-    """Eligible leaders are counted anew where the number of replicas that must be in sync changes."""
+    """Records that clear the eligible leader replicas of the topics whose min.insync.replicas changes."""
     cleared: list[Message] = []
     for record in records:
         if isinstance(record, ConfigRecord) and record.name == _MIN_ISR:

@@ -1,4 +1,4 @@
-"""Controllers register, so that clients can reach them and features are finalised only where all support them. Pure."""
+"""Decides on ControllerRegistration: stores each controller's endpoints and supported features. Pure."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ottla.wire.messages.metadata_records import ControllerEndpoint, ControllerF
 def register_controller(
     state: ControllerState, request: ControllerRegistrationRequest, now_ms: int
 ) -> Decision[ControllerRegistrationResponse]:
-    """Write down where a controller listens and what it supports."""
+    """Register a controller's endpoints and supported features."""
     if state.image.metadata_version < CONTROLLER_REGISTRATION_FROM:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_VERSION,

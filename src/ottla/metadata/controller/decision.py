@@ -1,4 +1,4 @@
-"""What a decision of the controller is made of."""
+"""Decision: the records and the response that a controller decision returns."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ R = TypeVar("R")
 
 
 class Decision(NamedTuple, Generic[R]):
-    """Records to append, and the answer to give once they are committed.
+    """Records to append, and the response to send once they are committed.
 
-    The records are one change: they reach the log together or not at all. Without records the answer still waits until
-    everything decided before it is committed, so that nobody is told of a state that could be lost.
+    The records are atomic: all of them reach the log, or none. A response without records still waits until all earlier
+    decisions are committed, so that no client sees a state that could be lost.
     """
 
     response: R

@@ -1,7 +1,7 @@
-"""Feature levels are changed. Pure decisions.
+"""Decides on changes to feature levels. Pure.
 
-A request is all or nothing. A level must be one that every broker and every controller works with; metadata.version goes down
-only where nothing that is stored could get lost. kraft.version belongs to the quorum and is not in feature records.
+A request is all or nothing. Every broker and every controller must support a new level; metadata.version can be lowered only if
+all stored records stay readable. kraft.version belongs to the quorum and is not in feature records.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MIN_ISR = "min.insync.replicas"
 def update_features(
     state: ControllerState, request: UpdateFeaturesRequest, now_ms: int, version: int = _LATEST
 ) -> Decision[UpdateFeaturesResponse]:
-    """Set the levels of a request that came in `version`, or tell why none of them can be."""
+    """Set the levels of a request, which came in `version`; or change none, and return the reason."""
     updates = {update.feature: update for update in request.feature_updates}
     proposed = {**state.image.features, METADATA_VERSION: state.image.metadata_version}
     proposed |= {name: update.max_version_level for name, update in updates.items()}
@@ -80,12 +80,12 @@ def _update(state: ControllerState, update: FeatureUpdateKey, proposed: dict[str
 
 
 def _finalised(state: ControllerState, name: str) -> int:
-    """The level that is finalised now."""
+    """The currently finalised level."""
     return state.image.metadata_version if name == METADATA_VERSION else state.image.features.get(name, 0)
 
 
 def _check_support(state: ControllerState, name: str, level: int) -> None:
-    """Every node must work with the level; whoever does not name the feature, works with 0."""
+    """Every node must support the level. A node supports only level 0 of a feature that it does not name."""
     supported = state.settings.supported_features
     if name not in supported and name not in UNSERVED_FEATURES:
         raise _refused(name, level, f"this release knows no such feature, only {', '.join(sorted(supported))}")
@@ -101,7 +101,7 @@ def _check_support(state: ControllerState, name: str, level: int) -> None:
             raise _refused(name, level, f"{who} supports levels from {low} to {high}")
     for node_id in state.quorum_node_ids:
         if node_id != state.settings.node_id and node_id not in controllers:
-            raise _refused(name, level, f"controller {node_id} has not told which levels it supports; start it first")
+            raise _refused(name, level, f"controller {node_id} has not registered which levels it supports; start it first")
 
 
 def _check_metadata_version(current: int, level: int, upgrade_type: int) -> None:
@@ -131,7 +131,7 @@ def _keep_kraft_version(state: ControllerState, level: int) -> Message:
 
 
 def _one_min_isr_for_all(state: ControllerState) -> list[Message]:
-    """Eligible leaders need one min.insync.replicas for the whole cluster: set it for all brokers, and for none alone."""
+    """Eligible leader replicas need one min.insync.replicas in the cluster: set the default, remove those of single brokers."""
     broker = int(ResourceType.BROKER)
     records: list[Message] = []
     if _MIN_ISR not in state.image.configs.get((broker, ""), {}):

@@ -1,4 +1,4 @@
-"""Leaders and in-sync replicas of many partitions, when a broker or one of its directories comes or goes. Pure."""
+"""Computes new leaders and ISRs of all affected partitions when a broker or one of its directories joins or leaves. Pure."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ottla.metadata.features import DIRECTORIES_FROM
 from ottla.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
-NOBODY = -1
+NO_BROKER = -1
 
 
 class PartitionOf(NamedTuple):
@@ -25,7 +25,7 @@ class PartitionOf(NamedTuple):
 
 
 def partitions_where(state: ControllerState, condition: Callable[[PartitionState], bool]) -> Iterator[PartitionOf]:
-    """All partitions that keep `condition`, in the order of the image."""
+    """All partitions that meet `condition`, in the order of the image."""
     for topic in state.image.topics.by_id.values():
         for index, partition in topic.partitions.items():
             if condition(partition):
@@ -41,13 +41,13 @@ def leads_any(state: ControllerState, broker_id: int) -> bool:
 
 
 def is_active(state: ControllerState, broker_id: int) -> bool:
-    """Whether the broker is there and stays: neither fenced nor shutting down."""
+    """Whether the broker is registered and neither fenced nor shutting down."""
     broker = state.image.cluster.brokers.get(broker_id)
     return broker is not None and broker.is_active
 
 
 def default_directory(state: ControllerState, broker_id: int) -> Uuid:
-    """What is written for a new replica on a broker: its only directory, or that it has yet to choose one."""
+    """The directory of a new replica on a broker: the only one it has, or `DIRECTORY_UNASSIGNED` until it chooses."""
     broker = state.image.cluster.brokers.get(broker_id)
     if state.image.metadata_version < DIRECTORIES_FROM:
         return DIRECTORY_MIGRATING
@@ -64,7 +64,7 @@ def change_of(
     is_candidate: Callable[[int], bool] | None = None,
     min_isr: int | None = None,
 ) -> PartitionChange:
-    """A change of one partition, to be filled in. `is_candidate`: which brokers count as active, if not those that are."""
+    """A change of one partition, for the caller to fill in. `is_candidate` replaces `is_active` as the test of brokers."""
     partition = which.state
     directories = dict(zip(partition.replicas, partition.directories, strict=True))
 
@@ -88,13 +88,13 @@ def leadership_changes(
     state: ControllerState,
     partitions: Iterable[PartitionOf],
     *,
-    leaving: int = NOBODY,
-    joining: int = NOBODY,
-    unclean: int = NOBODY,
+    leaving: int = NO_BROKER,
+    joining: int = NO_BROKER,
+    unclean: int = NO_BROKER,
 ) -> list[PartitionChangeRecord]:
-    """What becomes of `partitions` when a broker leaves, joins, or has come back without having shut down in good order.
+    """The changes of `partitions` when a broker leaves, joins, or registers again after an unclean shutdown.
 
-    The image does not show it yet: `joining` counts as active although it is fenced there, the others do not count.
+    The image does not have that event yet: `joining` counts as active although it is fenced there, the others as inactive.
     """
 
     def is_candidate(broker_id: int) -> bool:
@@ -103,12 +103,12 @@ def leadership_changes(
     changes: list[PartitionChangeRecord] = []
     topic, min_isr, election = None, 1, Election.ONLINE
     for which in partitions:
-        if which.topic is not topic:  # once per topic: looking settings up costs more than all the rest
+        if which.topic is not topic:  # once per topic: the look-up of settings costs more than the rest of this loop
             topic, min_isr = which.topic, effective_min_isr(state, which.topic)
             election = Election.UNCLEAN if unclean_election_allowed(state, topic) else Election.ONLINE
         change = change_of(state, which, is_candidate, min_isr)
         change.election = election
-        if unclean != NOBODY:
+        if unclean != NO_BROKER:
             change.unclean_shutdown_replicas = (unclean,)
         change.isr = [replica for replica in which.state.isr if replica not in (leaving, unclean)]
         if (record := change.build(which.topic.id, which.number)) is not None:

@@ -1,4 +1,4 @@
-"""New partitions, of new topics and of growing ones: replicas placed or taken as told, and who of them starts in sync. Pure."""
+"""Builds new partitions, for new topics and for growing ones: replicas placed or assigned, the active ones in sync. Pure."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.image.topics import PartitionState
 
 RECORDS_PER_REQUEST_MAX = 10_000
-"""What a user's request may write at once."""
+"""The most records that one request of a client may write."""
 
 
 def place_partitions(state: ControllerState, count: int, replication_factor: int) -> list[PartitionState]:
-    """`count` new partitions on brokers of our choice; INVALID_REPLICATION_FACTOR where there are too few."""
+    """`count` new partitions on brokers that the controller chooses; INVALID_REPLICATION_FACTOR if there are too few."""
     brokers = [
         UsableBroker(broker.id, broker.rack, broker.fenced)
         for broker in state.image.cluster.brokers.values()
@@ -30,7 +30,7 @@ def place_partitions(state: ControllerState, count: int, replication_factor: int
 
 
 def new_partition(state: ControllerState, replicas: Sequence[int], code: ErrorCode, what: str) -> PartitionState:
-    """A partition as it begins: all replicas that are there are in sync, and the first of them leads."""
+    """A new partition: its replicas on active brokers are in sync, and the first of those leads."""
     isr = tuple(replica for replica in replicas if is_active(state, replica))
     if not isr:
         raise KafkaError(code, f"{what} would have no leader: all of the brokers {list(replicas)} are fenced or shutting down")
@@ -45,7 +45,7 @@ def new_partition(state: ControllerState, replicas: Sequence[int], code: ErrorCo
 
 
 def check_assignment(state: ControllerState, what: str, replicas: Sequence[int], replication_factor: int | None) -> None:
-    """INVALID_REPLICA_ASSIGNMENT unless `replicas` are different, registered brokers, and as many as other partitions have."""
+    """INVALID_REPLICA_ASSIGNMENT unless `replicas` are distinct registered brokers, `replication_factor` of them if given."""
     if not replicas:
         raise _refused(what, "its list of replicas is empty")
     for broker_id in sorted(replicas):

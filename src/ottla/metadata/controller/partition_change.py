@@ -1,8 +1,8 @@
-"""One partition's change, worked out: who leads it, who is in sync, who may lead it later. Pure, and knows one partition only.
+"""PartitionChange: computes the new leader, ISR and eligible leader replicas of one partition. Pure.
 
 The rules are Kafka's. A leader comes from the ISR, or, when that is empty, from the eligible leader replicas (ELR: they were in
-sync when the ISR fell below min.insync.replicas, so nothing was committed without them). Without either, the last known leader
-may come back, and with an unclean election anybody who is there; both may have lost records, and begin as "recovering".
+sync when the ISR fell below min.insync.replicas, so nothing was committed without them). If both are empty, the last known
+leader may lead again, and with an unclean election any active replica; both may have lost records, and start as "recovering".
 """
 
 from __future__ import annotations
@@ -23,28 +23,28 @@ _NO_RECOVERY_CHANGE = -1
 
 
 class Election(Enum):
-    """Who is preferred, and how far to go to have a leader."""
+    """Which replica is preferred as leader, and whether one out of sync may lead."""
 
     PREFERRED = "the first replica if it is in sync"
     ONLINE = "the leader there is, else one in sync"
-    UNCLEAN = "one in sync, else anybody"
+    UNCLEAN = "one in sync, else any active replica"
 
 
-@dataclass(slots=True, eq=False, repr=False)  # not compared, and every method made costs a start
+@dataclass(slots=True, eq=False, repr=False)  # never compared; each generated method adds to the start-up time
 class PartitionChange:
-    """What a partition is to become. The targets start as the partition is; set those that change, then `build`."""
+    """The wanted state of a partition. The fields start with the current state; set those that change, then call `build`."""
 
     partition: PartitionState
     is_acceptable_leader: Callable[[int], bool]
-    """Whether a replica is there and may lead, in sync or not."""
+    """Whether a replica is active and may lead, in sync or not."""
     default_directory: Callable[[int], Uuid]
-    """Where a replica on a broker goes that has not told."""
+    """The directory to write for a replica whose broker has not reported one."""
     metadata_version: int
     min_isr: int
     elr_enabled: bool
     election: Election = Election.ONLINE
     unclean_shutdown_replicas: Sequence[int] = ()
-    """Replicas that may have lost records: they are in sync with nobody."""
+    """Replicas that may have lost records: they do not become eligible leaders."""
     isr: list[int] = field(init=False)
     replicas: list[int] = field(init=False)
     removing: list[int] = field(init=False)
@@ -71,9 +71,9 @@ class PartitionChange:
         self._fill_elr()
         self._elect(record)
         if record.leader == _NO_LEADER_CHANGE and not set(partition.replicas) <= set(self.replicas):
-            record.leader = partition.leader  # a replica goes: the epoch tells it so
+            record.leader = partition.leader  # a new leader epoch tells the removed replica to stop
         if record.isr is not None or not self.elr_enabled:
-            self.elr = []  # an unclean election, or nobody keeps them
+            self.elr = []  # after an unclean election, or with ELR off
         if tuple(self.elr) != partition.elr:
             record.eligible_leader_replicas = self.elr
         if record.isr is None and (self.isr or self.elr_enabled) and tuple(self.isr) != partition.isr:
@@ -86,7 +86,7 @@ class PartitionChange:
         return None if _is_empty(record) else record
 
     def _complete_reassignment(self) -> None:
-        """Once the new replicas are in sync, the old ones go; if fewer remain than there were, all of them must be in sync."""
+        """Remove the old replicas once the new ones are in sync. If the count shrinks, all that remain must be in sync."""
         if not self.removing and not self.adding:
             return
         isr = [replica for replica in self.isr if replica not in self.removing]
@@ -121,7 +121,7 @@ class PartitionChange:
                 record.leader_recovery_state = RECOVERING
 
     def _elected(self) -> tuple[int, bool]:
-        """The leader, and whether it may lack committed records."""
+        """The new leader, and whether it may lack committed records."""
         order = [self.partition.leader, *self.replicas]
         if self.election is Election.PREFERRED:
             order.insert(0, self.replicas[0])
@@ -145,7 +145,7 @@ class PartitionChange:
         return self.elr_enabled and not self.elr and not self.isr and len(known) == 1 and self.is_acceptable_leader(known[0])
 
     def _raise_epoch_for_shrunk_isr(self, record: PartitionChangeRecord) -> None:
-        """Brokers of old releases noticed a smaller ISR only by its leader epoch."""
+        """Raise the leader epoch: brokers of old releases notice a smaller ISR only by that."""
         if (
             self.metadata_version < ISR_SHRINK_KEEPS_EPOCH_FROM
             and record.leader == _NO_LEADER_CHANGE
@@ -155,7 +155,7 @@ class PartitionChange:
             record.leader = self.partition.leader
 
     def _remember_leader(self, record: PartitionChangeRecord) -> None:
-        """The last known leader is written down when there is none any more, and forgotten when there is one again."""
+        """Write the last known leader when the partition loses its leader, and clear it when it has one again."""
         if not self.elr_enabled:
             return
         if record.leader == NO_LEADER and not self.partition.last_known_elr:

@@ -1,4 +1,4 @@
-"""Topics grow: more partitions, placed or assigned. Pure decisions. Fewer partitions there are never."""
+"""Decides on CreatePartitions: adds partitions to topics, placed or assigned. Pure. The number of partitions never shrinks."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from ottla.wire.messages.create_partitions import (
 def create_partitions(
     state: ControllerState, request: CreatePartitionsRequest, now_ms: int
 ) -> Decision[CreatePartitionsResponse]:
-    """Add partitions to the topics of the request, or only tell what would become of them."""
+    """Add partitions to the topics of the request; with `validate_only`, write nothing."""
     counts = Counter(topic.name for topic in request.topics)
     results: list[CreatePartitionsTopicResult] = []
     records: list[Message] = []
@@ -55,13 +55,13 @@ def _grow(state: ControllerState, wanted: CreatePartitionsTopic, records_left: i
     if wanted.count <= existing:
         raise KafkaError(
             ErrorCode.INVALID_PARTITIONS,
-            f"topic {topic.name} has {existing} partitions, and {wanted.count} would not be more: a topic can only grow",
+            f"topic {topic.name} has {existing} partitions, and {wanted.count} is not more: a topic can only grow",
         )
     added = wanted.count - existing
     if wanted.assignments is not None and len(wanted.assignments) != added:
         raise KafkaError(
             ErrorCode.INVALID_REPLICA_ASSIGNMENT,
-            f"topic {topic.name} is to get {added} partitions more, and {len(wanted.assignments)} are assigned",
+            f"topic {topic.name} would get {added} new partitions, and the request assigns {len(wanted.assignments)}",
         )
     if added > records_left:
         raise KafkaError(

@@ -1,4 +1,4 @@
-"""Single partitions: leaders elected on demand, replicas told apart by their log directory. Pure decisions."""
+"""Decides on ElectLeaders and on the log directories of replicas. Pure."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PREFERRED, UNCLEAN = 0, 1
 
 
 def elect_leaders(state: ControllerState, request: ElectLeadersRequest, now_ms: int) -> Decision[ElectLeadersResponse]:
-    """Elect leaders for the partitions of the request, or for all; of all, those that need none are not listed."""
+    """Elect leaders for the partitions of the request, or for all. For all, the response omits those that need no election."""
     if request.election_type not in (PREFERRED, UNCLEAN):
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"the election type {request.election_type} is unknown: 0 or 1 is meant")
     if request.topic_partitions is None:
@@ -77,7 +77,7 @@ def _elect(state: ControllerState, topic_name: str, number: int, election_type: 
 
 
 def find_partition(state: ControllerState, topic_name: str, number: int) -> PartitionOf:
-    """The partition by its topic's name; UNKNOWN_TOPIC_OR_PARTITION if there is none."""
+    """The partition by topic name and number; UNKNOWN_TOPIC_OR_PARTITION if there is none."""
     topic = state.image.topics.by_name.get(topic_name)
     if topic is None:
         raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic {topic_name}")
@@ -91,7 +91,7 @@ def find_partition(state: ControllerState, topic_name: str, number: int) -> Part
 
 
 def assign_directory(state: ControllerState, broker_id: int, topic_id: Uuid, number: int, directory_id: Uuid) -> Decision[None]:
-    """Write down in which of its directories a broker keeps a replica. A directory that is not online takes it out of sync."""
+    """Store the directory in which a broker keeps a replica. If that directory is offline, the replica leaves the ISR."""
     if state.image.metadata_version < DIRECTORIES_FROM:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "the cluster's metadata.version keeps no log directories of replicas")
     topic = state.image.topics.by_id.get(topic_id)

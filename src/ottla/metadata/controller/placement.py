@@ -1,9 +1,9 @@
-"""Where the replicas of new partitions go: striped over racks, and over the brokers within each. Pure.
+"""Places the replicas of new partitions: striped over racks, and over the brokers within each rack. Pure.
 
-Every partition starts one rack further, and every rack one broker further, from places chosen by chance. So leaders and
+Every partition starts one rack further, and every rack one broker further, from a random start. So leaders and
 replicas are spread evenly, no rack holds a partition twice while another has none of it, and two topics do not begin on the
-same broker. A fenced broker leads nothing new, and is used for a replica only when its rack has nobody else. Once every live
-broker has led, the order is shuffled, so that the same brokers do not meet again and again.
+same broker. A fenced broker leads nothing new, and gets a replica only when its rack has no other broker left. Once every live
+broker has led, the order is shuffled, so that the same brokers do not always share partitions.
 """
 
 from __future__ import annotations
@@ -30,20 +30,20 @@ class UsableBroker(NamedTuple):
 def place_replicas(
     brokers: list[UsableBroker], partitions: int, replication_factor: int, randomness: Randomness
 ) -> list[list[int]]:
-    """The replicas of each partition, preferred leader first; INVALID_REPLICATION_FACTOR where there are too few brokers."""
+    """The replicas of each partition, preferred leader first; INVALID_REPLICATION_FACTOR if there are too few brokers."""
     if replication_factor <= 0:
         raise _refused(f"a partition needs at least one replica, not {replication_factor}")
     if replication_factor > len(brokers):
         raise _refused(f"{replication_factor} replicas need as many brokers, and the cluster has {len(brokers)}")
     live = sum(not broker.fenced for broker in brokers)
     if live == 0:
-        raise _refused("all brokers are fenced: none is there to lead a new partition")
+        raise _refused("all brokers are fenced: none can lead a new partition")
     racks = _Racks(brokers, live, randomness)
     return [racks.place(replication_factor) for _ in range(partitions)]
 
 
 class _Ring:
-    """Brokers in turn: each round begins one further, and ends when everybody had a turn."""
+    """Brokers in turn: each round begins one further, and ends when every broker had a turn."""
 
     def __init__(self, brokers: list[int], randomness: Randomness) -> None:
         self._brokers = sorted(brokers)
@@ -95,7 +95,7 @@ class _Racks:
         rack, skip = self._start, leader_rack
         while len(replicas) < replication_factor:
             if rack == skip:
-                skip = -1  # the leader was this rack's turn
+                skip = -1  # this rack's turn went to the leader
             elif (replica := self._next_of(rack)) is not None:
                 replicas.append(replica)
             rack = (rack + 1) % count

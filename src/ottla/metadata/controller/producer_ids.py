@@ -1,4 +1,4 @@
-"""Producer ids are handed out to brokers, a block at a time; no id is ever handed out twice. Pure decisions."""
+"""Decides on AllocateProducerIds: gives brokers blocks of producer ids; no id is ever given twice. Pure."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _PRODUCER_ID_MAX = 2**63 - 1
 def allocate_producer_ids(
     state: ControllerState, request: AllocateProducerIdsRequest, now_ms: int
 ) -> Decision[AllocateProducerIdsResponse]:
-    """The next block, for a broker that speaks under its newest registration."""
+    """The next block of producer ids, for a broker with its newest epoch."""
     check_broker_epoch(state, request.broker_id, request.broker_epoch)
     start = state.image.next_producer_id
     if start > _PRODUCER_ID_MAX - BLOCK_SIZE:

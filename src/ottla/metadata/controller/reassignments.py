@@ -1,8 +1,8 @@
-"""Partitions given to other brokers: reassignments begun, changed and taken back. Pure decisions.
+"""Decides on AlterPartitionReassignments: starts, changes and cancels reassignments. Pure.
 
-While a partition is being reassigned it has the replicas that come and those that go; `PartitionChange` lets the old ones go
-when the new ones are in sync. A request for the replicas that are there already changes nothing, and is answered as done: tools
-that move replicas to other log directories begin with such a one.
+While a partition is being reassigned it has both the added and the removed replicas; `PartitionChange` drops the old ones when
+the new ones are in sync. A request for the current replicas changes nothing, and succeeds: tools that move replicas to other
+log directories begin with one.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from ottla.wire.messages.metadata_records import PartitionChangeRecord
 def alter_reassignments(
     state: ControllerState, request: AlterPartitionReassignmentsRequest, now_ms: int
 ) -> Decision[AlterPartitionReassignmentsResponse]:
-    """Give partitions the replicas that are asked for, or (None) take their reassignments back."""
+    """Give partitions the requested replicas, or (None) cancel their reassignments."""
     response = AlterPartitionReassignmentsResponse(
         allow_replication_factor_change=request.allow_replication_factor_change, error_message=None
     )
@@ -75,7 +75,7 @@ def _altered(
 
 
 def _final_replicas(partition: PartitionState) -> list[int]:
-    """The replicas that stay when all is done."""
+    """The replicas after the reassignment is complete."""
     return [replica for replica in partition.replicas if replica not in partition.removing_replicas]
 
 
@@ -91,7 +91,7 @@ def _changed(state: ControllerState, which: PartitionOf, target: Sequence[int]) 
 
 
 def _cancelled(state: ControllerState, which: PartitionOf) -> PartitionChangeRecord | None:
-    """Back to the replicas from before. If none of them is in sync, the first is taken for it where that is allowed."""
+    """Return to the replicas from before. If none is in sync and unclean elections are allowed, the first counts as in sync."""
     partition, what = which.state, f"partition {which.topic.name}-{which.number}"
     if not partition.removing_replicas and not partition.adding_replicas:
         raise KafkaError(ErrorCode.NO_REASSIGNMENT_IN_PROGRESS, f"{what} is not being reassigned")

@@ -1,7 +1,7 @@
-"""Which brokers the active controller has heard of lately. Never in the log: a new controller begins with what it hears.
+"""Broker sessions: the time of each broker's last heartbeat, on the active controller. They are never in the log.
 
-Times are milliseconds of a clock that does not jump (the `now_ms` that decisions are handed). Nothing is set here: who must be
-fenced, and when to look again, are answers.
+Times are milliseconds of a monotonic clock (the `now_ms` argument of decisions). No timers here: the controller asks for
+deadlines, and its host sets the timer.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class BrokerSession:
         self.contact_ms = contact_ms
         self.metadata_offset = -1
         self.shutdown_offset = NOT_SHUTTING_DOWN
-        """The offset that the others must have read before the broker may go; -1 while it does not want to."""
+        """The metadata offset that other brokers must have read before this one may stop; -1 while it is not shutting down."""
 
 
 class BrokerSessions:
@@ -33,7 +33,7 @@ class BrokerSessions:
         return self._sessions.get(broker_id)
 
     def touch(self, broker_id: int, epoch: int, now_ms: int) -> BrokerSession:
-        """The broker was heard."""
+        """Extend the broker's session: a heartbeat came."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             session = self._sessions[broker_id] = BrokerSession(epoch, now_ms)
@@ -41,19 +41,19 @@ class BrokerSessions:
         return session
 
     def expect(self, broker_id: int, epoch: int, now_ms: int) -> None:
-        """The broker has not been heard yet, and has the time of a session to be."""
+        """Start a session for a broker that has sent no heartbeat to this controller yet."""
         self._sessions[broker_id] = BrokerSession(epoch, now_ms)
 
     def forget(self, broker_id: int) -> None:
         self._sessions.pop(broker_id, None)
 
     def is_live(self, broker_id: int, epoch: int, now_ms: int) -> bool:
-        """Whether the broker that registered with `epoch` may still be there."""
+        """Whether the session of the broker that registered with `epoch` has not expired."""
         session = self._sessions.get(broker_id)
         return session is not None and session.epoch == epoch and now_ms <= session.contact_ms + self._timeout_ms
 
     def deadline_ms(self, broker_id: int, epoch: int, now_ms: int) -> int:
-        """When the broker is to be fenced unless it is heard; `now_ms` if it is over already or was never expected."""
+        """When the broker's session expires; `now_ms` if there is no session for `epoch`."""
         session = self._sessions.get(broker_id)
         if session is None or session.epoch != epoch:
             return now_ms

@@ -1,10 +1,10 @@
-"""ControllerState: all that the controller decides from, at the newest record it has appended.
+"""ControllerState: the state that controller decisions read, up to the newest appended record.
 
-The image is what the log says, committed or not; records are replayed into it as soon as they are appended, so that the next
-decision builds on them. When an append fails, drop the state and load the log anew. Besides the image there are the brokers'
-sessions, which are never in the log and the only thing that a decision may change by itself.
+The image includes uncommitted records: they are replayed as soon as they are appended, so that the next decision builds on
+them. When an append fails, drop the state and load the log again. Broker sessions are never in the log; they are the only thing
+that a decision may change directly.
 
-Pure: no clock, no task, no IO. Chance comes through `randomness`, time through `now_ms`.
+Pure: no clock, no task, no IO. Random numbers come from `randomness`, the time from `now_ms`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 class ControllerSettings(NamedTuple):
-    """What the controller takes from its node's settings."""
+    """The settings of the node that the controller uses."""
 
     cluster_id: str
     node_id: int
@@ -36,14 +36,14 @@ class ControllerSettings(NamedTuple):
     session_timeout_ms: int = 9000
     """broker.session.timeout.ms"""
     static: Mapping[str, str] = MappingProxyType({})
-    """The node's settings as texts, for what topics fall back to."""
+    """The node's settings as text; topics fall back to them."""
     topic_defaults: LogConfig = LogConfig()
-    """The same as a snapshot: what new settings of a topic are checked against."""
+    """The node's defaults for topics; new settings of a topic are validated together with them."""
     supported_features: Mapping[str, tuple[int, int]] = SUPPORTED_FEATURES
 
 
 class ControllerState:
-    """The newest image, and what is known besides."""
+    """The newest image, the broker sessions and the quorum's voters."""
 
     def __init__(
         self, settings: ControllerSettings, randomness: Randomness, image: MetadataImage | None = None, kraft_version: int = 1
@@ -53,20 +53,20 @@ class ControllerState:
         self.image = image or MetadataImage()
         self.sessions = BrokerSessions(settings.session_timeout_ms)
         self.kraft_version = kraft_version
-        """The quorum's own feature; it is in control records, which the quorum reads, and so not in the image."""
+        """The finalised kraft.version. The quorum reads it from control records, so it is not in the image."""
         self.quorum_node_ids: Sequence[int] = (settings.node_id,)
-        """The voters of the quorum: controllers that must support a feature before it is finalised."""
+        """The voters of the quorum. All of them must support a feature level before it is finalised."""
         self.next_offset = self.image.provenance.offset + 1
-        """Where the next record goes. The owner sets it after control records, which the state does not see."""
+        """The offset of the next record. The owner also sets it after control records, which the state does not see."""
         self._registration_offsets: dict[int, int] = {}
 
     @property
     def elr_enabled(self) -> bool:
-        """Whether replicas that left the ISR in good order are remembered as eligible leaders."""
+        """Whether eligible leader replicas are kept: replicas that left the ISR but hold all committed records."""
         return self.image.features.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) >= 1
 
     def replay(self, records: Sequence[Message], offset: int, epoch: int, timestamp_ms: int) -> None:
-        """Take in records that are in the log from `offset` on; both those just appended and those of a load."""
+        """Apply records that are in the log from `offset` on, just appended or loaded."""
         if not records:
             return
         delta = MetadataDelta(self.image)
@@ -82,14 +82,14 @@ class ControllerState:
         self.next_offset = last + 1
 
     def activate(self, now_ms: int) -> None:
-        """This controller has become the active one: brokers have the time of a session to be heard, or are fenced.
+        """This controller has become the active one: each unfenced broker gets a new session to send a heartbeat in.
 
-        Its own node's broker is not waited for: whoever held that id before has left the directory to this process.
+        The broker of its own node gets none: this process holds the directory's lock, so the previous process is gone.
         """
         for broker in self.image.cluster.brokers.values():
             if not broker.fenced and broker.id != self.settings.node_id:
                 self.sessions.expect(broker.id, broker.epoch, now_ms)
 
     def registration_offset(self, broker_id: int) -> int:
-        """The offset a broker must have read up to before it may be let in: that of its registration."""
+        """The offset that a broker must have read before it is unfenced: that of its registration."""
         return self._registration_offsets.get(broker_id, self.image.cluster.brokers[broker_id].epoch)

@@ -1,4 +1,4 @@
-"""Topics are deleted, by name or by id. Pure decisions. A topic's settings go with it: the image drops both by one record."""
+"""Decides on DeleteTopics, by name or by id. Pure. One record removes the topic and its settings from the image."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _LATEST = 6
 def delete_topics(
     state: ControllerState, request: DeleteTopicsRequest, now_ms: int, version: int = _LATEST
 ) -> Decision[DeleteTopicsResponse]:
-    """Delete the topics of a request that came in `version`."""
+    """Delete the topics of a request, which came in `version`."""
     if not state.settings.delete_topic_enable:
         raise KafkaError(
             ErrorCode.TOPIC_DELETION_DISABLED if version >= _DELETION_CODE_SINCE else ErrorCode.INVALID_REQUEST,

@@ -1,7 +1,7 @@
-"""What a topic's settings come to on this cluster, layer by layer. Pure.
+"""Computes a topic's effective settings from the layers of configuration. Pure.
 
-The layers, first wins: the topic's own; this node's dynamic settings; those of all brokers; the node's file; the default. The
-broker's settings have names and units of their own (`TOPIC_SYNONYMS`).
+The first layer that has a setting wins: the topic's own; this node's dynamic settings; those of all brokers; the node's file;
+the default. The broker's settings have other names and units (`TOPIC_SYNONYMS`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SOURCE_DEFAULT: Final = 5
 
 
 class EffectiveSetting(NamedTuple):
-    """One setting of a topic: its text, and the layer it is from as the protocol numbers them."""
+    """One setting of a topic: its text, and its layer as the protocol numbers them."""
 
     name: str
     value: str | None
@@ -48,7 +48,7 @@ def effective_setting(state: ControllerState, name: str, own: Mapping[str, str])
 
 
 def effective_settings(state: ControllerState, own: Mapping[str, str]) -> list[EffectiveSetting]:
-    """All settings of such a topic, by name; without internal ones unless they are set."""
+    """All settings of a topic whose own settings are `own`, by name; internal ones only if they are set."""
     return [effective_setting(state, name, own) for name, key in sorted(TOPIC_KEYS.items()) if not key.internal or name in own]
 
 
@@ -57,13 +57,13 @@ def own_settings(state: ControllerState, topic_name: str) -> Mapping[str, str]:
 
 
 def effective_min_isr(state: ControllerState, topic: Topic) -> int:
-    """min.insync.replicas, but never more than the topic has replicas."""
+    """min.insync.replicas, but at most the topic's number of replicas."""
     value = effective_setting(state, "min.insync.replicas", own_settings(state, topic.name)).value
     return min(int(value or 1), len(topic.partitions[0].replicas))
 
 
 def unclean_election_allowed(state: ControllerState, topic: Topic) -> bool:
-    """Whether a replica that may lack committed records may lead, if no other is left."""
+    """Whether a replica that may lack committed records may lead when no other can."""
     value = effective_setting(state, "unclean.leader.election.enable", own_settings(state, topic.name)).value
     return (value or "").strip().lower() == "true"
 

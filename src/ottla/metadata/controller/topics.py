@@ -1,7 +1,7 @@
-"""Topics are made: names, numbers, assignments and settings checked, replicas placed. Pure decisions.
+"""Decides on CreateTopics: checks names, counts, assignments and settings, and places replicas. Pure.
 
-Every topic of a request stands for itself: one is refused while another is made. Only a request that would write too much at
-once is refused whole. Deletion and growth are files of their own, and offered here too.
+Each topic of a request succeeds or fails on its own. Only a request that would write too many records is refused as a whole.
+Deletion and growth have their own files, and are exported from here too.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _METADATA_TOPIC = "__cluster_metadata"
 
 
 def create_topics(state: ControllerState, request: CreateTopicsRequest, now_ms: int) -> Decision[CreateTopicsResponse]:
-    """Make the topics of the request, or only tell what would become of them."""
+    """Create the topics of the request; with `validate_only`, write nothing."""
     _check_size(state, request)
     counts = Counter(topic.name for topic in request.topics)
     taken = _collision_names(state)
@@ -71,7 +71,7 @@ def create_topics(state: ControllerState, request: CreateTopicsRequest, now_ms: 
 
 
 def _check_size(state: ControllerState, request: CreateTopicsRequest) -> None:
-    """Before anything is placed: a request must not ask for more partitions than fit into one write."""
+    """Refuse a request for more partitions than fit into one write, before any is placed."""
     partitions = 0
     for topic in request.topics:
         if topic.assignments:
@@ -87,7 +87,7 @@ def _check_size(state: ControllerState, request: CreateTopicsRequest) -> None:
 
 def _check_name(state: ControllerState, name: str, taken: dict[str, str]) -> None:
     if name == _METADATA_TOPIC:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the log of the cluster's own metadata, and no topic for others")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"{name} is the cluster's metadata log and cannot be created as a topic")
     if name in state.image.topics.by_name:
         raise KafkaError(ErrorCode.TOPIC_ALREADY_EXISTS, f"topic {name} exists already")
     if (fault := topic_name_fault(name)) is not None:
@@ -100,7 +100,7 @@ def _check_name(state: ControllerState, name: str, taken: dict[str, str]) -> Non
 
 
 def _collision_names(state: ControllerState) -> dict[str, str]:
-    """Topics that have '.' or '_' in their names, by what they are called in metrics."""
+    """Topics that have '.' or '_' in their names, by their name in metrics."""
     return {name.replace(".", "_"): name for name in state.image.topics.by_name if "." in name or "_" in name}
 
 
@@ -162,7 +162,7 @@ def _placed(state: ControllerState, topic: CreatableTopic) -> list[PartitionStat
 
 
 def _assigned(state: ControllerState, topic: CreatableTopic) -> Sequence[PartitionState]:
-    """The partitions that the request spells out, replica by replica."""
+    """The partitions with the replicas that the request assigns."""
     if topic.replication_factor != _DEFAULT or topic.num_partitions != _DEFAULT:
         raise KafkaError(
             ErrorCode.INVALID_REQUEST,

@@ -1,1 +1,1 @@
-"""The cluster's metadata as immutable values: one image per subject, and a delta that replays records onto it."""
+"""The cluster's metadata as immutable images, one per subject, and the deltas that replay records onto them."""

@@ -1,4 +1,4 @@
-"""Who is in the cluster: brokers and controllers as they registered. Immutable."""
+"""The image of the registered brokers and controllers. Immutable."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.ids import DIRECTORY_LOST, DIRECTORY_MIGRATING, DIRECTORY_UNASSIGNED,
 
 
 class Endpoint(NamedTuple):
-    """Where a node can be reached under the name of one of its listeners."""
+    """The address of one of a node's listeners."""
 
     name: str
     host: str
@@ -33,17 +33,17 @@ class BrokerRegistration(NamedTuple):
     directories: tuple[Uuid, ...]
     """Its log directories that are online, sorted."""
     cordoned_directories: tuple[Uuid, ...] | None = None
-    """Those of its directories that get no new partitions; None if it was never told."""
+    """Those of its directories that get no new partitions; None if the broker never reported any."""
     is_migrating_zk_broker: bool = False
-    """Only in logs of the years in which clusters left ZooKeeper."""
+    """True only in old logs, of clusters that were migrating from ZooKeeper."""
 
     @property
     def is_active(self) -> bool:
-        """Whether it may lead partitions and be given new ones."""
+        """Whether it may lead partitions and get new replicas."""
         return not self.fenced and not self.in_controlled_shutdown
 
     def has_online_directory(self, directory: Uuid) -> bool:
-        """Whether a replica in `directory` can be used, as far as the broker has told which are online."""
+        """Whether a replica in `directory` is usable. A broker that reported no directories counts as having it online."""
         if directory == DIRECTORY_LOST:
             return False
         return directory in (DIRECTORY_UNASSIGNED, DIRECTORY_MIGRATING) or not self.directories or directory in self.directories
@@ -60,7 +60,7 @@ class ControllerRegistration(NamedTuple):
 
 
 class ClusterImage(NamedTuple):
-    """All of them, by id."""
+    """All brokers and controllers, by id."""
 
     brokers: Mapping[int, BrokerRegistration] = MappingProxyType({})
     controllers: Mapping[int, ControllerRegistration] = MappingProxyType({})

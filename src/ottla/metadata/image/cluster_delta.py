@@ -1,4 +1,4 @@
-"""Records about brokers and controllers, replayed onto an image. Pure; used by one owner at a time."""
+"""ClusterDelta: replays records about brokers and controllers onto an image. Pure; used by one owner at a time."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Protocol
 
 from ottla.errors import BrokenInvariant
 from ottla.metadata.image.cluster import BrokerRegistration, ClusterImage, ControllerRegistration, Endpoint
-from ottla.metadata.image.draft import Draft
+from ottla.metadata.image.copy_on_write import CopyOnWriteMap
 from ottla.wire.messages.metadata_records import (
     BrokerRegistrationChangeRecord,
     FenceBrokerRecord,
@@ -18,17 +18,17 @@ from ottla.wire.messages.metadata_records import (
 )
 
 _FENCING = {-1: False, 0: None, 1: True}
-"""What the field of a change record means: let it in, no change, shut it out."""
+"""The field `fenced` of a change record → the new value; None for no change."""
 _SHUTTING_DOWN = {0: None, 1: True}
 
 
 class ClusterDelta:
-    """What becomes of the brokers and controllers."""
+    """The brokers and controllers of `base`, with the replayed records applied."""
 
     def __init__(self, base: ClusterImage) -> None:
         self._base = base
-        self._brokers: Draft[int, BrokerRegistration] = Draft(base.brokers)
-        self._controllers: Draft[int, ControllerRegistration] = Draft(base.controllers)
+        self._brokers: CopyOnWriteMap[int, BrokerRegistration] = CopyOnWriteMap(base.brokers)
+        self._controllers: CopyOnWriteMap[int, ControllerRegistration] = CopyOnWriteMap(base.controllers)
         self.changed_brokers: set[int] = set()
 
     def finish(self) -> ClusterImage:

@@ -1,9 +1,9 @@
-"""MetadataDelta: records of the metadata log replayed onto an image, and what they changed.
+"""MetadataDelta: replays records of the metadata log onto an image, and lists what they changed.
 
-The image it starts from is never touched; the one it ends in shares everything that did not change. Not for two users at once.
-A record that contradicts what came before it is a broken invariant: the log cannot be trusted.
+The base image is never modified; the new image shares everything that did not change. One owner at a time.
+A record that contradicts an earlier one is a broken invariant: the log cannot be trusted.
 
-Records between the begin and the end of a metadata transaction are held back, in the image if need be, and count when it ends.
+Records inside a metadata transaction are held back until it ends, in `open_transaction` if it spans several images.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 from ottla.errors import BrokenInvariant
 from ottla.ids import Uuid
 from ottla.metadata.image.cluster_delta import ClusterDelta
-from ottla.metadata.image.draft import Draft
+from ottla.metadata.image.copy_on_write import CopyOnWriteMap
 from ottla.metadata.image.image import ConfigResource, MetadataImage, Provenance, ResourceType
 from ottla.metadata.image.kept import KEPT, REMOVALS
 from ottla.metadata.image.topics import Topic
@@ -24,19 +24,19 @@ from ottla.wire.messages import metadata_records as records
 
 
 class MetadataDelta:
-    """What becomes of `base` when records are replayed onto it."""
+    """`base` with the replayed records applied, and the sets of what they changed."""
 
     def __init__(self, base: MetadataImage) -> None:
         self.base = base
         self.features_changed = False
         self.changed_configs: set[ConfigResource] = set()
-        """Resources with a setting set or removed; those of deleted topics among them, if they had any."""
-        self._features: Draft[str, int] = Draft(base.features)
+        """Resources with a setting set or removed, including deleted topics that had settings."""
+        self._features: CopyOnWriteMap[str, int] = CopyOnWriteMap(base.features)
         self._cluster = ClusterDelta(base.cluster)
         self._topics = TopicsDelta(base.topics)
-        self._configs: Draft[ConfigResource, Mapping[str, str]] = Draft(base.configs)
+        self._configs: CopyOnWriteMap[ConfigResource, Mapping[str, str]] = CopyOnWriteMap(base.configs)
         self._next_producer_id = base.next_producer_id
-        self._other: Draft[tuple[object, ...], Message] = Draft(base.other)
+        self._other: CopyOnWriteMap[tuple[object, ...], Message] = CopyOnWriteMap(base.other)
         self._open_transaction = None if base.open_transaction is None else list(base.open_transaction)
 
     @property
@@ -46,16 +46,16 @@ class MetadataDelta:
 
     @property
     def deleted_topics(self) -> Mapping[Uuid, Topic]:
-        """Topics of `base` that are gone, as they were there."""
+        """Deleted topics, as they were in `base`."""
         return self._topics.deleted
 
     @property
     def changed_brokers(self) -> set[int]:
-        """Brokers that registered, changed or went."""
+        """Brokers that registered, changed or were unregistered."""
         return self._cluster.changed_brokers
 
     def replay(self, record: Message) -> None:
-        """Take in one record."""
+        """Apply one record."""
         if isinstance(record, records.BeginTransactionRecord):
             if self._open_transaction is not None:
                 raise BrokenInvariant("the metadata log begins a transaction within a transaction")
@@ -71,16 +71,16 @@ class MetadataDelta:
         else:
             replay = _REPLAYS.get(type(record))
             if replay is None:
-                raise BrokenInvariant(f"{type(record).__name__} is no record of the metadata log that can be replayed")
+                raise BrokenInvariant(f"{type(record).__name__} is not a record that the metadata log may hold")
             replay(self, record)
 
     def replay_all(self, batch: Iterable[Message]) -> None:
-        """Take in records, in order."""
+        """Apply records, in order."""
         for record in batch:
             self.replay(record)
 
     def finish(self, provenance: Provenance) -> MetadataImage:
-        """The new image; `provenance` says up to where the log is in it."""
+        """The new image; `provenance` is the position in the log that it covers."""
         held = self._open_transaction
         return MetadataImage(
             provenance=provenance,
@@ -136,7 +136,7 @@ class MetadataDelta:
 
 
 def _ignore(delta: MetadataDelta, record: Message) -> None:
-    """A record that changes nothing: a heartbeat of the log, or the state of a migration that is long over."""
+    """A record that changes nothing: NoOp, or the state of a migration from ZooKeeper."""
 
 
 _REPLAYS: Final[dict[type[Message], Callable[[MetadataDelta, Any], None]]] = {

@@ -1,7 +1,7 @@
-"""The whole of the cluster's metadata at one offset of its log. Immutable; swapped whole.
+"""MetadataImage: all of the cluster's metadata at one offset of the metadata log. Immutable; replaced as a whole.
 
-Of what Ottla does not serve yet (access control lists, quotas, credentials, tokens) the records themselves are kept, by what
-identifies them: a directory that Apache Kafka filled must not lose them when Ottla writes a snapshot.
+Ottla does not serve access control lists, quotas, credentials and tokens yet. The image keeps their records by key, so that a
+directory written by Apache Kafka does not lose them when Ottla writes a snapshot.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ottla.wire.base import Message
 
 
 class ResourceType(IntEnum):
-    """What a setting can belong to, as numbered in records and requests."""
+    """The kinds of resource that have settings, as numbered in records and requests."""
 
     TOPIC = 2
     BROKER = 4
@@ -32,7 +32,7 @@ ConfigResource = tuple[int, str]
 
 
 class Provenance(NamedTuple):
-    """Up to where the log has been taken in: the last record's offset and epoch, and its batch's time."""
+    """The position in the log that an image covers: the last record's offset and epoch, and its batch's time."""
 
     offset: int = -1
     epoch: int = -1
@@ -40,22 +40,22 @@ class Provenance(NamedTuple):
 
 
 class MetadataImage(NamedTuple):
-    """Everything the metadata log says, up to `provenance`."""
+    """The state of the metadata log up to `provenance`."""
 
     provenance: Provenance = Provenance()
     features: Mapping[str, int] = MappingProxyType({})
-    """Finalised levels by name, metadata.version among them; a feature at level 0 is not there."""
+    """Finalised levels by name, including metadata.version; features at level 0 are absent."""
     cluster: ClusterImage = ClusterImage()
     topics: TopicsImage = TopicsImage()
     configs: Mapping[ConfigResource, Mapping[str, str]] = MappingProxyType({})
-    """What was set at run time, by resource."""
+    """Dynamic settings, by resource."""
     next_producer_id: int = 0
     other: Mapping[tuple[object, ...], Message] = MappingProxyType({})
-    """Records of subjects that are only kept, by (record type, key …)."""
+    """Records of subjects that are not served, by (record type, key …)."""
     open_transaction: tuple[Message, ...] | None = None
-    """Records between the begin of a metadata transaction and its end: they count once it ends. None: there is none."""
+    """Records of a metadata transaction that has not ended; they apply when it ends. None: no transaction is open."""
 
     @property
     def metadata_version(self) -> int:
-        """The finalised level of metadata.version; that of the oldest cluster while none is written."""
+        """The finalised level of metadata.version; the lowest supported one before any is written."""
         return self.features.get(METADATA_VERSION, METADATA_VERSION_MIN)

@@ -1,4 +1,4 @@
-"""Subjects that Ottla does not serve yet: what identifies their records, so that the newest is kept and can be removed."""
+"""The keys of records that Ottla keeps but does not serve yet (tokens, credentials, quotas, access control lists)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ KEPT: Final[dict[type[Message], Callable[[Any], Key]]] = {
     records.ClientQuotaRecord: _quota_key,
     records.AccessControlEntryRecord: lambda record: (_ACL, record.id),
 }
-"""Record class → its key in `MetadataImage.other`. A quota's record is also its removal, by its `remove`."""
+"""Record class → its key in `MetadataImage.other`. A quota has no removal record: its own has a field `remove`."""
 
 REMOVALS: Final[dict[type[Message], Callable[[Any], Key]]] = {
     records.RemoveDelegationTokenRecord: lambda record: (_TOKEN, record.token_id),

@@ -1,7 +1,7 @@
-"""An image as records, for a snapshot: replayed onto an empty image they give the same one.
+"""Converts an image to records for a snapshot. Replayed onto an empty image, they give an equal one.
 
-Features come first, metadata.version before all others, since it says in which versions the rest is written. Records of
-topics come before their partitions. What the cluster's metadata.version cannot say is not in its image either.
+Features come first, and metadata.version before all others, since it sets the versions of the other records. A topic's record
+comes before those of its partitions. An image holds nothing that its metadata.version cannot represent.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ottla.wire.messages import metadata_records as records
 
 
 def image_records(image: MetadataImage) -> Iterator[Message]:
-    """The records of a snapshot of `image`; `features.record_version` tells in which version each is written."""
+    """The records of a snapshot of `image`; `features.record_version` gives the version of each."""
     if image.open_transaction is not None:
         raise BrokenInvariant("a snapshot cannot be taken within a metadata transaction: wait for its end")
     yield from _features(image)
@@ -48,7 +48,7 @@ def _features(image: MetadataImage) -> Iterator[Message]:
 
 
 def broker_record(broker: BrokerRegistration) -> records.RegisterBrokerRecord:
-    """The record that registers a broker just as it is."""
+    """The record that registers a broker in its current state."""
     cordoned = broker.cordoned_directories
     return records.RegisterBrokerRecord(
         broker_id=broker.id,
@@ -72,7 +72,7 @@ def broker_record(broker: BrokerRegistration) -> records.RegisterBrokerRecord:
 
 
 def controller_record(controller: ControllerRegistration) -> records.RegisterControllerRecord:
-    """The record that registers a controller just as it is."""
+    """The record that registers a controller in its current state."""
     return records.RegisterControllerRecord(
         controller_id=controller.id,
         incarnation_id=controller.incarnation_id,
@@ -89,7 +89,7 @@ def controller_record(controller: ControllerRegistration) -> records.RegisterCon
 
 
 def partition_record(topic_id: Uuid, index: int, partition: PartitionState, metadata_version: int) -> records.PartitionRecord:
-    """The record that makes a partition just as it is, as far as `metadata_version` can say it."""
+    """The record that creates a partition in its current state, without what `metadata_version` cannot represent."""
     return records.PartitionRecord(
         partition_id=index,
         topic_id=topic_id,

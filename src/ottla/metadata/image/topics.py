@@ -1,4 +1,4 @@
-"""Which topics there are, and where the replicas of their partitions are. Immutable."""
+"""The image of the topics and the state of their partitions. Immutable."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_LEADER = -1
 
 
 class PartitionState(NamedTuple):
-    """One partition. The first of `replicas` is the preferred leader; `directories` runs beside them."""
+    """One partition. The first of `replicas` is the preferred leader; `directories` has one entry per replica."""
 
     replicas: tuple[int, ...]
     directories: tuple[Uuid, ...]
@@ -24,7 +24,7 @@ class PartitionState(NamedTuple):
     adding_replicas: tuple[int, ...] = ()
     leader_recovery_state: int = 0
     elr: tuple[int, ...] = ()
-    """Eligible leader replicas: not in sync any more, but sure to hold everything that was committed."""
+    """Eligible leader replicas: no longer in sync, but certain to hold all committed records."""
     last_known_elr: tuple[int, ...] = ()
 
 
@@ -37,7 +37,7 @@ class Topic(NamedTuple):
 
 
 class TopicsImage(NamedTuple):
-    """All topics, by either name."""
+    """All topics, by name and by id."""
 
     by_name: Mapping[str, Topic] = MappingProxyType({})
     by_id: Mapping[Uuid, Topic] = MappingProxyType({})

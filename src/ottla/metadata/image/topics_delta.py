@@ -1,10 +1,10 @@
-"""Records about topics and partitions, replayed onto an image. Pure; used by one owner at a time."""
+"""TopicsDelta: replays records about topics and partitions onto an image. Pure; used by one owner at a time."""
 
 from __future__ import annotations
 
 from ottla.errors import BrokenInvariant
 from ottla.ids import DIRECTORY_MIGRATING, Uuid, uuid_text
-from ottla.metadata.image.draft import Draft
+from ottla.metadata.image.copy_on_write import CopyOnWriteMap
 from ottla.metadata.image.topics import PartitionState, Topic, TopicsImage
 from ottla.wire.messages.metadata_records import (
     ClearElrRecord,
@@ -19,14 +19,14 @@ _NO_RECOVERY_CHANGE = -1
 
 
 class TopicsDelta:
-    """What becomes of the topics. Only topics that change get new partitions, and only once per delta."""
+    """The topics of `base`, with the replayed records applied. Each changed topic's partitions are copied once per delta."""
 
     def __init__(self, base: TopicsImage) -> None:
         self._base = base
-        self._by_name: Draft[str, Topic] = Draft(base.by_name)
-        self._by_id: Draft[Uuid, Topic] = Draft(base.by_id)
+        self._by_name: CopyOnWriteMap[str, Topic] = CopyOnWriteMap(base.by_name)
+        self._by_id: CopyOnWriteMap[Uuid, Topic] = CopyOnWriteMap(base.by_id)
         self._partitions: dict[Uuid, dict[int, PartitionState]] = {}
-        """Those of the topics in `changed`."""
+        """The partitions of the topics in `changed`."""
         self.changed: set[Uuid] = set()
         self.deleted: dict[Uuid, Topic] = {}
 
@@ -56,7 +56,7 @@ class TopicsDelta:
         self._change(topic.id)
 
     def replay_removal(self, record: RemoveTopicRecord) -> str:
-        """Returns the name of the topic that goes."""
+        """Returns the name of the deleted topic."""
         topic = self._topic(record.topic_id)
         del self._by_name.edit()[topic.name]
         del self._by_id.edit()[topic.id]
@@ -93,7 +93,7 @@ class TopicsDelta:
         partitions[record.partition_id] = merge(state, record)
 
     def replay_clear_elr(self, record: ClearElrRecord) -> None:
-        """Of one topic, or of all where it names none."""
+        """Clear the eligible leader replicas of one topic, or of all if the record names none."""
         if record.topic_name:
             if (named := self._by_name.now.get(record.topic_name)) is None:
                 raise BrokenInvariant(
@@ -113,11 +113,11 @@ class TopicsDelta:
     def _topic(self, topic_id: Uuid) -> Topic:
         topic = self._by_id.now.get(topic_id)
         if topic is None:
-            raise BrokenInvariant(f"the metadata log speaks of the topic id {uuid_text(topic_id)}, which no topic has")
+            raise BrokenInvariant(f"the metadata log refers to topic id {uuid_text(topic_id)}, which no topic has")
         return topic
 
     def _change(self, topic_id: Uuid) -> dict[int, PartitionState]:
-        """The partitions of a topic that is about to change."""
+        """The modifiable partitions of a topic, which counts as changed from now on."""
         partitions = self._partitions.get(topic_id)
         if partitions is None:
             partitions = self._partitions[topic_id] = dict(self._topic(topic_id).partitions)
@@ -126,7 +126,7 @@ class TopicsDelta:
 
 
 def merge(state: PartitionState, record: PartitionChangeRecord) -> PartitionState:
-    """What a partition is after `record`: what the record does not name stays; naming a leader begins a new leader epoch."""
+    """`state` with `record` applied. Fields that the record leaves out stay; a leader in it starts a new leader epoch."""
     replicas = state.replicas if record.replicas is None else tuple(record.replicas)
     directories = state.directories if record.directories is None else tuple(record.directories)
     has_leader = record.leader != _NO_LEADER_CHANGE
@@ -150,7 +150,7 @@ def merge(state: PartitionState, record: PartitionChangeRecord) -> PartitionStat
 def _directories(
     directories: tuple[Uuid, ...], replicas: tuple[int, ...], record: PartitionRecord | PartitionChangeRecord
 ) -> tuple[Uuid, ...]:
-    """One per replica. Records of older versions name none: then nobody has told them yet."""
+    """One directory per replica. Records of older versions have none: then all are `DIRECTORY_MIGRATING`."""
     if all(directory == DIRECTORY_MIGRATING for directory in directories):
         return (DIRECTORY_MIGRATING,) * len(replicas)
     if len(directories) != len(replicas):

@@ -1,4 +1,4 @@
-"""Candidate: has raised the epoch, voted for itself, and collects votes."""
+"""Candidate: a replica that has raised the epoch, voted for itself, and collects votes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prospective: asks whether it would win before it raises the epoch (pre-vote): whom nobody hears, disturbs nobody."""
+"""Prospective: asks voters whether it would win before it raises the epoch (pre-vote): an isolated replica raises none."""
 
 from __future__ import annotations
 

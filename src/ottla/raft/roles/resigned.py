@@ -1,4 +1,4 @@
-"""Resigned: led this epoch once, and will not again. It neither appends nor votes for another in it."""
+"""Resigned: a former leader of this epoch. It neither appends nor votes for another replica in it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.raft.voters import ReplicaKey
 
 
 class Resigned(NamedTuple):
-    """A leader that restarts begins so: records are told apart by offset and epoch, and it may have lost some unsynced."""
+    """The role of a restarted leader. It may have lost unsynced records, and must not reuse their offsets in the same epoch."""
 
     epoch: int
     local: ReplicaKey

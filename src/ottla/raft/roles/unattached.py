@@ -1,4 +1,4 @@
-"""Unattached: no leader to follow. Votes for whoever asks first in an epoch; stands for election when nobody does."""
+"""Unattached: follows no leader. Grants its vote to the first candidate of an epoch; stands for election after a timeout."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.raft.voters import ReplicaKey
 
 
 class Unattached(NamedTuple):
-    """`leader_id` may be known where the leader cannot be reached; `voted` is the vote given in this epoch."""
+    """`leader_id` may be known although the leader cannot be reached; `voted` is the vote granted in this epoch."""
 
     epoch: int
     leader_id: int = NO_LEADER

@@ -1,4 +1,4 @@
-"""What members may take, all groups together: nobody is let in beyond it, and nobody who is in has to go."""
+"""The memory limit for members of all groups: beyond it no member may join or grow, and none is removed."""
 
 from typing import Any
 
@@ -16,7 +16,7 @@ ROOM_BYTES = 4 * (MEMBER_BYTES + 1000)
 
 
 def limit(bench: Any, room_bytes: int) -> None:
-    """Leave so much room, beside what is there already."""
+    """Set the limit to `room_bytes` above what members take now."""
 
     def count() -> int:
         return sum(group.members_bytes() for group in bench.shard.table.by_id.values())
@@ -24,11 +24,11 @@ def limit(bench: Any, room_bytes: int) -> None:
     bench.shard.table.memory = MemberMemory(count() + room_bytes, count)
 
 
-def test_what_is_there_is_counted_when_the_limit_is_near_and_not_too_often() -> None:
+def test_members_are_recounted_at_the_limit_but_not_too_often() -> None:
     counts = iter([10, 90, 20])
     memory = MemberMemory(100, lambda: next(counts))
     memory.take(40, "g", Instant(0, 0))
-    memory.take(40, "g", Instant(0, 1))  # 90 by now
+    memory.take(40, "g", Instant(0, 1))  # 90 in use now
     with pytest.raises(KafkaError) as refused:
         memory.take(40, "g", Instant(0, 2))
     assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -42,15 +42,15 @@ def test_what_is_there_is_counted_when_the_limit_is_near_and_not_too_often() -> 
     memory.take(40, "g", Instant(0, 2 * RECOUNT_MS))
 
 
-def test_a_classic_member_waits_until_there_is_room() -> None:
+def test_a_classic_member_is_refused_until_memory_is_free() -> None:
     bench = ClassicBench()
     (member_id,) = bench.stable()
     limit(bench, ROOM_BYTES)
-    assert not bench.join(protocols=LARGE, version=3, group_id="large").is_answered, "it waits for others, as usual"
+    assert not bench.join(protocols=LARGE, version=3, group_id="large").is_answered, "it is parked until others join"
     refused = bench.join(protocols=LARGE, version=3, group_id="larger")
     assert refused.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert "larger" not in bench.shard.table.by_id, "nothing has happened"
-    assert bench.join(member_id).code == ErrorCode.NONE, "who is there and does not grow rejoins"
+    assert bench.join(member_id).code == ErrorCode.NONE, "a member that does not grow may rejoin"
     assert bench.join(member_id, LARGE).code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     (hog,) = bench.group("large").members
     bench.leave(hog, group_id="large")
@@ -58,7 +58,7 @@ def test_a_classic_member_waits_until_there_is_room() -> None:
     assert not bench.join(protocols=LARGE, version=3, group_id="larger").is_answered
 
 
-def test_ids_that_are_handed_out_count() -> None:
+def test_pending_member_ids_count() -> None:
     bench = ClassicBench()
     limit(bench, ROOM_BYTES)
     codes = [bench.join(client_id="c" * 1000).code for _ in range(10)]
@@ -69,7 +69,7 @@ def test_ids_that_are_handed_out_count() -> None:
     assert bench.join(client_id="c" * 1000).code == ErrorCode.MEMBER_ID_REQUIRED, "those were never used"
 
 
-def test_an_assignment_waits_until_there_is_room() -> None:
+def test_an_assignment_is_refused_until_memory_is_free() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)
     bench.join(leader)
@@ -82,7 +82,7 @@ def test_an_assignment_waits_until_there_is_room() -> None:
     assert waiting.answer.assignment == b"a" * 50
 
 
-def test_a_consumer_member_waits_until_there_is_room() -> None:
+def test_a_consumer_member_is_refused_until_memory_is_free() -> None:
     bench = MixedBench()
     bench.join("m1")
     limit(bench, ROOM_BYTES)

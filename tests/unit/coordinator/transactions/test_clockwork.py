@@ -1,4 +1,4 @@
-"""Transactions that are open for too long, ids that nobody uses."""
+"""Transactions past their timeout, and unused transactional ids."""
 
 import logging
 
@@ -16,7 +16,7 @@ LOOK_MS = 10_000
 
 
 @pytest.mark.parametrize(("version", "client"), [(0, OLD), (1, OLD), (2, NEW), (2, OLD)])
-def test_a_transaction_is_aborted_at_the_first_look_after_its_timeout(
+def test_a_transaction_is_aborted_at_the_first_check_after_its_timeout(
     version: int, client: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     shard = ShardInHand(version)
@@ -38,7 +38,7 @@ def test_a_transaction_is_aborted_at_the_first_look_after_its_timeout(
     assert [order.transactional_id for order in shard.carry_out()] == ["quick"]
 
 
-def test_transactions_in_two_phases_never_time_out() -> None:
+def test_two_phase_commit_transactions_never_time_out() -> None:
     shard = ShardInHand(transaction_two_phase_commit_enable=True)
     producer = shard.initialise("a", enable2_pc=True)
     shard.add("a", producer, T)
@@ -73,13 +73,13 @@ def test_an_abort_that_needs_a_producer_id_waits_until_there_is_one() -> None:
     assert shard.known["a"].producer == (77, 0)
 
 
-def test_nothing_is_looked_for_where_there_is_nothing() -> None:
+def test_an_empty_shard_sets_no_timer() -> None:
     shard = ShardInHand()
     shard.restart()
     assert shard.shard.next_deadline_ms is None
 
 
-def test_ids_that_are_not_used_are_forgotten(caplog: pytest.LogCaptureFixture) -> None:
+def test_unused_transactional_ids_expire(caplog: pytest.LogCaptureFixture) -> None:
     shard = ShardInHand(transactional_id_expiration_ms=7_200_000)
     shard.initialise("empty")
     done = shard.initialise("done")
@@ -110,7 +110,7 @@ def test_open_transactions_keep_their_ids() -> None:
     assert set(shard.known) == {"a"}
 
 
-def test_many_ids_are_forgotten_in_several_batches() -> None:
+def test_many_ids_expire_in_several_batches() -> None:
     shard = ShardInHand(transactional_id_expiration_ms=1)
     for number in range(1200):
         shard.initialise(f"id-{number}")

@@ -1,4 +1,4 @@
-"""EndTxn: commit and abort, asked once and again, by the right producer and by others; both transaction versions."""
+"""EndTxn: commit and abort, retries, stale and other producers; both transaction versions."""
 
 import pytest
 from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
@@ -21,7 +21,7 @@ def begun(client: int, version: int = 2) -> tuple[ShardInHand, Producer]:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_of_version_1(commit: bool) -> None:
+def test_version_1_ends_a_transaction_and_answers_retries(commit: bool) -> None:
     shard, producer = begun(OLD)
     assert shard.end("a", producer, commit, OLD) == NOT_TOLD
     assert code_of(lambda: shard.end("a", producer, commit, OLD)) == ErrorCode.CONCURRENT_TRANSACTIONS
@@ -36,7 +36,7 @@ def test_an_end_of_version_1(commit: bool) -> None:
     assert not shard.orders
 
 
-def test_nothing_can_be_ended_in_version_1_that_was_not_begun() -> None:
+def test_version_1_refuses_to_end_a_transaction_that_was_not_begun() -> None:
     shard = ShardInHand()
     producer = shard.initialise("a")
     for commit in (True, False):
@@ -44,7 +44,7 @@ def test_nothing_can_be_ended_in_version_1_that_was_not_begun() -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_an_end_of_version_2_takes_the_producer_to_its_next_epoch(commit: bool) -> None:
+def test_version_2_ends_a_transaction_in_the_next_epoch(commit: bool) -> None:
     shard, producer = begun(NEW)
     after = shard.end("a", producer, commit)
     assert after == Producer(producer.id, producer.epoch + 1)
@@ -60,7 +60,7 @@ def test_an_end_of_version_2_takes_the_producer_to_its_next_epoch(commit: bool) 
     assert order.partitions == ()
 
 
-def test_an_end_of_version_2_before_anything() -> None:
+def test_version_2_may_abort_but_not_commit_an_empty_transaction() -> None:
     shard = ShardInHand()
     producer = shard.initialise("a")
     assert code_of(lambda: shard.end("a", producer, True)) == ErrorCode.INVALID_TXN_STATE
@@ -70,7 +70,7 @@ def test_an_end_of_version_2_before_anything() -> None:
 
 
 @pytest.mark.parametrize("client", [OLD, NEW])
-def test_others_cannot_end_it(client: int) -> None:
+def test_another_producer_cannot_end_a_transaction(client: int) -> None:
     shard, producer = begun(client)
     refusals = {
         Producer(producer.id, producer.epoch - 1): ErrorCode.PRODUCER_FENCED,
@@ -80,13 +80,13 @@ def test_others_cannot_end_it(client: int) -> None:
     before = list(shard.log)
     for other, code in refusals.items():
         assert code_of(lambda other=other: shard.end("a", other, True, client)) == code  # type: ignore[misc]
-    assert code_of(lambda: shard.end("nobody", producer, True, client)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(lambda: shard.end("unknown", producer, True, client)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert code_of(lambda: shard.end("", producer, True, client)) == ErrorCode.INVALID_REQUEST
     assert shard.log == before
 
 
 @pytest.mark.parametrize("restarts", [False, True])
-def test_when_epochs_are_used_up_the_end_gives_another_id(restarts: bool) -> None:
+def test_ending_with_exhausted_epochs_gives_another_producer_id(restarts: bool) -> None:
     shard = ShardInHand()
     shard.initialise("a")
     shard.known["a"] = shard.known["a"]._replace(epoch=EPOCH_MAX - 1)
@@ -107,7 +107,7 @@ def test_when_epochs_are_used_up_the_end_gives_another_id(restarts: bool) -> Non
     assert code_of(lambda: shard.end("a", last, True)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
-def test_an_order_that_was_carried_out_twice_counts_once() -> None:
+def test_completing_a_transaction_twice_writes_once() -> None:
     shard, producer = begun(NEW)
     after = shard.end("a", producer, True)
     (order,) = shard.carry_out()
@@ -120,8 +120,8 @@ def test_an_order_that_was_carried_out_twice_counts_once() -> None:
     assert shard.known["a"].state == TransactionState.ONGOING
 
 
-def test_requests_of_version_2_in_a_cluster_of_version_0() -> None:
-    """The records there cannot tell what such a request needs: the id that a producer was given would be lost."""
+def test_version_2_requests_are_refused_in_a_cluster_of_version_0() -> None:
+    """Records of version 0 have no tagged fields: the producer's next id would be lost."""
     shard = ShardInHand(transaction_version=0)
     producer = shard.initialise("id")
     refused = ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""InitProducerId: new ids, next epochs, retries, zombies, epochs that are used up. Codes are those of Apache Kafka 4.3."""
+"""InitProducerId: new ids, next epochs, retries, zombies, exhausted epochs. Codes are those of Apache Kafka 4.3."""
 
 import logging
 
@@ -15,7 +15,7 @@ T = TopicPartition("t", 0)
 
 
 def set_epoch(shard: ShardInHand, name: str, epoch: int) -> Producer:
-    """As if the id had been used so often."""
+    """Set the epoch in the state of the shard."""
     shard.known[name] = shard.known[name]._replace(epoch=epoch)
     return shard.known[name].producer
 
@@ -30,14 +30,14 @@ def test_an_id_gets_a_producer_id_and_then_the_next_epochs() -> None:
 
 
 @pytest.mark.parametrize("timeout_ms", [0, -1, 900_001])
-def test_timeouts_have_bounds(timeout_ms: int) -> None:
+def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms: int) -> None:
     shard = ShardInHand()
     assert code_of(lambda: shard.initialise("a", timeout_ms=timeout_ms)) == ErrorCode.INVALID_TRANSACTION_TIMEOUT
     assert not shard.log
     shard.initialise("a", timeout_ms=900_000)
 
 
-def test_two_phases_need_to_be_allowed_and_prepared_transactions_are_not_kept() -> None:
+def test_two_phase_commit_must_be_enabled_and_keep_prepared_is_refused() -> None:
     shard = ShardInHand()
     refused = code_of(lambda: shard.initialise("a", enable2_pc=True))
     assert refused == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -47,7 +47,7 @@ def test_two_phases_need_to_be_allowed_and_prepared_transactions_are_not_kept() 
     assert allowed.known["a"].timeout_ms == 2**31 - 1
 
 
-def test_a_producer_that_names_its_epoch_gets_the_next_and_the_same_again_if_it_repeats() -> None:
+def test_a_producer_that_names_its_epoch_gets_the_next_and_may_retry() -> None:
     shard = ShardInHand()
     first = shard.initialise("a")
     second = shard.initialise("a", expected=first)
@@ -68,7 +68,7 @@ def test_zombies_are_fenced() -> None:
 
 
 @pytest.mark.parametrize("version", [0, 1, 2])
-def test_an_open_transaction_is_aborted_in_an_epoch_that_nobody_is_told(version: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_initialising_aborts_an_open_transaction_in_an_unused_epoch(version: int, caplog: pytest.LogCaptureFixture) -> None:
     shard = ShardInHand(version)
     zombie = shard.initialise("a")
     shard.add("a", zombie, T, client=OLD)
@@ -85,7 +85,7 @@ def test_an_open_transaction_is_aborted_in_an_epoch_that_nobody_is_told(version:
     assert code_of(lambda: shard.add("a", zombie, T)) == ErrorCode.PRODUCER_FENCED
 
 
-def test_a_producer_can_go_on_after_its_transaction_was_aborted_for_it() -> None:
+def test_a_producer_recovers_after_its_transaction_was_aborted() -> None:
     shard = ShardInHand()
     producer = shard.initialise("a")
     shard.add("a", producer, T)
@@ -94,7 +94,7 @@ def test_a_producer_can_go_on_after_its_transaction_was_aborted_for_it() -> None
     assert shard.initialise("a", expected=producer) == Producer(1000, 1)
 
 
-def test_when_epochs_are_used_up_another_producer_id_takes_over() -> None:
+def test_exhausted_epochs_lead_to_another_producer_id() -> None:
     shard = ShardInHand()
     shard.initialise("a")
     last = set_epoch(shard, "a", EPOCH_MAX - 1)
@@ -103,7 +103,7 @@ def test_when_epochs_are_used_up_another_producer_id_takes_over() -> None:
     assert code_of(lambda: shard.initialise("a", expected=last)) == ErrorCode.PRODUCER_FENCED
 
 
-def test_who_names_the_last_epoch_may_ask_again_for_the_new_id() -> None:
+def test_a_producer_with_the_last_epoch_may_retry_for_its_new_id() -> None:
     shard = ShardInHand()
     shard.initialise("a")
     last = set_epoch(shard, "a", EPOCH_MAX - 1)
@@ -111,7 +111,7 @@ def test_who_names_the_last_epoch_may_ask_again_for_the_new_id() -> None:
     assert shard.initialise("a", expected=last) == Producer(1001, 0)
 
 
-def test_the_last_epoch_is_kept_for_fencing() -> None:
+def test_the_last_epoch_is_reserved_for_fencing() -> None:
     for version, client in ((0, OLD), (2, 2)):
         shard = ShardInHand(version)
         shard.initialise("a")

@@ -1,4 +1,4 @@
-"""Adding partitions to a transaction, and asking whether they are in it."""
+"""Adding partitions to a transaction, and verifying that they are in it."""
 
 import pytest
 from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand, code_of
@@ -26,7 +26,7 @@ def test_the_first_partition_begins_the_transaction_and_its_time() -> None:
     assert known.update_ms == began_ms + 1000
 
 
-def test_what_is_there_already_is_not_written_again() -> None:
+def test_adding_known_partitions_writes_nothing() -> None:
     shard = ShardInHand()
     producer = shard.initialise("a")
     shard.add("a", producer, A, B)
@@ -53,13 +53,13 @@ def test_only_the_latest_producer_may_add(state: str) -> None:
     }
     for other, code in refusals.items():
         assert code_of(lambda other=other: shard.add("a", other, A)) == code  # type: ignore[misc]
-    assert code_of(lambda: shard.add("nobody", producer, A)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert code_of(lambda: shard.add("unknown", producer, A)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert code_of(lambda: shard.add("", producer, A)) == ErrorCode.INVALID_REQUEST
     assert shard.log == before
 
 
 @pytest.mark.parametrize("client", [OLD, NEW])
-def test_while_a_transaction_is_being_ended_nothing_is_added(client: int) -> None:
+def test_adding_partitions_is_refused_while_a_transaction_ends(client: int) -> None:
     shard = ShardInHand()
     producer = shard.initialise("a")
     shard.add("a", producer, A, client=client)

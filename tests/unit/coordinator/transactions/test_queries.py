@@ -1,4 +1,4 @@
-"""What ListTransactions and DescribeTransactions tell of a shard."""
+"""The answers of a shard to ListTransactions and DescribeTransactions."""
 
 from typing import Any
 
@@ -37,7 +37,9 @@ def test_listing(shard: ShardInHand) -> None:
 
 
 def test_running_times_are_counted_from_the_start(shard: ShardInHand) -> None:
-    assert names(shard, running_for_ms=199) == ["empty", "open"], "what never began has begun long ago, as with Kafka"
+    assert names(shard, running_for_ms=199) == ["empty", "open"], (
+        "a transaction that never began counts as started long ago, as in Kafka"
+    )
     assert names(shard, running_for_ms=200) == ["empty"]
 
 
@@ -53,4 +55,4 @@ def test_describing(shard: ShardInHand) -> None:
     assert (told.transaction_timeout_ms, told.transaction_start_time_ms) == (5000, shard.now.wall_ms - 200)
     assert [(each.topic, each.partitions) for each in told.topics] == [("t", [1, 3]), ("u", [1])]
     assert describe(shard.shard.table, "empty").transaction_start_time_ms == -1
-    assert code_of(lambda: describe(shard.shard.table, "nobody")) == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND
+    assert code_of(lambda: describe(shard.shard.table, "unknown")) == ErrorCode.TRANSACTIONAL_ID_NOT_FOUND

@@ -1,4 +1,4 @@
-"""The shard as its host sees it: loading, and what it wants done then."""
+"""The shard's contract with its host: loading, orders and settings."""
 
 from tests.support.shards.transaction_shard import ShardInHand
 
@@ -9,7 +9,7 @@ from ottla.ids import TopicPartition
 T = TopicPartition("t", 0)
 
 
-def test_markers_of_what_was_being_ended_are_sent_again_after_loading() -> None:
+def test_loading_sends_the_markers_of_unfinished_transactions_again() -> None:
     shard = ShardInHand()
     for name, commit in (("committing", True), ("aborting", False), ("done", True)):
         producer = shard.initialise(name)
@@ -45,7 +45,7 @@ def test_loading_gives_the_same_state_at_every_point() -> None:
         assert shard.loaded(length).table.by_id == state
 
 
-def test_another_transaction_version_counts_from_the_next_record_on() -> None:
+def test_a_new_transaction_version_applies_from_the_next_record_on() -> None:
     shard = ShardInHand(transaction_version=0)
     shard.initialise("a")
     shard.shard.follow(TransactionSettings(transaction_version=2))

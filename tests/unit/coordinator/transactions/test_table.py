@@ -1,4 +1,4 @@
-"""What a shard knows: the same from a record it has just made as from one that it has read."""
+"""TransactionTable: a record that was just built replays to the same state as one read from the log."""
 
 import pytest
 
@@ -28,14 +28,14 @@ def read_back(record: CoordinatorRecord) -> CoordinatorRecord:
 
 @pytest.mark.parametrize("version", [0, 1, 2])
 @pytest.mark.parametrize("state", [state for state in TransactionState if state != TransactionState.DEAD])
-def test_a_record_just_made_says_what_is_read_back(version: int, state: TransactionState) -> None:
+def test_a_record_just_built_replays_like_one_read_back(version: int, state: TransactionState) -> None:
     settings = TransactionSettings()._replace(transaction_version=version)
     here, there = (TransactionTable(settings, lambda: 1) for _ in range(2))
     partitions = frozenset[TopicPartition]() if state == TransactionState.EMPTY else PARTITIONS
     made = Transaction("a", 7, 3, state, 1000, partitions, 10, 20, 6, 8, 2)
     other = here.record(made._replace(transactional_id="b"))
     record = here.record(made)
-    for each in (record, other):  # the last one made, and one from before it
+    for each in (record, other):  # the last record built, and an earlier one
         here.replay(each)
         there.replay(read_back(each))
     assert here.by_id == there.by_id

@@ -32,7 +32,7 @@ def transactions(state: TransactionState) -> st.SearchStrategy[Transaction]:
 
 
 @given(st.sampled_from(list(TransactionState)).flatmap(transactions), st.integers(0, 2))
-def test_records_tell_the_transaction(transaction: Transaction, version: int) -> None:
+def test_a_transaction_survives_its_record_round_trip(transaction: Transaction, version: int) -> None:
     key, value = record_of(transaction, version)
     assert value is not None
     assert value.version == (0 if version == 0 else 1)
@@ -43,7 +43,7 @@ def test_records_tell_the_transaction(transaction: Transaction, version: int) ->
     assert transaction_of(transaction.transactional_id, read.message) == expected
 
 
-def test_what_is_not_being_ended_cannot_be_complete() -> None:
+def test_only_a_prepared_transaction_can_be_completed() -> None:
     for state in TransactionState:
         known = Transaction("a", 1, 0, state, 1000)
         if state in (TransactionState.PREPARE_COMMIT, TransactionState.PREPARE_ABORT):
@@ -53,5 +53,5 @@ def test_what_is_not_being_ended_cannot_be_complete() -> None:
                 known.completed(5)
 
 
-def test_every_state_has_a_name_and_a_past() -> None:
+def test_every_state_has_a_name_and_predecessors() -> None:
     assert set(NAMES) == set(FOLLOWS) == set(TransactionState)

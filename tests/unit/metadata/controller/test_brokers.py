@@ -1,4 +1,4 @@
-"""Brokers that register, are let in, fall silent, shut down and come back; and what it does to partitions."""
+"""Brokers that register, are unfenced, expire, shut down and return; and the effect on their partitions."""
 
 from typing import Any
 
@@ -40,7 +40,7 @@ def test_a_broker_registers_fenced_with_the_offset_as_its_epoch() -> None:
     assert broker.directories == (directory_of(1),)
 
 
-def test_it_is_let_in_when_it_has_read_its_registration() -> None:
+def test_a_broker_is_unfenced_once_it_has_read_its_registration() -> None:
     cluster = ControllerCluster()
     epoch = cluster.register(1)
     behind = cluster.heartbeat(1, current_metadata_offset=epoch - 1)
@@ -77,7 +77,7 @@ def test_refused_registrations() -> None:
     assert refusal(cluster, 2, features=without_groups) == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_features_that_we_do_not_serve_keep_no_broker_out() -> None:
+def test_a_broker_may_register_without_unserved_features() -> None:
     cluster = ControllerCluster()
     cluster.append(
         [FeatureLevelRecord(name="share.version", feature_level=1), FeatureLevelRecord(name="streams.version", feature_level=1)]
@@ -87,7 +87,7 @@ def test_features_that_we_do_not_serve_keep_no_broker_out() -> None:
     assert refusal(cluster, 2) == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_a_second_broker_of_an_id_waits_for_the_session_to_end() -> None:
+def test_a_second_broker_of_an_id_waits_until_the_session_expires() -> None:
     cluster = cluster_of(2)
     assert refusal(cluster, 2) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     cluster.now_ms += 9000
@@ -105,13 +105,13 @@ def test_the_same_incarnation_amends_its_registration() -> None:
     assert (after.epoch, after.fenced, after.rack) == (before.epoch, False, "new")
 
 
-def test_a_new_controller_gives_others_time_but_not_its_own_broker() -> None:
+def test_activation_starts_sessions_except_for_its_own_broker() -> None:
     cluster = cluster_of(2)
     image = cluster.state.image
     cluster.state = ControllerState(cluster.state.settings, cluster.state.randomness, image)
     cluster.state.activate(now_ms=100_000)
     cluster.now_ms = 100_001
-    cluster.register(1)  # this node's: whoever had the id has left the directory
+    cluster.register(1)  # this node's own broker need not wait for a session to expire
     assert refusal(cluster, 2) == ErrorCode.DUPLICATE_BROKER_REGISTRATION
     check = fence_silent_brokers(cluster.state, 109_000).response
     assert check.fenced == ()
@@ -120,7 +120,7 @@ def test_a_new_controller_gives_others_time_but_not_its_own_broker() -> None:
     assert cluster.state.image.cluster.brokers[2].fenced
 
 
-def test_silent_brokers_are_fenced_one_by_one_and_the_next_deadline_is_told() -> None:
+def test_expired_brokers_are_fenced_one_at_a_time() -> None:
     cluster = cluster_of(3)
     cluster.now_ms = 5000
     cluster.heartbeat(3)
@@ -156,7 +156,7 @@ def test_a_fenced_broker_leaves_the_isr_and_others_lead() -> None:
     assert (first.leader, first.isr, first.elr, first.last_known_elr) == (2, (2,), (3,), ())
 
 
-def test_without_elr_the_last_one_in_sync_stays_so() -> None:
+def test_without_elr_the_last_in_sync_replica_stays_in_the_isr() -> None:
     cluster = cluster_of(2, features={"eligible.leader.replicas.version": 0})
     cluster.create_topic("t", assignments=[[1, 2]])
     cluster.heartbeat(1, want_fence=True)
@@ -168,7 +168,7 @@ def test_without_elr_the_last_one_in_sync_stays_so() -> None:
     assert cluster.partition("t").leader == 2
 
 
-def test_an_unclean_election_where_the_topic_allows_it() -> None:
+def test_an_unclean_election_happens_where_the_topic_allows_it() -> None:
     cluster = cluster_of(2, features={"eligible.leader.replicas.version": 0})
     cluster.create_topic("t", assignments=[[1, 2]], configs={"unclean.leader.election.enable": "true"})
     cluster.heartbeat(1, want_fence=True)
@@ -178,7 +178,7 @@ def test_an_unclean_election_where_the_topic_allows_it() -> None:
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
 
 
-def test_a_controlled_shutdown_hands_over_first() -> None:
+def test_a_controlled_shutdown_waits_until_leadership_has_moved() -> None:
     cluster = cluster_of(2)
     cluster.create_topic("t", assignments=[[1, 2]])
     asked_at = cluster.state.next_offset
@@ -193,14 +193,14 @@ def test_a_controlled_shutdown_hands_over_first() -> None:
     assert cluster.state.image.cluster.brokers[1].fenced
 
 
-def test_a_broker_that_leads_nothing_may_go_at_once() -> None:
+def test_a_broker_that_leads_nothing_may_shut_down_at_once() -> None:
     cluster = cluster_of(1)
     answer = cluster.heartbeat(1, want_shut_down=True)
     assert (answer.should_shut_down, answer.is_fenced) == (True, True)
-    cluster.register(1)  # and need not wait for its session
+    cluster.register(1)  # need not wait for its session to expire
 
 
-def test_a_single_node_stops_and_starts_in_good_order() -> None:
+def test_a_single_node_leads_again_after_a_clean_shutdown() -> None:
     cluster = cluster_of(1)
     cluster.create_topic("t", partitions=2, replication_factor=1)
     epoch = cluster.state.image.cluster.brokers[1].epoch
@@ -224,7 +224,7 @@ def test_a_single_node_that_crashed_leads_again_as_recovering() -> None:
     assert (partition.leader, partition.isr, partition.leader_recovery_state) == (1, (1,), 1)
 
 
-def test_one_that_was_sent_away_comes_back_only_by_registering() -> None:
+def test_a_broker_that_shut_down_returns_only_by_registering() -> None:
     cluster = cluster_of(2)
     cluster.create_topic("t", assignments=[[1, 2]])
     cluster.heartbeat(1, want_shut_down=True)
@@ -249,10 +249,10 @@ def test_lost_directories_take_their_replicas_out_of_sync() -> None:
     assert cluster.state.image.cluster.brokers[1].directories == (both[0],)
     log = len(cluster.log)
     cluster.heartbeat(1, offline_log_dirs=[both[1]])
-    assert len(cluster.log) == log, "it was told already"
+    assert len(cluster.log) == log, "the broker reported it already"
 
 
-def test_cordoned_directories_are_written_down_once() -> None:
+def test_unchanged_cordoned_directories_are_not_written_again() -> None:
     cluster = cluster_of(1)
     cluster.heartbeat(1, cordoned_log_dirs=[directory_of(1)])
     assert cluster.state.image.cluster.brokers[1].cordoned_directories == (directory_of(1),)

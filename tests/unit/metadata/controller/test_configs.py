@@ -1,4 +1,4 @@
-"""Decisions on settings: which records they write. Their codes: tests/unit/broker/handlers/admin/test_alter_configs.py."""
+"""The records of decisions on settings. Their error codes: tests/unit/broker/handlers/admin/test_alter_configs.py."""
 
 from collections.abc import Mapping
 
@@ -27,7 +27,7 @@ from ottla.wire.messages.metadata_records import ClearElrRecord, ConfigRecord, F
 
 
 def state(static: Mapping[str, str] | None = None) -> ControllerState:
-    """Of a cluster of one with topics `t` and `u`, ELR on, and nothing set but what ELR wants."""
+    """The state of a cluster of one broker with topics `t` and `u`, ELR on, and only the settings that ELR needs."""
     return ConfigNode(static).state
 
 
@@ -52,7 +52,7 @@ def take(controller: ControllerState, *cases: Case) -> None:
     controller.replay(decision.records, controller.next_offset, 1, 0)
 
 
-def test_records_are_what_was_asked_for() -> None:
+def test_an_incremental_change_writes_only_what_differs() -> None:
     changes = [("retention.ms", SET, "5"), ("segment.ms", DELETE, None), ("cleanup.policy", APPEND, "compact")]
     assert decide(state(), Case(NONE, TOPIC, "t", changes)) == (
         [NONE],
@@ -66,7 +66,7 @@ def test_a_refused_resource_writes_nothing_and_the_others_do() -> None:
     assert decide(state(), bad, good, validate_only=True) == ([INVALID_CONFIG, NONE], [])
 
 
-def test_another_min_isr_clears_eligible_leaders() -> None:
+def test_a_changed_min_isr_clears_eligible_leader_replicas() -> None:
     controller = state()
     topic, brokers = (
         Case(NONE, TOPIC, "t", [("min.insync.replicas", SET, "2")]),
@@ -82,7 +82,7 @@ def test_another_min_isr_clears_eligible_leaders() -> None:
     assert decide(controller, Case(NONE, BROKER, "", [("min.insync.replicas", DELETE, None)]))[0] == [NONE]
 
 
-def test_a_list_cannot_grow_past_what_a_record_holds() -> None:
+def test_a_list_longer_than_a_value_may_be_is_refused() -> None:
     controller = state()
     pairs = [",".join(f"{partition}:1" for partition in range(start, start + 3000)) for start in (0, 10_000, 20_000)]
     name = "leader.replication.throttled.replicas"
@@ -90,13 +90,13 @@ def test_a_list_cannot_grow_past_what_a_record_holds() -> None:
     assert decide(controller, Case(NONE, TOPIC, "t", [(name, APPEND, pairs[1])])) == ([INVALID_CONFIG], [])
 
 
-def test_brokers_must_be_registered() -> None:
+def test_settings_of_unregistered_brokers_are_refused() -> None:
     case = Case(NONE, BROKER, "9", [("max.connections", SET, "5")])
     assert decide(state(), case)[0] == [ErrorCode.BROKER_ID_NOT_REGISTERED]
     assert decide(state(), Case(NONE, BROKER, "-1", []))[0] == [INVALID_REQUEST]
 
 
-def test_a_topics_lags_are_held_to_the_brokers() -> None:
+def test_a_topics_compaction_lag_is_checked_against_the_brokers() -> None:
     controller = state()
     case = Case(NONE, TOPIC, "t", [("min.compaction.lag.ms", SET, "1000")])
     assert decide(controller, case)[0] == [NONE]
@@ -105,18 +105,18 @@ def test_a_topics_lags_are_held_to_the_brokers() -> None:
 
 
 @pytest.mark.parametrize(("most", "code"), [("55000", NONE), ("46000", INVALID_CONFIG)])
-def test_groups_are_held_to_the_brokers_bounds(most: str, code: int) -> None:
+def test_a_groups_session_timeout_is_checked_against_the_brokers(most: str, code: int) -> None:
     controller = state({"group.consumer.max.session.timeout.ms": most})
     assert decide(controller, Case(NONE, GROUP, "g", [("consumer.session.timeout.ms", SET, "50000")]))[0] == [code]
 
 
-def test_a_heartbeat_is_shorter_than_a_session() -> None:
+def test_a_heartbeat_interval_as_long_as_a_session_is_refused() -> None:
     controller = state({"group.consumer.min.session.timeout.ms": "1000"})
     changes = [("consumer.session.timeout.ms", SET, "5000"), ("consumer.heartbeat.interval.ms", SET, "5000")]
     assert decide(controller, Case(NONE, GROUP, "g", changes))[0] == [INVALID_CONFIG]
 
 
-def test_the_older_kind_replaces_all() -> None:
+def test_alter_configs_removes_what_it_does_not_name() -> None:
     controller = state()
     take(controller, Case(NONE, TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", SET, "6")]))
     decision = alter_configs(
@@ -130,7 +130,7 @@ def test_the_older_kind_replaces_all() -> None:
     ]
 
 
-def test_more_than_one_write_can_hold_is_refused_whole() -> None:
+def test_a_request_past_the_record_limit_is_refused_as_a_whole() -> None:
     groups = [Case(NONE, GROUP, f"g{n}", [("consumer.session.timeout.ms", SET, "50000")]) for n in range(10_001)]
     with pytest.raises(KafkaError, match="split it") as refused:
         decide(state(), *groups)

@@ -1,4 +1,4 @@
-"""Feature levels, producer ids and controllers: what is written. The refusals are in test_refusals.py."""
+"""The records of feature levels, producer ids and controllers. The refusals are in test_refusals.py."""
 
 import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
@@ -26,7 +26,7 @@ def update(cluster: ControllerCluster, *updates: tuple[str, int, int], validate_
     return cluster.apply(update_features(cluster.state, request, 0)).error_code
 
 
-def test_levels_are_really_written() -> None:
+def test_update_features_writes_the_levels() -> None:
     cluster = ControllerCluster(26)
     assert update(cluster, ("metadata.version", 30, UPGRADE), ("transaction.version", 0, SAFE_DOWNGRADE)) == 0
     assert cluster.state.image.metadata_version == 30
@@ -37,13 +37,13 @@ def test_levels_are_really_written() -> None:
     ]
 
 
-def test_only_to_see_writes_nothing() -> None:
+def test_validate_only_writes_no_levels() -> None:
     cluster = ControllerCluster(26)
     assert update(cluster, ("metadata.version", 30, UPGRADE), validate_only=True) == 0
     assert cluster.state.image.metadata_version == 26
 
 
-def test_metadata_goes_down_only_where_nothing_gets_lost() -> None:
+def test_metadata_version_is_lowered_only_if_no_records_are_lost() -> None:
     cluster = ControllerCluster(29)
     assert update(cluster, ("metadata.version", 22, SAFE_DOWNGRADE)) == ErrorCode.INVALID_UPDATE_VERSION
     assert update(cluster, ("metadata.version", 22, UNSAFE_DOWNGRADE)) == ErrorCode.INVALID_UPDATE_VERSION
@@ -51,14 +51,14 @@ def test_metadata_goes_down_only_where_nothing_gets_lost() -> None:
     assert cluster.state.image.metadata_version == 24
 
 
-def test_a_level_waits_for_what_it_depends_on() -> None:
+def test_a_level_is_refused_until_its_dependency_is_met() -> None:
     cluster = ControllerCluster(22)
     assert update(cluster, (ELR, 1, UPGRADE)) == ErrorCode.INVALID_UPDATE_VERSION
     assert update(cluster, (ELR, 1, UPGRADE), ("metadata.version", 23, UPGRADE)) == 0
     assert cluster.state.elr_enabled
 
 
-def test_eligible_leaders_need_one_min_isr_for_all() -> None:
+def test_enabling_elr_leaves_one_min_isr_for_all_brokers() -> None:
     cluster = ControllerCluster(30, features={ELR: 0})
     cluster.append([ConfigRecord(resource_type=4, resource_name="7", name="min.insync.replicas", value="3")])
     assert update(cluster, (ELR, 1, UPGRADE)) == 0
@@ -78,7 +78,7 @@ def test_every_node_must_support_a_level() -> None:
     assert update(cluster, ("transaction.version", 1, SAFE_DOWNGRADE)) == ErrorCode.INVALID_UPDATE_VERSION
 
 
-def test_features_that_are_not_served_can_only_be_taken_back() -> None:
+def test_unserved_features_can_only_be_lowered_to_zero() -> None:
     cluster = ControllerCluster(30)
     cluster.append([FeatureLevelRecord(name="share.version", feature_level=1)])
     assert update(cluster, ("share.version", 1, UPGRADE)) == ErrorCode.INVALID_UPDATE_VERSION

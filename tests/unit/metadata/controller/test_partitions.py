@@ -12,7 +12,7 @@ from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
 
 def elect(cluster: ControllerCluster, kind: int, *partitions: tuple[str, int]) -> dict[str, int]:
-    """Codes by partition; without partitions, of all."""
+    """The error codes by partition; without partitions, the election is for all."""
     wanted = [TopicPartitions(topic=name, partitions=[number]) for name, number in partitions] or None
     response = cluster.apply(elect_leaders(cluster.state, ElectLeadersRequest(election_type=kind, topic_partitions=wanted), 0))
     return {
@@ -24,7 +24,7 @@ def elect(cluster: ControllerCluster, kind: int, *partitions: tuple[str, int]) -
 
 @pytest.fixture
 def cluster() -> ControllerCluster:
-    """Two brokers; partition 0 of t is led by its second replica, which has come back."""
+    """Two brokers; partition 0 of t is led by its second replica since the first was fenced for a while."""
     cluster = ControllerCluster(features={"eligible.leader.replicas.version": 0})
     cluster.add_broker(1)
     cluster.add_broker(2)
@@ -46,7 +46,7 @@ def test_a_preferred_leader_must_be_in_sync(cluster: ControllerCluster) -> None:
     assert (cluster.partition("t").leader, cluster.partition("t").leader_epoch) == (1, epoch + 1)
 
 
-def test_of_all_partitions_only_those_that_need_it_are_told(cluster: ControllerCluster) -> None:
+def test_an_election_for_all_lists_only_partitions_that_needed_one(cluster: ControllerCluster) -> None:
     join_isr(cluster, [2, 1])
     assert elect(cluster, PREFERRED) == {"t-0": 0}
     assert elect(cluster, PREFERRED) == {}
@@ -63,7 +63,7 @@ def test_an_unclean_election_is_for_partitions_without_a_leader(cluster: Control
     assert elect(cluster, UNCLEAN, ("t", 0)) == {"t-0": ErrorCode.ELIGIBLE_LEADERS_NOT_AVAILABLE}
 
 
-def test_a_directory_is_written_once() -> None:
+def test_assigning_the_same_directory_again_writes_nothing() -> None:
     cluster = ControllerCluster()
     both = [directory_of(1), directory_of(1, 1)]
     cluster.add_broker(1, log_dirs=both)
@@ -83,7 +83,7 @@ def test_a_directory_that_is_not_online_takes_the_replica_out_of_sync() -> None:
     assert (cluster.partition("t").leader, cluster.partition("t").isr) == (2, (2,))
 
 
-def test_directories_of_what_is_not_there_are_refused() -> None:
+def test_directories_of_unknown_replicas_are_refused() -> None:
     cluster = ControllerCluster()
     cluster.add_broker(1)
     cluster.add_broker(2)

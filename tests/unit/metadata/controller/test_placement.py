@@ -1,4 +1,4 @@
-"""Where replicas go: evenly, over racks, never led by a fenced broker."""
+"""Placement of replicas: even, over all racks, never led by a fenced broker."""
 
 from collections import Counter
 
@@ -51,7 +51,7 @@ def test_every_rack_has_a_replica(seed: int) -> None:
     assert Counter(replica for replicas in placed for replica in replicas) == Counter(dict.fromkeys(range(9), 9))
 
 
-def test_no_replicas_are_refused() -> None:
+def test_a_replication_factor_of_zero_is_refused() -> None:
     with pytest.raises(KafkaError):
         place_replicas([UsableBroker(1, None, False)], 1, 0, SeededRandomness())
 

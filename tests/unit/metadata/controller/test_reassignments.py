@@ -1,4 +1,4 @@
-"""Reassignments begun, changed, completed and taken back."""
+"""Reassignments that are started, changed, completed and cancelled."""
 
 import pytest
 from tests.support.nodes.controller_cluster import ControllerCluster
@@ -24,7 +24,7 @@ def cluster() -> ControllerCluster:
 
 
 def alter(cluster: ControllerCluster, replicas: list[int] | None, *, number: int = 0, same_factor: bool = False) -> int:
-    """The code that the partition gets."""
+    """The error code for the partition."""
     wanted = ReassignablePartition(partition_index=number, replicas=replicas)
     request = AlterPartitionReassignmentsRequest(
         allow_replication_factor_change=not same_factor, topics=[ReassignableTopic(name="t", partitions=[wanted])]
@@ -38,7 +38,7 @@ def alter(cluster: ControllerCluster, replicas: list[int] | None, *, number: int
 
 
 def replicas_of(cluster: ControllerCluster) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
-    """All of them, those that come, those that go."""
+    """All replicas, the added ones, the removed ones."""
     partition = cluster.partition("t")
     return partition.replicas, partition.adding_replicas, partition.removing_replicas
 
@@ -47,30 +47,30 @@ def join_isr(cluster: ControllerCluster, isr: list[int]) -> None:
     cluster.append([PartitionChangeRecord(topic_id=cluster.topic("t").id, partition_id=0, isr=isr)])
 
 
-def test_the_replicas_that_are_there_already_change_nothing(cluster: ControllerCluster) -> None:
+def test_reassigning_to_the_current_replicas_changes_nothing(cluster: ControllerCluster) -> None:
     before = cluster.partition("t")
     assert alter(cluster, [1, 2]) == 0
     assert cluster.partition("t") == before
 
 
-def test_another_order_is_done_at_once(cluster: ControllerCluster) -> None:
+def test_a_new_order_of_replicas_completes_at_once(cluster: ControllerCluster) -> None:
     assert alter(cluster, [2, 1]) == 0
     assert replicas_of(cluster) == ((2, 1), (), ())
 
 
-def test_a_replica_goes_at_once(cluster: ControllerCluster) -> None:
+def test_removing_a_replica_completes_at_once(cluster: ControllerCluster) -> None:
     assert alter(cluster, [2]) == 0
     assert replicas_of(cluster) == ((2,), (), ())
     assert cluster.partition("t").leader == 2
 
 
-def test_new_replicas_and_old_ones_are_both_there_meanwhile(cluster: ControllerCluster) -> None:
+def test_a_partition_has_new_and_old_replicas_until_it_is_reassigned(cluster: ControllerCluster) -> None:
     assert alter(cluster, [3, 1]) == 0
     assert replicas_of(cluster) == ((3, 1, 2), (3,), (2,))
     assert cluster.partition("t").isr == (1, 2)
 
 
-def test_a_reassignment_is_taken_back(cluster: ControllerCluster) -> None:
+def test_cancelling_a_reassignment_restores_the_replicas(cluster: ControllerCluster) -> None:
     alter(cluster, [3, 1])
     join_isr(cluster, [1, 2, 3])
     assert alter(cluster, None) == 0
@@ -78,14 +78,14 @@ def test_a_reassignment_is_taken_back(cluster: ControllerCluster) -> None:
     assert cluster.partition("t").isr == (1, 2)
 
 
-def test_it_is_not_taken_back_to_replicas_that_may_lack_records(cluster: ControllerCluster) -> None:
+def test_cancelling_is_refused_if_no_former_replica_is_in_sync(cluster: ControllerCluster) -> None:
     alter(cluster, [3])
     join_isr(cluster, [3])
     assert alter(cluster, None) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
     assert replicas_of(cluster) == ((3, 1, 2), (3,), (1, 2))
 
 
-def test_unless_unclean_elections_are_allowed() -> None:
+def test_cancelling_elects_uncleanly_where_that_is_allowed() -> None:
     cluster = ControllerCluster()
     for broker_id in (1, 2):
         cluster.add_broker(broker_id)
@@ -113,7 +113,7 @@ def test_refused(cluster: ControllerCluster, replicas: list[int] | None, number:
     assert cluster.partition("t") == before
 
 
-def test_the_number_of_replicas_stays_where_the_request_says_so(cluster: ControllerCluster) -> None:
+def test_a_changed_replication_factor_is_refused_if_not_allowed(cluster: ControllerCluster) -> None:
     assert alter(cluster, [3], same_factor=True) == ErrorCode.INVALID_REPLICATION_FACTOR
     assert alter(cluster, [3, 1], same_factor=True) == 0
-    assert alter(cluster, [2, 3], same_factor=True) == 0, "those that go do not count"
+    assert alter(cluster, [2, 3], same_factor=True) == 0, "replicas that are being removed do not count"

@@ -29,7 +29,7 @@ WITH_VERSION = (ApiKey.DELETE_TOPICS, ApiKey.UPDATE_FEATURES)
 
 
 def answer(cluster: ControllerCluster, request: Message, version: int) -> Message:
-    """What the decision answers; a request refused whole is answered by its handler."""
+    """The decision's response; for a request that is refused as a whole, the handler's."""
     more = (version,) if request.KEY in WITH_VERSION else ()
     try:
         decision: Decision[Message] = DECISIONS[request.KEY](cluster.state, request, 0, *more)
@@ -78,7 +78,7 @@ def test_a_refusal_says_why(case: Case) -> None:
 
 
 def _error_messages(response: Any) -> list[str | None]:
-    """Of everything in the response that has an error code other than 0, its message, if the schema has one."""
+    """The message of every part of the response that has an error code other than 0, if the schema has a message."""
     found = []
     if getattr(response, "error_code", 0) and hasattr(response, "error_message"):
         found.append(response.error_message)

@@ -1,4 +1,4 @@
-"""Topics made, grown and deleted: what is written. The refusals are in test_refusals.py."""
+"""The records of topics that are created, grown and deleted. The refusals are in test_refusals.py."""
 
 import pytest
 from tests.support.cases.controller_refusals import topic
@@ -21,28 +21,28 @@ def two_brokers(**options: int) -> ControllerCluster:
     return cluster
 
 
-def test_a_topic_its_settings_and_then_its_partitions_are_written() -> None:
+def test_create_topics_writes_topic_settings_and_partitions_in_order() -> None:
     cluster = two_brokers()
     decision = create_topics(cluster.state, CreateTopicsRequest(topics=[topic("t", 2, 2, retention_ms="5")]), 0)
     assert [type(record) for record in decision.records] == [TopicRecord, ConfigRecord, PartitionRecord, PartitionRecord]
     (result,) = decision.response.topics
     assert (result.name, result.error_code, result.error_message) == ("t", 0, None)
     assert (result.num_partitions, result.replication_factor) == (2, 2)
-    told = {config.name: (config.value, config.config_source) for config in result.configs or ()}
-    assert told["retention.ms"] == ("5", 1)
-    assert told["segment.bytes"] == ("1073741824", 5)
+    found = {config.name: (config.value, config.config_source) for config in result.configs or ()}
+    assert found["retention.ms"] == ("5", 1)
+    assert found["segment.bytes"] == ("1073741824", 5)
     cluster.apply(decision)
     assert cluster.topic("t").id == result.topic_id
     assert cluster.state.image.configs == {(2, "t"): {"retention.ms": "5"}}
 
 
-def test_a_replica_starts_in_the_only_directory_or_in_one_to_be_chosen() -> None:
+def test_a_new_replica_gets_the_only_directory_or_an_unassigned_one() -> None:
     cluster = two_brokers()
     cluster.create_topic("t", assignments=[[1, 2]])
     assert cluster.partition("t").directories == (directory_of(1), DIRECTORY_UNASSIGNED)
 
 
-def test_an_old_metadata_version_knows_no_directories() -> None:
+def test_metadata_versions_before_directories_write_none() -> None:
     cluster = ControllerCluster(16)
     cluster.add_broker(1, log_dirs=[])
     cluster.create_topic("t", partitions=1, replication_factor=1)
@@ -57,7 +57,7 @@ def test_defaults_fill_in_for_minus_one() -> None:
     assert all(sorted(each.replicas) == [1, 2] for each in made.partitions.values())
 
 
-def test_brokers_that_are_not_there_are_replicas_out_of_sync() -> None:
+def test_replicas_on_fenced_brokers_start_out_of_sync() -> None:
     cluster = two_brokers()
     cluster.heartbeat(1, want_fence=True)
     cluster.create_topic("t", assignments=[[1, 2]])
@@ -71,7 +71,7 @@ def test_brokers_that_are_not_there_are_replicas_out_of_sync() -> None:
     assert not refused.records
 
 
-def test_a_broker_on_its_way_out_gets_nothing_new() -> None:
+def test_a_broker_that_is_shutting_down_gets_no_new_replicas() -> None:
     cluster = two_brokers()
     cluster.create_topic("busy", assignments=[[1, 2]])
     cluster.heartbeat(1, want_shut_down=True)
@@ -91,15 +91,15 @@ def test_settings_come_from_the_first_layer_that_has_them() -> None:
         ]
     )
     decision = create_topics(cluster.state, CreateTopicsRequest(topics=[topic("t", 1, 1, cleanup_policy="delete")]), 0)
-    told = {config.name: (config.value, config.config_source) for config in decision.response.topics[0].configs or ()}
-    assert told["cleanup.policy"] == ("delete", 1)
-    assert told["compression.type"] == ("zstd", 2)
-    assert told["segment.bytes"] == ("4000000", 3)
-    assert told["retention.ms"] == ("7200000", 4)
-    assert told["flush.messages"] == (str(2**63 - 1), 5)
+    found = {config.name: (config.value, config.config_source) for config in decision.response.topics[0].configs or ()}
+    assert found["cleanup.policy"] == ("delete", 1)
+    assert found["compression.type"] == ("zstd", 2)
+    assert found["segment.bytes"] == ("4000000", 3)
+    assert found["retention.ms"] == ("7200000", 4)
+    assert found["flush.messages"] == (str(2**63 - 1), 5)
 
 
-def test_growing_keeps_what_is_there() -> None:
+def test_create_partitions_keeps_the_existing_partitions() -> None:
     cluster = two_brokers()
     before = cluster.create_topic("t", 2, 2)
     request = CreatePartitionsRequest(topics=[CreatePartitionsTopic(name="t", count=5, assignments=None)])
@@ -110,7 +110,7 @@ def test_growing_keeps_what_is_there() -> None:
     assert {len(each.replicas) for each in after.partitions.values()} == {2}
 
 
-def test_too_much_at_once_is_refused_whole() -> None:
+def test_growth_past_the_record_limit_is_refused_as_a_whole() -> None:
     cluster = two_brokers()
     cluster.create_topic("t", 1, 1)
     cluster.create_topic("u", 1, 1)

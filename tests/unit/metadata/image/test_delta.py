@@ -52,7 +52,7 @@ def test_every_record_of_the_log_is_known() -> None:
     assert set(_REPLAYS) | transactions == set(_classes_of(InternalLog.CLUSTER_METADATA))
 
 
-def test_a_delta_tells_what_changed_and_shares_the_rest() -> None:
+def test_a_delta_lists_what_changed_and_shares_the_rest() -> None:
     delta = MetadataDelta(TWO_TOPICS)
     delta.replay(records.PartitionChangeRecord(topic_id=A, partition_id=1, leader=2))
     image = delta.finish(Provenance(9, 1, 0))
@@ -73,7 +73,7 @@ def test_a_delta_tells_what_changed_and_shares_the_rest() -> None:
     assert (before.leader, before.leader_epoch, before.partition_epoch) == (1, 0, 0)
 
 
-def test_a_deleted_topic_takes_its_settings_along() -> None:
+def test_deleting_a_topic_removes_its_settings() -> None:
     delta = MetadataDelta(TWO_TOPICS)
     delta.replay(records.RemoveTopicRecord(topic_id=A))
     image = delta.finish(Provenance())
@@ -83,7 +83,7 @@ def test_a_deleted_topic_takes_its_settings_along() -> None:
     assert not image.configs
 
 
-def test_a_topic_deleted_and_made_again_is_a_new_one_without_settings() -> None:
+def test_a_topic_deleted_and_created_again_has_no_settings() -> None:
     again = Uuid(b"C" * 16)
     delta = MetadataDelta(TWO_TOPICS)
     delta.replay_all(
@@ -96,7 +96,7 @@ def test_a_topic_deleted_and_made_again_is_a_new_one_without_settings() -> None:
     assert not image.configs
 
 
-def test_a_topic_made_and_deleted_in_one_delta_leaves_nothing() -> None:
+def test_a_topic_created_and_deleted_in_one_delta_leaves_nothing() -> None:
     delta = MetadataDelta(MetadataImage())
     setting = records.ConfigRecord(resource_type=2, resource_name="a", name="x", value="1")
     delta.replay_all(
@@ -108,19 +108,19 @@ def test_a_topic_made_and_deleted_in_one_delta_leaves_nothing() -> None:
     assert image == MetadataImage()
 
 
-def test_partitions_are_in_order_whatever_order_they_came_in() -> None:
+def test_partitions_are_sorted_when_records_come_out_of_order() -> None:
     image = replayed(
         MetadataImage(), records.TopicRecord(name="a", topic_id=A), partition(A, 2), partition(A, 0), partition(A, 1)
     )
     assert list(image.topics.by_name["a"].partitions) == [0, 1, 2]
 
 
-def test_a_setting_without_a_value_is_removed_and_the_last_takes_its_resource_along() -> None:
+def test_a_resource_is_removed_with_its_last_setting() -> None:
     image = replayed(TWO_TOPICS, records.ConfigRecord(resource_type=2, resource_name="a", name="retention.ms", value=None))
     assert not image.configs
 
 
-def test_records_of_a_transaction_count_when_it_ends() -> None:
+def test_records_of_a_transaction_apply_when_it_ends() -> None:
     begun = replayed(
         MetadataImage(),
         records.BeginTransactionRecord(name="x"),
@@ -168,7 +168,7 @@ def test_a_transaction_within_a_transaction_is_a_broken_invariant() -> None:
         replayed(MetadataImage(), records.BeginTransactionRecord(), records.BeginTransactionRecord())
 
 
-def test_a_change_that_is_unknown_is_a_broken_invariant() -> None:
+def test_an_unknown_change_of_a_broker_is_a_broken_invariant() -> None:
     image = replayed(MetadataImage(), records.RegisterBrokerRecord(broker_id=1, broker_epoch=1))
     for change in ({"fenced": 2}, {"in_controlled_shutdown": -1}):
         with pytest.raises(BrokenInvariant):
@@ -177,7 +177,7 @@ def test_a_change_that_is_unknown_is_a_broken_invariant() -> None:
 
 @settings(max_examples=50, deadline=None)
 @given(RANDOMS, st.integers(1, 50), VERSIONS)
-def test_an_image_is_the_same_after_its_own_snapshot(rng: random.Random, count: int, version: int) -> None:
+def test_an_image_equals_the_one_read_from_its_snapshot(rng: random.Random, count: int, version: int) -> None:
     log = random_log(rng, count, version)
     image = replayed(MetadataImage(), *log)
     written = [encode_metadata_record(record, record_version(record, version)) for record in image_records(image)]
@@ -188,7 +188,7 @@ def test_an_image_is_the_same_after_its_own_snapshot(rng: random.Random, count: 
 
 @settings(max_examples=50, deadline=None)
 @given(RANDOMS, st.integers(2, 80), st.integers(1, 50), VERSIONS)
-def test_it_does_not_matter_where_a_log_is_cut(rng: random.Random, count: int, cut: int, version: int) -> None:
+def test_a_log_replayed_in_two_deltas_gives_the_same_image(rng: random.Random, count: int, cut: int, version: int) -> None:
     log = random_log(rng, count, version)
     whole, first = replayed(MetadataImage(), *log), replayed(MetadataImage(), *log[:cut])
     copy = replayed(MetadataImage(), *log[:cut])
@@ -201,7 +201,9 @@ def test_it_does_not_matter_where_a_log_is_cut(rng: random.Random, count: int, c
 
 @settings(max_examples=50, deadline=None)
 @given(RANDOMS, st.integers(2, 60), st.integers(1, 60), VERSIONS)
-def test_what_a_delta_says_changed_is_what_changed(rng: random.Random, count: int, cut: int, version: int) -> None:
+def test_the_changed_sets_of_a_delta_match_the_difference_of_images(
+    rng: random.Random, count: int, cut: int, version: int
+) -> None:
     log = random_log(rng, count, version)
     base = replayed(MetadataImage(), *log[:cut])
     delta = MetadataDelta(base)

@@ -1,1 +1,1 @@
-"""Classic groups: the broker brings the members together, and one of them, the leader, says who reads what."""
+"""Classic groups: the coordinator gathers the members, and one of them, the leader, assigns the partitions."""

@@ -1,4 +1,4 @@
-"""What members are told: responses to JoinGroup and SyncGroup, and the refusals that more than one place gives."""
+"""Builds responses to JoinGroup and SyncGroup, and the errors for parked requests."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ottla.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseM
 from ottla.wire.messages.sync_group import SyncGroupResponse
 
 NULLABLE_PROTOCOL_SINCE = 7
-"""From this version of JoinGroup on no protocol is null, and before it the empty text."""
+"""From this version of JoinGroup on a missing protocol name is null, before it the empty text."""
 
 
 class NotAnswered(KafkaError):
-    """A refusal of a request that was kept: JoinGroup names the member in it, who may not have known its id so far."""
+    """The error for a parked request. JoinGroup's response has the member id in it, which the member may not know yet."""
 
     def __init__(self, code: int, message: str, member_id: str) -> None:
         super().__init__(code, message)
@@ -23,7 +23,7 @@ class NotAnswered(KafkaError):
 
 
 def joined(group: ClassicGroup, member: ClassicMember) -> JoinGroupResponse:
-    """The member is in the group's generation; the leader is told of all others, so that it can assign."""
+    """The member is in the group's generation. The leader gets the list of all members, so that it can assign."""
     return JoinGroupResponse(
         generation_id=group.generation,
         protocol_type=group.protocol_type,
@@ -55,25 +55,25 @@ def synced(group: ClassicGroup, assignment: bytes) -> SyncGroupResponse:
 
 
 def removed(reply: Reply, group: ClassicGroup) -> Answer:
-    """To a parked request of a member that is no longer one: it is told no id, and joins as somebody new."""
+    """For a parked request of a removed member. Its id is left out, so that it joins as a new member."""
     text = f"the member was removed from group {group.group_id} while it waited: join again"
     return Answer(reply, NotAnswered(ErrorCode.UNKNOWN_MEMBER_ID, text, ""))
 
 
 def superseded(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
-    """To a parked request whose member asked again: only its last request is waited for."""
-    text = f"the member asked again, and group {group.group_id} goes by its last request"
+    """For a parked request whose member sent another one: only the last stays parked."""
+    text = f"the member sent another request, and group {group.group_id} answers only the last"
     return Answer(reply, NotAnswered(ErrorCode.REBALANCE_IN_PROGRESS, text, member.member_id))
 
 
 def rejoin(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
-    """To a parked request whose generation has ended before it could be answered."""
+    """For a parked request whose generation has ended before it could be answered."""
     text = f"group {group.group_id} rebalances again: join again"
     return Answer(reply, NotAnswered(ErrorCode.REBALANCE_IN_PROGRESS, text, member.member_id))
 
 
 def fenced(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
-    """To a parked request of a static member whose place another is about to take."""
+    """For a parked request of a static member that another process replaces."""
     text = (
         f"another process has joined group {group.group_id} with the instance id {member.instance_id}: no two may use one "
         "group.instance.id at a time"
@@ -82,5 +82,5 @@ def fenced(reply: Reply, group: ClassicGroup, member: ClassicMember) -> Answer:
 
 
 def lost(reply: Reply, member: ClassicMember, failure: KafkaError) -> Answer:
-    """To a parked request, when its coordinator is given up."""
+    """For a parked request when the host drops the shard."""
     return Answer(reply, NotAnswered(failure.code, str(failure), member.member_id))

@@ -1,12 +1,11 @@
-"""One classic group: its members and the generation they are in.
+"""ClassicGroup: the members and the generation of one classic group.
 
-Owns the bookkeeping of members (who is static, who waits, which protocols all follow) and answers what the rest of the
-coordinator asks of any group. When the group moves from state to state is decided in `rebalance.py`, what records tell of it in
-`records.py`. Sets no timer, gives no answer.
+Owns the members' state (static ids, parked requests, common protocols) and implements the interface `Group`. `rebalance.py`
+decides on changes of state, `records.py` converts the group from and to its record. Sets no timer, sends no answer.
 
     Empty ──join──▶ PreparingRebalance ──all joined, or time is up──▶ CompletingRebalance ──leader's assignment──▶ Stable
       ▲                  │      ▲                                            │                                       │
-      └──── nobody left ─┘      └────── a member joins, changes, leaves or is gone ──────────────────────────────────┘
+      └── no member left ┘      └────── a member joins, changes, leaves or is removed ───────────────────────────────┘
 """
 
 from __future__ import annotations
@@ -36,13 +35,13 @@ PREPARING = "PreparingRebalance"
 COMPLETING = "CompletingRebalance"
 STABLE = "Stable"
 DEAD = "Dead"
-"""What a group that is not there is said to be."""
+"""The state that DescribeGroups shows for an unknown group."""
 
 NO_TIME_MS = -1
 
 
 class ClassicGroup:
-    """A group, empty at first. One with the protocol type "" and no members is only a place for offsets."""
+    """A group, empty at first. One with the protocol type "" and no members only holds offsets."""
 
     __slots__ = (
         "_protocol_counts",
@@ -70,7 +69,7 @@ class ClassicGroup:
         self.type = CLASSIC
         self.state = EMPTY
         self.state_since_ms = NO_TIME_MS
-        """Since when (wall) the group is in its state; old records do not tell."""
+        """The wall time of the last change of state; `NO_TIME_MS` after an old record, which has none."""
         self.generation = 0
         self.protocol_type = ""
         self.protocol_name: str | None = None
@@ -79,25 +78,25 @@ class ClassicGroup:
         self.static_ids: dict[str, str] = {}
         """Member ids of the static members, by their instance ids."""
         self.pending_joins: dict[str, None] = {}
-        """Member ids that were handed out, and whose owners have not joined with them yet; in order."""
+        """Member ids given with MEMBER_ID_REQUIRED whose clients have not joined with them yet; in order."""
         self.pending_syncs: dict[str, None] = {}
         """Members that have not sent SyncGroup in this generation; in order."""
         self.subscribed: frozenset[str] | None = None
-        """The topics that members read; None if that is not known."""
+        """The topics that members read; None if unknown."""
         self.is_unreadable = False
-        """People have been told that what a member says of its topics cannot be read."""
+        """A warning about an undecodable subscription has been logged."""
         self.is_initial_rebalance = False
-        """The rebalance under way began with an empty group, and gives others time to join."""
+        """The current rebalance began with an empty group, and waits for more members to join."""
         self.has_grown = False
-        """Somebody joined since the initial rebalance was last put off."""
+        """A member joined since the initial rebalance was last delayed."""
         self.joined_count = 0
-        """How many members have a JoinGroup parked."""
+        """The number of members with a parked JoinGroup."""
         self._protocol_counts: dict[str, int] = {}
 
     def __repr__(self) -> str:
         return f"<classic group {self.group_id} generation {self.generation} {self.state} members {list(self.members)}>"
 
-    # -- members
+    # -- Members
 
     @property
     def uses_consumer_protocol(self) -> bool:
@@ -105,7 +104,7 @@ class ClassicGroup:
 
     @property
     def rebalance_timeout_ms(self) -> int:
-        """How long all members together are given to join: as long as the most patient one wants."""
+        """The time that all members have to join: the longest rebalance timeout of any member."""
         return max((member.rebalance_timeout_ms for member in self.members.values()), default=0)
 
     @property
@@ -116,7 +115,7 @@ class ClassicGroup:
         return self.leader_id == member_id
 
     def add(self, member: ClassicMember, protocol_type: str) -> None:
-        """Take a member in; the first one becomes the leader."""
+        """Add a member; the first one becomes the leader."""
         assert member.member_id not in self.members, f"{member.member_id} is a member already"
         if not self.members:
             self.protocol_type = protocol_type
@@ -129,7 +128,7 @@ class ClassicGroup:
         self.pending_joins.pop(member.member_id, None)
 
     def remove(self, member_id: str) -> None:
-        """Forget a member, or an id that was handed out. The next member leads, if it was the leader."""
+        """Remove a member or a pending member id. If it was the leader, the next member leads."""
         member = self.members.pop(member_id, None)
         if member is not None:
             assert member.join_reply is member.sync_reply is None, f"{member_id} still waits for an answer"
@@ -142,15 +141,15 @@ class ClassicGroup:
         self.pending_syncs.pop(member_id, None)
 
     def reset_members(self) -> None:
-        """Begin again with nobody."""
+        """Remove all members."""
         self.members, self.static_ids, self.leader_id = {}, {}, None
         self._protocol_counts = {}
 
     def rename(self, member: ClassicMember, member_id: str) -> None:
-        """Give a static member another member id: what it had before is fenced from now on."""
+        """Give a static member another member id. The old id is fenced from now on."""
         assert member.instance_id is not None, f"{member.member_id} is not static"
         old_id, member.member_id = member.member_id, member_id
-        # Its place among the members stays: who leads next must not depend on who was restarted.
+        # Keep its place in the order: the next leader must not depend on which member was restarted.
         self.members = {member_id if each == old_id else each: known for each, known in self.members.items()}
         self.static_ids[member.instance_id] = member_id
         self.pending_syncs.pop(old_id, None)
@@ -158,13 +157,13 @@ class ClassicGroup:
             self.leader_id = member_id
 
     def park_join(self, member: ClassicMember, reply: Reply) -> None:
-        """Keep a JoinGroup until the others have joined. One that is kept already must be taken first."""
+        """Park a JoinGroup until the other members have joined. One that is already parked must be taken first."""
         assert member.join_reply is None, f"{member.member_id} waits already"
         member.join_reply = reply
         self.joined_count += 1
 
     def take_join(self, member: ClassicMember) -> Reply | None:
-        """The member's JoinGroup that is kept, to be answered; None if there is none."""
+        """Take the member's parked JoinGroup, to answer it; None if there is none."""
         reply, member.join_reply = member.join_reply, None
         if reply is not None:
             self.joined_count -= 1
@@ -176,7 +175,7 @@ class ClassicGroup:
         self._count(member.protocols, 1)
 
     def choose_joined_leader(self) -> bool:
-        """Let somebody lead who has joined, if the leader has not. False if nobody has joined, or nobody is there."""
+        """If the leader has not joined, make a member that has joined the leader. False if no member has joined."""
         leader = None if self.leader_id is None else self.members[self.leader_id]
         if leader is None:
             return False
@@ -194,21 +193,21 @@ class ClassicGroup:
             self.leader_id = found
         return True
 
-    # -- protocols
+    # -- Protocols
 
     def _count(self, protocols: Iterable[Protocol], change: int) -> None:
         for name, _ in protocols:
             self._protocol_counts[name] = self._protocol_counts.get(name, 0) + change
 
     def can_follow(self, protocol_type: str, protocols: Iterable[Protocol]) -> bool:
-        """Whether a member with these protocols fits in: it must share one with all others."""
+        """Whether a member with these protocols may join: it must share one with all others."""
         if self.state == EMPTY:
             return bool(protocol_type) and any(True for _ in protocols)
         counts, size = self._protocol_counts, len(self.members)
         return self.protocol_type == protocol_type and any(counts.get(name, 0) == size for name, _ in protocols)
 
     def vote(self) -> str:
-        """The protocol that most members like best, among those that all follow; the first that was named, if equal."""
+        """The protocol that most members prefer, among those that all support; the first one named if votes are equal."""
         size = len(self.members)
         candidates = {name for name, count in self._protocol_counts.items() if count == size}
         votes: dict[str, int] = {}
@@ -218,7 +217,7 @@ class ClassicGroup:
         return max(votes, key=votes.__getitem__)
 
     def learn_subscriptions(self) -> None:
-        """Find out what the members read, from what they say in the chosen protocol."""
+        """Decode the members' topics from their metadata for the chosen protocol."""
         self.subscribed = None
         if not self.uses_consumer_protocol:
             return
@@ -244,14 +243,14 @@ class ClassicGroup:
                 return
         self.subscribed, self.is_unreadable = frozenset(topics), False
 
-    # -- states
+    # -- States
 
     def move_to(self, state: str, now: Instant) -> None:
         self.state = state
         self.state_since_ms = now.wall_ms
 
     def begin_generation(self, now: Instant) -> None:
-        """All who will have joined: the next generation begins, with the members that are there."""
+        """Begin the next generation with the current members: the joining is over."""
         self.generation += 1
         self.pending_syncs.clear()
         self.is_initial_rebalance = self.has_grown = False
@@ -260,7 +259,7 @@ class ClassicGroup:
         self.move_to(COMPLETING if self.members else EMPTY, now)
 
     def member_in(self, member_id: str, instance_id: str | None) -> ClassicMember:
-        """The member that is meant. `KafkaError` if it is not there, or another has taken its instance id."""
+        """The member by its ids. `KafkaError` if it is unknown, or another member has its instance id."""
         if instance_id is not None:
             check_instance_owner(self.group_id, instance_id, member_id, self.static_ids.get(instance_id))
         member = self.members.get(member_id)
@@ -275,10 +274,10 @@ class ClassicGroup:
                 f"group {self.group_id} is in generation {self.generation}, not {generation}: join it again",
             )
 
-    # -- what is asked of every group
+    # -- The interface Group
 
     def listed(self) -> ListedGroup:
-        from ottla.wire.messages.list_groups import ListedGroup  # late: few ask
+        from ottla.wire.messages.list_groups import ListedGroup  # imported late: rarely used
 
         return ListedGroup(
             group_id=self.group_id, protocol_type=self.protocol_type, group_state=self.state, group_type=self.type
@@ -292,7 +291,7 @@ class ClassicGroup:
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
     ) -> None:
         if generation < 0 and self.state == EMPTY:
-            return  # a consumer that assigns itself, or a person with a tool
+            return  # a consumer with manual assignment, or an operator's tool
         if generation >= 0 or member_id or instance_id is not None:
             member = self.member_in(member_id, instance_id)
             self.check_generation(generation)
@@ -307,11 +306,11 @@ class ClassicGroup:
         elif not is_transactional and self.state != EMPTY:
             raise KafkaError(
                 ErrorCode.UNKNOWN_MEMBER_ID,
-                f"group {self.group_id} has members: only they may commit, or anybody when it is empty",
+                f"group {self.group_id} has members: only they may commit; other clients may when it is empty",
             )
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
-        """Anybody may."""
+        """Any client may read the offsets of a classic group."""
 
     def check_offset_delete(self) -> None:
         if self.state != EMPTY and not self.uses_consumer_protocol:

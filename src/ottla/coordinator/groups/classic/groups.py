@@ -1,6 +1,7 @@
-"""The classic groups of one shard: requests of their members, and what the log and the clock bring.
+"""ClassicGroups: the entry point to the classic groups of one shard, for requests, replay and loading.
 
-The door of this room. JoinGroup is decided in `joining.py`, what follows for the group in `rebalance.py`; the rest is here.
+`joining.py` decides on JoinGroup, `rebalance.py` on rebalances and timeouts; this file handles SyncGroup, Heartbeat, LeaveGroup
+and DescribeGroups.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 class ClassicGroups:
-    """What a shard does for classic groups. A group of another kind in the table is treated as none."""
+    """The classic groups of one shard. A consumer group in the table counts as unknown here."""
 
     __slots__ = ("_joining", "_rebalances", "_table")
 
@@ -51,14 +52,14 @@ class ClassicGroups:
     def _all(self) -> Iterator[ClassicGroup]:
         return (group for group in self._table.by_id.values() if isinstance(group, ClassicGroup))
 
-    # -- requests
+    # -- Requests
 
     def join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        """Become a member, or rejoin for the next generation; answered when all have joined."""
+        """Join, or rejoin for the next generation. Parked until all members have joined."""
         return self._joining.join(self._find(request.group_id), Join(request, caller, reply, now))
 
     def sync(self, request: SyncGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        """Hand in the assignment, as the leader, or ask for one's own; answered when the leader has handed it in."""
+        """The leader sends the assignment; other members ask for theirs, and are parked until the leader has sent it."""
         group = self._existing(request.group_id, request.member_id)
         member = group.member_in(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
@@ -66,7 +67,7 @@ class ClassicGroups:
             if asked is not None and chosen and asked != chosen:
                 raise KafkaError(
                     ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                    f"group {group.group_id} goes by {chosen!r}, not {asked!r}: join again",
+                    f"group {group.group_id} uses {chosen!r}, not {asked!r}: join again",
                 )
         if group.state == PREPARING:
             raise KafkaError(ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} rebalances again: join again")
@@ -81,23 +82,23 @@ class ClassicGroups:
     def _assign(
         self, group: ClassicGroup, assignments: dict[str, bytes], leader: ClassicMember, reply: Reply, now: Instant
     ) -> Effects:
-        """The leader has decided. The group is stable, and the parked requests are done with, when the record is replayed.
+        """The leader has sent the assignment. Replaying the record makes the group stable and clears the parked requests.
 
-        If the record is refused, because it is too large, the leader is still waited for: until its time is up, or it rejoins.
+        If the record is refused because it is too large, the group still waits for the leader: until the timeout or a rejoin.
         """
         before_bytes = size_of(*(member.assignment for member in group.members.values()))
         self._table.memory.take(size_of(*assignments.values()) - before_bytes, group.group_id, now)
-        told = []
+        answered = []
         for member in group.members.values():
             waiting = reply if member is leader else member.sync_reply
             if waiting is None:
                 continue
-            told.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))
+            answered.append(Answer(waiting, answers.synced(group, assignments.get(member.member_id, b""))))
             self._rebalances.listen(group, member, now)
-        return Effects([record_of(group, assignments)], told)
+        return Effects([record_of(group, assignments)], answered)
 
     def heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        """The member lives; it learns whether it has to rejoin."""
+        """Extend the member's session; the response says whether it has to rejoin."""
         group = self._existing(request.group_id, request.member_id)
         member = group.member_in(request.member_id, request.group_instance_id)
         group.check_generation(request.generation_id)
@@ -106,10 +107,10 @@ class ClassicGroups:
         return Effects.answer(reply, HeartbeatResponse(error_code=error))
 
     def leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        """Members go: themselves, or static ones on somebody's order, by their instance ids."""
-        from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # late: only when somebody goes
+        """Members leave, or an operator removes static members by their instance ids."""
+        from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # imported late: rarely used
 
-        group = self._existing(request.group_id, "whoever wants to leave")
+        group = self._existing(request.group_id, "the leaving member")
         effects, gone, results = Effects(), [], []
         for leaver in request.members:
             result = MemberResponse(member_id=leaver.member_id, group_instance_id=leaver.group_instance_id)
@@ -133,11 +134,11 @@ class ClassicGroups:
             member_id = group.static_ids.get(leaver.group_instance_id, "")
         if member_id in group.pending_joins:
             self._rebalances.forget(group, member_id)
-            told: list[Answer] = []
+            answered: list[Answer] = []
         else:
-            told = self._rebalances.drop(group, group.member_in(member_id, leaver.group_instance_id))
+            answered = self._rebalances.drop(group, group.member_in(member_id, leaver.group_instance_id))
         logger.info("group %s: member %s left (its reason: %s)", group.group_id, member_id, leaver.reason or "not given")
-        return told
+        return answered
 
     def _existing(self, group_id: str, member_id: str) -> ClassicGroup:
         group = self._find(group_id)
@@ -146,11 +147,11 @@ class ClassicGroups:
         return group
 
     def describe(self, group_id: str) -> DescribedGroup:
-        """The group as DescribeGroups shows it. A group that is not there is Dead, with GROUP_ID_NOT_FOUND.
+        """The group as DescribeGroups shows it. An unknown group is Dead, with GROUP_ID_NOT_FOUND.
 
-        Before version 6 of the request that error must be left out.
+        The caller must drop that error before version 6 of the request.
         """
-        from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember  # late: few ask
+        from ottla.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember  # imported late: rarely used
 
         group = self._find(group_id)
         if group is None:
@@ -180,10 +181,10 @@ class ClassicGroups:
             members=members,
         )
 
-    # -- the log
+    # -- Replay and loading
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """A GroupMetadata record: the group as it is now, or a tombstone."""
+        """Apply a GroupMetadata record: the whole group, or a tombstone."""
         assert isinstance(record.key, GroupMetadataKey)
         group = self._find(record.key.group)
         if record.value is None:
@@ -195,10 +196,10 @@ class ClassicGroups:
             group = self._table.by_id[record.key.group] = ClassicGroup(record.key.group)
         take(group, record.value.message)
         if group.pending_syncs and group.leader_id is not None:
-            self._rebalances.synced(group, group.members[group.leader_id])  # this was its assignment
+            self._rebalances.synced(group, group.members[group.leader_id])  # the record is the leader's assignment
 
     def loaded(self, now: Instant) -> Effects:
-        """Every record there is has been replayed: members have a whole session to be heard of."""
+        """All records have been replayed: every member gets a new session."""
         effects = Effects()
         for group in list(self._all()):
             effects.add(self._watch(group, now))
@@ -214,19 +215,19 @@ class ClassicGroups:
         return Effects()
 
     def refuse_waiting(self, failure: KafkaError) -> Iterator[Answer]:
-        """To every JoinGroup and SyncGroup that is parked."""
+        """Answers with `failure` for every parked JoinGroup and SyncGroup."""
         for group in self._all():
             for member in group.members.values():
                 for reply in (member.join_reply, member.sync_reply):
                     if reply is not None:
                         yield answers.lost(reply, member, failure)
 
-    # -- to and from the new protocol
+    # -- Upgrade to and downgrade from consumer groups
 
     def take_over(self, group: ClassicGroup, now: Instant, rebalance_reason: str | None = None) -> Effects:
-        """A group of the new protocol has become this one: put it in its place, start its sessions.
+        """A consumer group has been downgraded to `group`: put it in the table, start its members' sessions.
 
-        With a reason, its members have to rejoin. The record is the caller's to write: `record_of(group)` of before this call.
+        With a reason, its members have to rejoin. The caller writes the record: `record_of(group)`, taken before this call.
         """
         self._table.by_id[group.group_id] = group
         for member in group.members.values():
@@ -234,10 +235,10 @@ class ClassicGroups:
         return Effects() if rebalance_reason is None else self._rebalances.prepare(group, rebalance_reason, now)
 
     def hand_over(self, group: ClassicGroup) -> Effects:
-        """The group becomes one of the new protocol: whoever is parked has to rejoin, no timer of it fires any more."""
-        told = []
+        """The group is upgraded to a consumer group: parked members have to rejoin, and its timers are cancelled."""
+        answered = []
         for member in group.members.values():
             replies = (group.take_join(member), member.take_sync())
-            told += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
+            answered += [answers.rejoin(reply, group, member) for reply in replies if reply is not None]
         self._rebalances.end(group)
-        return Effects(answers=told)
+        return Effects(answers=answered)

@@ -1,7 +1,7 @@
-"""JoinGroup of a classic group: who may come in, under which id, and whether the others have to know.
+"""Decides on JoinGroup of classic groups: whether a member may join, its member id, and whether the group rebalances.
 
-Decides; what follows of it for the group is `rebalance.py`'s. A member without an id is given one. From version 4 on it has to
-come back with that id before it is let in, so that a client that gives up and asks again leaves no ghosts behind.
+`rebalance.py` carries out the rebalance. A member without an id gets one. From version 4 on it has to join again with that id
+before it becomes a member, so that a client that gives up and retries leaves no dead members behind.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SKIP_ASSIGNMENT_SINCE = 9
 
 
 class Join:
-    """One JoinGroup on its way: the request, who sent it, when, and where the answer goes."""
+    """One JoinGroup: the request, its sender, its time, and the destination of the answer."""
 
     __slots__ = ("caller", "now", "protocols", "reply", "request")
 
@@ -51,7 +51,7 @@ class Join:
 
 
 class Joining:
-    """Takes members into the classic groups of one shard."""
+    """Adds members to the classic groups of one shard."""
 
     __slots__ = ("_rebalances", "_table")
 
@@ -60,7 +60,7 @@ class Joining:
         self._rebalances = rebalances
 
     def join(self, group: ClassicGroup | None, join: Join) -> Effects:
-        """Let a member in, or back in. Without a group one is made, for a member that comes without an id."""
+        """Add a member, or let it rejoin. For a member without an id, a missing group is created."""
         request, is_made = join.request, group is None
         if group is None:
             if request.member_id:
@@ -85,15 +85,15 @@ class Joining:
             return effects
         return self._again(group, join) if request.member_id else self._new(group, join)
 
-    # -- room
+    # -- Limits
 
     def _has_room(self, group: ClassicGroup, join: Join) -> bool:
-        """Whether group.max.size lets the member in. Who is in, stays in; but in a rebalance the last to rejoin may not."""
+        """Whether group.max.size allows the member. Current members stay; in a rebalance the last to rejoin may be refused."""
         if group.state == EMPTY:
             return True
         known = group.members.get(join.request.member_id)
         if join.request.group_instance_id is not None and not join.request.member_id:
-            # Apache takes a restarted static member for one more, and refuses it in a group that is full.
+            # Apache counts a restarted static member as a new one, and refuses it in a full group.
             known = group.members.get(group.static_ids.get(join.request.group_instance_id, ""))
         max_size = self._table.settings.group_max_size
         if group.state == PREPARING:
@@ -101,14 +101,14 @@ class Joining:
         return known is not None or len(group.members) < max_size
 
     def _check_memory(self, group: ClassicGroup, join: Join) -> None:
-        """Whether there is memory for the member as it wants to be; whoever does not grow has what it needs."""
+        """Raises `KafkaError` if there is no memory for the member's growth."""
         request, before_bytes = join.request, 0
         known = group.members.get(request.member_id or group.static_ids.get(request.group_instance_id or "", ""))
         parts: list[str | bytes] = [part for protocol in join.protocols for part in protocol]
         if known is not None:
             before_bytes = known.size_bytes
             parts.append(known.assignment)
-        client_id = join.caller.client_id  # which new ids begin with
+        client_id = join.caller.client_id  # a new member id begins with it
         size_bytes = MEMBER_BYTES + size_of(request.member_id or client_id, request.group_instance_id, client_id, *parts)
         self._table.memory.take(size_bytes - before_bytes, group.group_id, join.now)
 
@@ -129,7 +129,7 @@ class Joining:
         effects.add(self._rebalances.try_complete(group, join.now))
         return effects
 
-    # -- who comes without an id
+    # -- Members without an id
 
     def _new(self, group: ClassicGroup, join: Join) -> Effects:
         instance_id = join.request.group_instance_id
@@ -164,7 +164,7 @@ class Joining:
         return self._rebalances.go_on(group, f"member {member} joins (its reason: {join.reason})", join.now)
 
     def _replace(self, group: ClassicGroup, member: ClassicMember, member_id: str, join: Join) -> Effects:
-        """A static member was restarted: it goes on under another id, and whoever still uses the old one is fenced."""
+        """A static member was restarted: it continues under another member id, and the old id is fenced."""
         old_id, old_leader = member.member_id, group.leader_id
         logger.info(
             "group %s: member %s is fenced, because another came with its instance id (group.instance.id) %s, as %s",
@@ -188,18 +188,18 @@ class Joining:
         return effects
 
     def _keep_generation(self, group: ClassicGroup, member: ClassicMember, old_leader: str | None, join: Join) -> Effects:
-        """The restarted member takes up the assignment that it had; nobody else need know."""
+        """The restarted member keeps its assignment, without a rebalance."""
         response = answers.joined(group, member)
         if join.caller.version >= SKIP_ASSIGNMENT_SINCE:
             response.skip_assignment = group.is_leader(member.member_id)
         else:
-            # A leader would assign anew, and nobody would follow: it is told of a leader that is not there any more.
+            # A leader would assign again without a rebalance. So the response names the old member id as the leader.
             response.leader, response.members = old_leader or "", []
         effects = Effects.answer(join.reply, response, [record_of(group)])
         effects.is_bound = True
         return effects
 
-    # -- who comes with an id
+    # -- Members with an id
 
     def _again(self, group: ClassicGroup, join: Join) -> Effects:
         request = join.request
@@ -215,10 +215,10 @@ class Joining:
             return self._rejoin(group, member, join, "joins again")
         if group.state == COMPLETING:
             if self._is_same(member, join):
-                return Effects.answer(join.reply, answers.joined(group, member))  # its answer may have been lost
+                return Effects.answer(join.reply, answers.joined(group, member))  # a retry: the response may have been lost
             return self._rejoin(group, member, join, "has changed what it can or wants to read")
         if group.is_leader(member.member_id):
-            # What it assigns by may have changed, like the number of partitions.
+            # The input of its assignment may have changed, for example the number of partitions.
             return self._rejoin(group, member, join, "leads, and asks for a new assignment")
         if not self._is_same(member, join):
             return self._rejoin(group, member, join, "has changed what it can or wants to read")
@@ -230,10 +230,10 @@ class Joining:
 
     def _rejoin(self, group: ClassicGroup, member: ClassicMember, join: Join, what: str) -> Effects:
         before = group.take_join(member)
-        told = [] if before is None else [answers.superseded(before, group, member)]
+        answered = [] if before is None else [answers.superseded(before, group, member)]
         self._update(group, member, join)
         group.park_join(member, join.reply)
-        effects = Effects(answers=told)
+        effects = Effects(answers=answered)
         effects.add(self._rebalances.go_on(group, f"member {member} {what} (its reason: {join.reason})", join.now))
         return effects
 
@@ -245,6 +245,6 @@ class Joining:
 
 
 def _hyphened(uuid: Uuid) -> str:
-    """A UUID as Java prints it, which is how member ids end."""
+    """A UUID as Java prints it: member ids end with one."""
     digits = uuid.hex()
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))

@@ -1,4 +1,4 @@
-"""One member of a classic group: what records tell of it, and what is only true while the coordinator lives."""
+"""ClassicMember: one member of a classic group, with its recorded state, its parked requests and its session."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.coordinator.groups.memory import MEMBER_BYTES, size_of
 
 
 class Protocol(NamedTuple):
-    """A way to assign that a member can follow, with what it has to say to a leader that follows it too."""
+    """An assignment protocol that a member supports, with the member's metadata for the leader."""
 
     name: str
     metadata: bytes
@@ -55,13 +55,13 @@ class ClassicMember:
         self.set_protocols(protocols)
         self.assignment = assignment
         self.join_reply: Reply | None = None
-        """The JoinGroup that waits for the others to join."""
+        """The parked JoinGroup, until all members have joined."""
         self.sync_reply: Reply | None = None
-        """The SyncGroup that waits for the leader's assignment."""
+        """The parked SyncGroup, until the leader has sent the assignment."""
         self.session_ends_ms = 0
-        """When (steady) the session is over, unless the member is heard of until then."""
+        """The steady time at which the session expires, unless the member sends a request before."""
         self.is_new = False
-        """Its first JoinGroup is parked: it does not know its id yet for sure, and cannot send heartbeats."""
+        """Its first JoinGroup is parked: it may not know its id yet, and cannot send heartbeats."""
 
     @property
     def is_static(self) -> bool:
@@ -69,14 +69,14 @@ class ClassicMember:
 
     @property
     def is_kept_waiting(self) -> bool:
-        """Whether it is the coordinator's turn to speak, so that silence is no sign of death."""
+        """Whether a request of it is parked: then it sends nothing, and its session does not expire."""
         return not self.is_new and (self.join_reply is not None or self.sync_reply is not None)
 
     def set_protocols(self, protocols: Iterable[Protocol]) -> None:
         self.protocols = tuple({each.name: each for each in protocols}.values())
 
     def take_sync(self) -> Reply | None:
-        """Its SyncGroup that is kept, to be answered; None if there is none."""
+        """Take the parked SyncGroup, to answer it; None if there is none."""
         reply, self.sync_reply = self.sync_reply, None
         return reply
 
@@ -88,12 +88,12 @@ class ClassicMember:
 
     @property
     def size_bytes(self) -> int:
-        """What it takes, about."""
+        """The approximate memory of the member."""
         parts = [part for protocol in self.protocols for part in protocol]
         return MEMBER_BYTES + size_of(self.member_id, self.instance_id, self.client_id, self.assignment, *parts)
 
     def heard(self, now: Instant) -> None:
-        """The member has shown that it is alive."""
+        """Extend the session: a request of the member came."""
         self.session_ends_ms = now.steady_ms + self.session_timeout_ms
 
     def __repr__(self) -> str:

@@ -1,9 +1,9 @@
-"""From one generation of a classic group to the next: who is waited for, and for how long.
+"""Rebalances of classic groups: from one generation to the next, with the timeouts of sessions, joining and syncing.
 
-Owns the timers of classic groups: sessions of members, the time to join, the time to sync. Every removal of a member goes
-through here, and is logged with the setting that decided it. What must be written comes back in the effects.
+Owns the timers of classic groups. Every removal of a member goes through here, and is logged with the setting that caused it.
+Records to write are in the returned effects.
 
-A session's timer is not moved whenever a member is heard of: when it is due, it is set again for the time that is left.
+A heartbeat does not move the session's timer: when the timer is due, it is set again for the time that is left.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from ottla.errors.texts import counted
 logger = logging.getLogger("ottla.coordinator")
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
-"""How long the first JoinGroup of a member is kept, at most: whoever sent it may be gone, and cannot be asked."""
+"""The longest time that a new member's first JoinGroup is parked: its client may be gone, and sends no heartbeats yet."""
 WAIT_AGAIN_MIN_MS = 1000
-"""How long members that did not rejoin are waited for again, at least, however little time they gave themselves."""
+"""The shortest time to wait again for static members that did not rejoin, even if their rebalance timeout is shorter."""
 PENDING_PATIENCE_MS = 100
-"""How much longer a first rebalance lasts, at most, for those who were just given their ids and are on their way back with
-them. Without it, members that start together and a short group.initial.rebalance.delay.ms make a generation of the first of
-them, and the rest have to wait for its next heartbeat."""
+"""The longest extension of an initial rebalance for clients that were just given their member ids and will join with them.
+Without it, a short group.initial.rebalance.delay.ms makes a generation of the first of several members that start together, and
+the others have to wait for its next heartbeat."""
 PENDING_STEP_MS = 1
 
 
 class Rebalances:
-    """The classic groups of one shard, in motion."""
+    """Sessions and rebalances of the classic groups of one shard."""
 
     __slots__ = ("_table",)
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
 
-    # -- sessions
+    # -- Sessions
 
     def listen(self, group: ClassicGroup, member: ClassicMember, now: Instant, timeout_ms: int | None = None) -> None:
-        """The member is heard of now: expect it again within its session, or within `timeout_ms`."""
+        """Restart the member's session, for its session timeout or for `timeout_ms`."""
         member.session_ends_ms = now.steady_ms + (member.session_timeout_ms if timeout_ms is None else timeout_ms)
         name = _session(group, member.member_id)
         deadline_ms = self._table.timers.deadline_of(name)
@@ -55,7 +55,7 @@ class Rebalances:
         self._table.timers.set(name, member.session_ends_ms, partial(self._session_due, group, member.member_id))
 
     def listen_for_pending(self, group: ClassicGroup, member_id: str, timeout_ms: int, now: Instant) -> None:
-        """Expect whoever was given `member_id` to join with it."""
+        """Start the timeout for the client that was given `member_id` to join with it."""
         name = _session(group, member_id)
         self._table.timers.set(name, now.steady_ms + timeout_ms, partial(self._session_due, group, member_id))
 
@@ -64,15 +64,14 @@ class Rebalances:
             return Effects()
         if member_id in group.pending_joins:
             logger.info(
-                "group %s: nobody joined with the member id %s that was handed out, within its session.timeout.ms: the id is "
-                "forgotten",
+                "group %s: no client joined with the new member id %s within its session.timeout.ms: the id is removed",
                 group.group_id,
                 member_id,
             )
             return self.forget_pending(group, member_id, now)
         member = group.members.get(member_id)
         if member is None or member.is_kept_waiting:
-            return Effects()  # when it is answered, its session begins anew
+            return Effects()  # its session restarts when it is answered
         if member.session_ends_ms > now.steady_ms:
             self._watch(group, member)
             return Effects()
@@ -83,27 +82,28 @@ class Rebalances:
         logger.info("group %s: member %s is removed, because %s", group.group_id, member, why)
         return self.remove(group, member, f"member {member} was removed", now)
 
-    # -- members that go
+    # -- Removal of members
 
     def drop(self, group: ClassicGroup, member: ClassicMember) -> list[Answer]:
-        """Take a member out, and answer what it has parked. Nothing else: the caller sees to the rebalance."""
-        told = [answers.removed(reply, group) for reply in (group.take_join(member), member.take_sync()) if reply is not None]
+        """Remove a member, and answer its parked requests. The caller starts the rebalance."""
+        replies = (group.take_join(member), member.take_sync())
+        answered = [answers.removed(reply, group) for reply in replies if reply is not None]
         self.forget(group, member.member_id)
-        return told
+        return answered
 
     def forget(self, group: ClassicGroup, member_id: str) -> None:
-        """Let go of a member without parked requests, or of an id that was handed out."""
+        """Remove a member without parked requests, or a pending member id."""
         group.remove(member_id)
         self._table.timers.cancel(_session(group, member_id))
 
     def rename(self, group: ClassicGroup, member: ClassicMember, member_id: str) -> None:
-        """A static member goes on under another id. Its new session begins with the next `listen`."""
+        """A static member continues under another id. Its new session begins with the next `listen`."""
         self._table.timers.cancel(_session(group, member.member_id))
         self.synced(group, member)
         group.rename(member, member_id)
 
     def remove(self, group: ClassicGroup, member: ClassicMember, reason: str, now: Instant) -> Effects:
-        """A member is gone: the others rebalance, or need not wait for it any longer."""
+        """Remove a member: the others rebalance, or no longer wait for it."""
         effects = Effects(answers=self.drop(group, member))
         if group.state in (STABLE, COMPLETING):
             effects.add(self.prepare(group, reason, now))
@@ -112,23 +112,23 @@ class Rebalances:
         return effects
 
     def forget_pending(self, group: ClassicGroup, member_id: str, now: Instant) -> Effects:
-        """An id that was handed out is not used: nobody need wait for it."""
+        """Remove a pending member id: the rebalance no longer waits for it."""
         self.forget(group, member_id)
         if group.state == PREPARING and group.have_all_joined:
             return self.complete(group, now)
         return Effects()
 
     def end(self, group: ClassicGroup) -> None:
-        """No timer of the group is to fire any more."""
+        """Cancel all timers of the group."""
         for member_id in (*group.members, *group.pending_joins):
             self._table.timers.cancel(_session(group, member_id))
         self._table.timers.cancel(_join(group))
         self._table.timers.cancel(_sync(group))
 
-    # -- joining
+    # -- Joining
 
     def go_on(self, group: ClassicGroup, reason: str, now: Instant) -> Effects:
-        """Something about the members has changed: begin a rebalance, or end the one that is waiting for this."""
+        """The members have changed: begin a rebalance, or complete the current one if all have joined."""
         if group.state == PREPARING:
             return self.try_complete(group, now)
         return self.prepare(group, reason, now)
@@ -169,7 +169,7 @@ class Rebalances:
         self._table.timers.set(_join(group), now.steady_ms + delay_ms, action)
 
     def _initial_due(self, group: ClassicGroup, delay_ms: int, remaining_ms: int, patience_ms: int, now: Instant) -> Effects:
-        """The delay of a first rebalance is over: wait once more if somebody came meanwhile, up to the rebalance timeout."""
+        """The delay of an initial rebalance is over: wait again if a member joined during it, up to the rebalance timeout."""
         if self._table.by_id.get(group.group_id) is not group:
             return Effects()
         if group.has_grown and remaining_ms:
@@ -184,13 +184,13 @@ class Rebalances:
         return Effects()
 
     def try_complete(self, group: ClassicGroup, now: Instant) -> Effects:
-        """End the joining if all are there. A first rebalance takes its time: more may come."""
+        """Complete the joining if all members have joined. An initial rebalance always waits for its delay."""
         if group.state == PREPARING and not group.is_initial_rebalance and group.have_all_joined:
             return self.complete(group, now)
         return Effects()
 
     def complete(self, group: ClassicGroup, now: Instant) -> Effects:
-        """End the joining: those who have joined are the next generation. Static members stay without having joined."""
+        """Complete the joining: the members that have joined, and all static members, form the next generation."""
         self._table.timers.cancel(_join(group))
         for member in [each for each in group.members.values() if each.join_reply is None and not each.is_static]:
             logger.info(
@@ -210,21 +210,21 @@ class Rebalances:
             logger.info("group %s is empty in generation %d", group.group_id, group.generation)
             return Effects([record_of(group)])
         logger.info("group %s has %s in generation %d", group.group_id, counted(len(group.members), "member"), group.generation)
-        return Effects(answers=self._tell_joined(group, now))
+        return Effects(answers=self._answer_joined(group, now))
 
-    def _tell_joined(self, group: ClassicGroup, now: Instant) -> list[Answer]:
-        told = []
+    def _answer_joined(self, group: ClassicGroup, now: Instant) -> list[Answer]:
+        answered = []
         for member in group.members.values():
             if (reply := group.take_join(member)) is not None:
-                told.append(Answer(reply, answers.joined(group, member)))
+                answered.append(Answer(reply, answers.joined(group, member)))
             member.is_new = False
             group.pending_syncs[member.member_id] = None
             self.listen(group, member, now)
         action = partial(self._sync_due, group, group.generation)
         self._table.timers.set(_sync(group), now.steady_ms + group.rebalance_timeout_ms, action)
-        return told
+        return answered
 
-    # -- syncing
+    # -- Syncing
 
     def synced(self, group: ClassicGroup, member: ClassicMember) -> None:
         """The member has sent its SyncGroup."""
@@ -233,7 +233,7 @@ class Rebalances:
             self._table.timers.cancel(_sync(group))
 
     def _sync_due(self, group: ClassicGroup, generation: int, now: Instant) -> Effects:
-        """Whoever has not asked for its assignment by now will not use it: others may."""
+        """Remove the members that sent no SyncGroup in time, so that others get their partitions."""
         if self._table.by_id.get(group.group_id) is not group or generation != group.generation:
             return Effects()
         if group.state not in (COMPLETING, STABLE) or not group.pending_syncs:

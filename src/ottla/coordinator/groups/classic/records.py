@@ -1,10 +1,10 @@
-"""What the log tells of a classic group: one record with everything, written anew when a generation has its assignment.
+"""Converts a classic group from and to its record: one record per group, written when a generation has its assignment.
 
     key    group id
     value  protocol type, generation, protocol, leader, since when, members (with subscription and assignment)
 
-Written in version 3, as Apache does; version 4 is only read. What happens between two records (who is joining, who waits) is
-not told: a coordinator that is loaded goes on with the last generation that was complete.
+Written in version 3, as Apache does; version 4 is only read. State between two records (members that are joining, parked
+requests) is not recorded: a loaded coordinator continues with the last complete generation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _NO_TIMEOUT = -1
 
 
 def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = None) -> CoordinatorRecord:
-    """The group as it is; with `assignments` by member id, or with those that the members have."""
+    """The record of the group; with `assignments` by member id, or with the members' current ones."""
     members = [
         MemberMetadata(
             member_id=member.member_id,
@@ -47,15 +47,15 @@ def record_of(group: ClassicGroup, assignments: Mapping[str, bytes] | None = Non
 
 
 def beginning_of(group: ClassicGroup) -> CoordinatorRecord:
-    """The record of a group that has just come to be: nobody has a part in it yet, whoever may be joining."""
+    """The record of a new group, without the members that are joining."""
     value = GroupMetadataValue(protocol=None, leader=None, current_state_timestamp=group.state_since_ms)
     return put(GroupMetadataKey(group=group.group_id), value, VALUE_VERSION)
 
 
 def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
-    """Let the group be what its record says. Members that are known keep what records do not tell.
+    """Set the group to the state in its record. Known members keep their state that is not in records.
 
-    A group that prepares a rebalance is ahead of the record: it began the rebalance in the decision that wrote it.
+    A group in PreparingRebalance is ahead of the record: the decision that wrote it also began the rebalance.
     """
     if group.state == PREPARING:
         return
@@ -77,31 +77,31 @@ def take(group: ClassicGroup, value: GroupMetadataValue) -> None:
     group.learn_subscriptions()
 
 
-def _member(told: MemberMetadata, protocol: str | None) -> ClassicMember:
+def _member(recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
     return ClassicMember(
-        told.member_id,
-        told.group_instance_id,
-        told.client_id,
-        told.client_host,
-        _rebalance_timeout_ms(told),
-        told.session_timeout,
-        [Protocol(protocol or "", told.subscription)],
-        told.assignment,
+        recorded.member_id,
+        recorded.group_instance_id,
+        recorded.client_id,
+        recorded.client_host,
+        _rebalance_timeout_ms(recorded),
+        recorded.session_timeout,
+        [Protocol(protocol or "", recorded.subscription)],
+        recorded.assignment,
     )
 
 
-def _updated(member: ClassicMember, told: MemberMetadata, protocol: str | None) -> ClassicMember:
-    chosen = Protocol(protocol or "", told.subscription)
+def _updated(member: ClassicMember, recorded: MemberMetadata, protocol: str | None) -> ClassicMember:
+    chosen = Protocol(protocol or "", recorded.subscription)
     if chosen not in member.protocols:
         member.set_protocols([chosen])
-    member.instance_id = told.group_instance_id
-    member.client_id, member.client_host = told.client_id, told.client_host
-    member.rebalance_timeout_ms, member.session_timeout_ms = _rebalance_timeout_ms(told), told.session_timeout
-    member.assignment = told.assignment
+    member.instance_id = recorded.group_instance_id
+    member.client_id, member.client_host = recorded.client_id, recorded.client_host
+    member.rebalance_timeout_ms, member.session_timeout_ms = _rebalance_timeout_ms(recorded), recorded.session_timeout
+    member.assignment = recorded.assignment
     member.sync_reply = None  # answered by the decision that wrote the record
     return member
 
 
-def _rebalance_timeout_ms(told: MemberMetadata) -> int:
-    """Records of the first clients have none: the session timeout was used for both."""
-    return told.session_timeout if told.rebalance_timeout == _NO_TIMEOUT else told.rebalance_timeout
+def _rebalance_timeout_ms(recorded: MemberMetadata) -> int:
+    """Records of the oldest clients have no rebalance timeout: the session timeout was used for both."""
+    return recorded.session_timeout if recorded.rebalance_timeout == _NO_TIMEOUT else recorded.rebalance_timeout

@@ -1,1 +1,1 @@
-"""Groups of the consumer protocol (KIP-848): members say what they read and what they hold, the broker says who reads what."""
+"""Consumer groups (KIP-848): members report their subscriptions and partitions, and the coordinator assigns partitions."""

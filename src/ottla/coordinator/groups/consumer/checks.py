@@ -1,4 +1,4 @@
-"""What a ConsumerGroupHeartbeat may hold at all, whatever the state of its group."""
+"""Validates the fields of a ConsumerGroupHeartbeat, without looking at its group."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
     from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 MEMBER_ID_SINCE = 1
-"""From this version on members make their ids themselves."""
+"""From this version on members generate their own ids."""
 
 
 def check_heartbeat(request: ConsumerGroupHeartbeatRequest, version: int, settings: GroupSettings) -> None:
-    """INVALID_REQUEST or UNSUPPORTED_ASSIGNOR if the request cannot be meant so."""
+    """Raises INVALID_REQUEST or UNSUPPORTED_ASSIGNOR if the request is malformed."""
     epoch = request.member_epoch
     if version >= MEMBER_ID_SINCE or epoch > JOIN_EPOCH or epoch == LEAVE_EPOCH:
         _check_filled("MemberId", request.member_id)

@@ -1,8 +1,8 @@
-"""Members of the classic protocol inside a consumer group: JoinGroup, SyncGroup, Heartbeat and LeaveGroup on its terms.
+"""Classic-protocol members of a consumer group: decides on their JoinGroup, SyncGroup, Heartbeat and LeaveGroup.
 
-Such a member joins, is answered at once with its epoch for a generation, asks for what it holds with SyncGroup, and is told by
-its heartbeats when it has to join again: to learn of a newer target, to say what it gave up, or to be given what was not free.
-Nobody waits for anybody, there is no leader; the broker assigns.
+JoinGroup is answered at once, with the member's epoch as the generation; SyncGroup returns its partitions. Heartbeats answer
+REBALANCE_IN_PROGRESS when the member has to join again: for a newer target, to report revoked partitions, or to get partitions
+that were not free before. No request is parked, and no member is the leader: the coordinator assigns.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
 from ottla.coordinator.groups.classic.answers import not_joined
+from ottla.coordinator.groups.consumer.context import ConsumerContext
 from ottla.coordinator.groups.consumer.downgrading import may_downgrade
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.embedded import assignment_version, by_id, read_subscription, write_assignment
 from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.coordinator.groups.consumer.heartbeats import subscribe, told_next
@@ -28,7 +29,6 @@ from ottla.coordinator.groups.consumer.member import (
     sorted_topics,
 )
 from ottla.coordinator.groups.consumer.reconciling import goal_of, reconcile
-from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import assign
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
@@ -49,51 +49,53 @@ logger = logging.getLogger("ottla.coordinator")
 _ID_HANDSHAKE_SINCE = 4
 
 
-def join(room: Room, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-    """A classic member joins, or joins again. Answered at once."""
-    group = room.find(request.group_id)
+def join(context: ConsumerContext, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
+    """A classic member joins, or joins again. Not parked: the answer goes out at once."""
+    group = context.find(request.group_id)
     if not group.members:
-        # Treated as if it were not there; what it was goes before what the classic group writes.
-        effects = room.classic.join(request, caller, reply, now)
+        # An empty consumer group counts as unknown: its tombstones go before the records of the new classic group.
+        effects = context.classic.join(request, caller, reply, now)
         effects.records[:0] = group.tombstones()
-        room.watch.forget(group.group_id)
+        context.watch.forget(group.group_id)
         return effects
     try:
-        return _join(room, group, request, caller, reply, now)
+        return _join(context, group, request, caller, reply, now)
     except KafkaError as refused:
         logger.info("group %s: a classic member is turned away: %s", group.group_id, refused)
-        # Unlike in classic groups, whoever is refused is not told its id.
+        # Unlike in classic groups, the response to a refused member has no member id.
         return Effects.answer(reply, not_joined(refused.code, "", caller.version))
 
 
-def _join(room: Room, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-    member_id, instance_id = request.member_id or uuid_text(room.table.new_uuid()), request.group_instance_id
-    room.check_size(group, request.member_id)
+def _join(
+    context: ConsumerContext, group: ConsumerGroup, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant
+) -> Effects:
+    member_id, instance_id = request.member_id or uuid_text(context.table.new_uuid()), request.group_instance_id
+    context.check_size(group, request.member_id)
     _check_protocols(group, member_id, request)
     if not request.member_id and instance_id is None and caller.version >= _ID_HANDSHAKE_SINCE:
         return Effects.answer(reply, not_joined(ErrorCode.MEMBER_ID_REQUIRED, member_id, caller.version))
     subscription = _subscription(member_id, request)
-    draft = Draft(group)
+    draft = GroupDraft(group)
     if instance_id is None:
         before = group.members.get(member_id) or ConsumerMember(member_id)
     elif request.member_id:
         before = check_instance(group, member_id, instance_id)
     else:
-        before = replace_static(draft, room.sessions, member_id, instance_id, is_classic=True)
+        before = replace_static(draft, context.sessions, member_id, instance_id, is_classic=True)
     member = _as_told(before, request, subscription, caller)
-    room.check_memory(draft.group, before, member, now)
+    context.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
-    has_changed = room.watch.resolve(draft, now) or has_resubscribed
-    room.watch.compare(draft, has_changed)
+    has_changed = context.watch.resolve(draft, now) or has_resubscribed
+    context.watch.compare(draft, has_changed)
     replaced = group.static_member(instance_id)
-    if replaced is not None and not replaced.is_classic and may_downgrade(draft.group, (), room.table.settings):
-        return _go_back(room, group, draft, member, subscription, reply, now)
-    assign(draft, room.table.settings, room.table.topics, now)
-    after = told_next(room, draft, member, _owned(room, subscription), has_resubscribed, now)
+    if replaced is not None and not replaced.is_classic and may_downgrade(draft.group, (), context.table.settings):
+        return _go_back(context, group, draft, member, subscription, reply, now)
+    assign(draft, context.table.settings, context.table.topics, now)
+    after = told_next(context, draft, member, _owned(context, subscription), has_resubscribed, now)
 
     def listen() -> None:
-        room.sessions.heard(group.group_id, after, now)
-        room.sessions.joined(group.group_id, after, now)
+        context.sessions.heard(group.group_id, after, now)
+        context.sessions.joined(group.group_id, after, now)
 
     draft.when_decided(listen)
     effects = draft.finish()
@@ -122,8 +124,8 @@ def _subscription(member_id: str, request: JoinGroupRequest) -> ConsumerProtocol
         ) from fault
 
 
-def _owned(room: Room, subscription: ConsumerProtocolSubscription) -> Partitions:
-    return by_id(room.table.topics, {each.topic: each.partitions for each in subscription.owned_partitions})
+def _owned(context: ConsumerContext, subscription: ConsumerProtocolSubscription) -> Partitions:
+    return by_id(context.table.topics, {each.topic: each.partitions for each in subscription.owned_partitions})
 
 
 def _as_told(
@@ -157,31 +159,31 @@ def _joined(member: ConsumerMember) -> JoinGroupResponse:
 
 
 def _go_back(
-    room: Room,
+    context: ConsumerContext,
     group: ConsumerGroup,
-    draft: Draft,
+    draft: GroupDraft,
     member: ConsumerMember,
     subscription: ConsumerProtocolSubscription,
     reply: Reply,
     now: Instant,
 ) -> Effects:
-    """The last member of the consumer protocol, a static one, has come back with the classic one: so does the group.
+    """The last consumer-protocol member, a static one, has rejoined with the classic protocol: downgrade the group.
 
-    A dynamic one that does so, under the id that it had, leaves the group what it is, as with Apache Kafka.
+    A dynamic member that does so under its old id does not downgrade the group, as in Apache Kafka.
     """
     after, is_stale = draft.group, draft.group.target_epoch < draft.group.epoch
     if not is_stale:
-        goal = goal_of(after, member, room.table.topics)
-        member = reconcile(after, member, goal, _owned(room, subscription), False)
+        goal = goal_of(after, member, context.table.topics)
+        member = reconcile(after, member, goal, _owned(context, subscription), False)
     draft.finish()
     reason = f"{member} came back with the classic protocol, and there is no target yet" if is_stale else None
-    effects = downgrade(room, group, after, list(after.members.values()), reason, now)
+    effects = downgrade(context, group, after, list(after.members.values()), reason, now)
     effects.answers.append(Answer(reply, _joined(member)))
     return effects
 
 
 def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | None, generation: int) -> ConsumerMember:
-    """The member that is meant, if it speaks the classic protocol and is in this generation."""
+    """The member by its ids; `KafkaError` unless it uses the classic protocol and is in this generation."""
     member = member_in(group, member_id, instance_id)
     if member.classic is None:
         raise KafkaError(
@@ -195,8 +197,8 @@ def _classic_member(group: ConsumerGroup, member_id: str, instance_id: str | Non
     return member
 
 
-def sync(room: Room, request: SyncGroupRequest, reply: Reply, now: Instant) -> Effects:
-    group = room.find(request.group_id)
+def sync(context: ConsumerContext, request: SyncGroupRequest, reply: Reply, now: Instant) -> Effects:
+    group = context.find(request.group_id)
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
     assert member.classic is not None
     first = member.classic.protocols[0]
@@ -204,26 +206,26 @@ def sync(room: Room, request: SyncGroupRequest, reply: Reply, now: Instant) -> E
         if asked is not None and asked != chosen:
             raise KafkaError(
                 ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-                f"member {member} of group {group.group_id} was told to go by {chosen!r}, not {asked!r}: join again",
+                f"member {member} of group {group.group_id} joined with {chosen!r}, not {asked!r}: join again",
             )
     if group.target_epoch > member.epoch and member.state is not MemberState.UNREVOKED_PARTITIONS:
-        room.sessions.must_join(group.group_id, member, now)
+        context.sessions.must_join(group.group_id, member, now)
         raise KafkaError(
             ErrorCode.REBALANCE_IN_PROGRESS, f"group {group.group_id} has a new target for member {member}: join again"
         )
-    room.sessions.synced(group.group_id, member)
-    room.sessions.heard(group.group_id, member, now)
-    assignment = write_assignment(member.assigned, room.table.topics, assignment_version(first.metadata))
+    context.sessions.synced(group.group_id, member)
+    context.sessions.heard(group.group_id, member, now)
+    assignment = write_assignment(member.assigned, context.table.topics, assignment_version(first.metadata))
     response = SyncGroupResponse(
         protocol_type=request.protocol_type, protocol_name=request.protocol_name, assignment=assignment
     )
     return Effects.answer(reply, response)
 
 
-def heartbeat(room: Room, request: HeartbeatRequest, reply: Reply, now: Instant) -> Effects:
-    group = room.find(request.group_id)
+def heartbeat(context: ConsumerContext, request: HeartbeatRequest, reply: Reply, now: Instant) -> Effects:
+    group = context.find(request.group_id)
     member = _classic_member(group, request.member_id, request.group_instance_id, request.generation_id)
-    room.sessions.heard(group.group_id, member, now)
+    context.sessions.heard(group.group_id, member, now)
     error = ErrorCode.NONE
     if (
         member.epoch < group.target_epoch
@@ -231,14 +233,14 @@ def heartbeat(room: Room, request: HeartbeatRequest, reply: Reply, now: Instant)
         or (member.state is MemberState.UNRELEASED_PARTITIONS and not group.waits_for_others(member))
     ):
         error = ErrorCode.REBALANCE_IN_PROGRESS
-        room.sessions.must_join(group.group_id, member, now)
+        context.sessions.must_join(group.group_id, member, now)
     return Effects.answer(reply, HeartbeatResponse(error_code=error))
 
 
-def leave(room: Room, request: LeaveGroupRequest, reply: Reply, now: Instant) -> Effects:
-    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # late: only when somebody goes
+def leave(context: ConsumerContext, request: LeaveGroupRequest, reply: Reply, now: Instant) -> Effects:
+    from ottla.wire.messages.leave_group import LeaveGroupResponse, MemberResponse  # imported late: rarely used
 
-    group = room.find(request.group_id)
+    group = context.find(request.group_id)
     leaving: dict[str, ConsumerMember] = {}
     results = []
     for leaver in request.members:
@@ -251,13 +253,13 @@ def leave(room: Room, request: LeaveGroupRequest, reply: Reply, now: Instant) ->
             continue
         leaving[member.member_id] = member
         logger.info("group %s: member %s left (its reason: %s)", group.group_id, member, leaver.reason or "not given")
-    effects = remove(room, group, list(leaving.values()), now)
+    effects = remove(context, group, list(leaving.values()), now)
     effects.answers.append(Answer(reply, LeaveGroupResponse(members=results)))
     return effects
 
 
 def _leaver(group: ConsumerGroup, leaver: MemberIdentity) -> ConsumerMember:
     if leaver.group_instance_id is not None and not leaver.member_id:
-        known = group.static_ids.get(leaver.group_instance_id, "")  # somebody else's order, by the instance id alone
+        known = group.static_ids.get(leaver.group_instance_id, "")  # an operator removes it by the instance id alone
         return member_in(group, known, leaver.group_instance_id)
     return member_in(group, leaver.member_id, leaver.group_instance_id)

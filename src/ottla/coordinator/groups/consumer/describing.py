@@ -1,4 +1,4 @@
-"""A consumer group as ConsumerGroupDescribe shows it."""
+"""Builds a consumer group's part of the ConsumerGroupDescribe response."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def described(group: ConsumerGroup, default_assignor: str, topics: Topics) -> De
 
 
 def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Member:
-    # What a member was told to give up is its own until it has said so.
+    # A member holds partitions that it must revoke until it has confirmed that.
     held = {topic_id: list(partitions) for topic_id, partitions in member.assigned.items()}
     for topic_id, partitions in member.revoking.items():
         held[topic_id] = [*held.get(topic_id, ()), *partitions]
@@ -45,7 +45,7 @@ def _member(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Mem
 
 
 def _assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics) -> Assignment:
-    """Of topics that are still there."""
+    """The partitions of topics that still exist."""
     named = ((topics.name_of(topic_id), topic_id, indexes) for topic_id, indexes in partitions.items())
     return Assignment(
         topic_partitions=[

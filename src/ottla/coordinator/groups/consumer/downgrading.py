@@ -1,11 +1,11 @@
-"""A consumer group becomes a classic group again: all members that are left speak the classic protocol.
+"""Downgrades a consumer group to a classic group when all remaining members use the classic protocol.
 
-They go on in the generation that was the group's epoch, each with its target for an assignment; where a rebalance begins at
-once, with what it holds. Apache Kafka takes the targets there too: nobody is told of them, but if the group becomes a consumer
-group again before the rebalance is over, they count as held, while others may still hold some of them.
+The group's epoch becomes the generation, and each member's target becomes its assignment. If a rebalance begins at once, the
+assignment is what the member holds instead. Apache Kafka uses the targets there too. Members never see those, but if the group
+is upgraded again before the rebalance is over, they count as held while other members may still hold some of them.
 
-An epoch that came with the very decision to go back is none that anybody was told of: with it for a generation, whoever commits
-before it joins again would be refused.
+The generation is the epoch from before the decision. No member has seen an epoch that the decision itself began: as the
+generation, it would refuse offset commits until the members have rejoined.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _POLICIES = ("downgrade", "bidirectional")
 
 
 def may_downgrade(group: ConsumerGroup, leaving: Collection[ConsumerMember], settings: GroupSettings) -> bool:
-    """Whether the group becomes a classic one when these members have gone."""
+    """Whether the group is downgraded when these members have left."""
     left = len(group.members) - len(leaving)
     if left <= 0 or group.classic_count - sum(member.is_classic for member in leaving) != left:
         return False
@@ -58,7 +58,7 @@ def as_classic(
     topics: Topics,
     now: Instant,
 ) -> ClassicGroup:
-    """The classic group that `members` of `group` make, in the last epoch that they were told of. Not in the table yet."""
+    """The classic group of these `members`, in `generation`, the last epoch that they have seen. Not in the table yet."""
     classic = ClassicGroup(group.group_id)
     classic.generation = generation
     for member in members:

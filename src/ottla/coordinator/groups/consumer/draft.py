@@ -1,7 +1,7 @@
-"""A decision about one group while it is made: the records so far, and the group as it will be when they are replayed.
+"""GroupDraft: a decision about one consumer group in progress, with its records and the group after their replay.
 
-Decisions must not change the group, but one step builds on another: a member subscribes, so the group's topics change, so there
-is a new target, so the member is told of it. The draft applies each record to a copy, made when the first is written.
+Decisions must not change the group, but their steps build on each other: a member subscribes, the group's topics change, a new
+target is computed, the member gets its assignment. The draft applies each record to a copy, made with the first record.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.replaying import apply
 
 
-class Draft:
-    """`group` is to be read between writes, and not to be kept."""
+class GroupDraft:
+    """Read `group` again after each write: the first one replaces it by a copy."""
 
     __slots__ = ("_is_copy", "_later", "answers", "group", "records")
 
@@ -23,11 +23,11 @@ class Draft:
         self._is_copy = is_new
         self.records: list[CoordinatorRecord] = []
         self.answers: list[Answer] = []
-        """For those who waited in the classic group that this one replaces."""
+        """Answers to parked requests of the classic group that this one replaces."""
         self._later: list[Callable[[], None]] = []
 
     def write(self, records: Iterable[CoordinatorRecord]) -> None:
-        """Decide on `records`; what follows builds on them."""
+        """Add `records` to the decision, and apply them to the copy: later steps build on them."""
         for record in records:
             if not self._is_copy:
                 self.group, self._is_copy = self.group.copy(), True
@@ -35,15 +35,15 @@ class Draft:
             apply(self.group, record)
 
     def write_last(self, record: CoordinatorRecord) -> None:
-        """Decide on a record that nothing else of this decision builds on: for the many decisions that have no other."""
+        """Add a record that no later step builds on. It is not applied, so a decision with no other record needs no copy."""
         self.records.append(record)
 
     def when_decided(self, change: Callable[[], None]) -> None:
-        """Make a change that no record tells, if and when the decision stands."""
+        """Run `change` on `finish`: for state that is in no record."""
         self._later.append(change)
 
     def finish(self) -> Effects:
-        """The decision stands."""
+        """Complete the decision: run the changes of `when_decided`, return records and answers."""
         for change in self._later:
             change()
         return Effects(self.records, self.answers)

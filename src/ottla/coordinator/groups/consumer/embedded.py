@@ -1,8 +1,8 @@
-"""What members of the classic protocol say to each other, which the broker reads and writes while it assigns for them.
+"""Decodes and encodes the embedded consumer protocol of classic members: their subscriptions and assignments.
 
     subscription, assignment    int16 version | body in that version
 
-A version that is not known is read as the newest that is: newer ones begin with it.
+An unknown version is decoded as the newest known one: newer versions only append fields.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _NEWEST = 3
 
 
 def version_of(data: bytes) -> int:
-    """The version that a subscription or an assignment is in, as far as it is known here."""
+    """The version of a subscription or an assignment, at most the newest known one."""
     if len(data) < _VERSION.size:
         raise DecodeError("a subscription or an assignment begins with its version", 0)
     (version,) = _VERSION.unpack_from(data)
@@ -36,9 +36,9 @@ def version_of(data: bytes) -> int:
 
 
 def assignment_version(subscription: bytes) -> int:
-    """The version of assignments for a member with this subscription; 0, which everybody reads, if it is none.
+    """The version of assignments for a member with this subscription; 0, which all members read, if it is malformed.
 
-    Only the subscription of a member's first protocol is read when it joins: that of another may be anything at all.
+    Joining decodes only the subscription of a member's first protocol: that of another may be malformed.
     """
     try:
         return version_of(subscription)
@@ -47,17 +47,17 @@ def assignment_version(subscription: bytes) -> int:
 
 
 def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """`DecodeError` if it is none."""
+    """Decode a subscription; `DecodeError` if it is malformed."""
     return decode(ConsumerProtocolSubscription, version_of(data), data, _VERSION.size)[0]
 
 
 def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """`DecodeError` if it is none."""
+    """Decode an assignment; `DecodeError` if it is malformed."""
     return decode(ConsumerProtocolAssignment, version_of(data), data, _VERSION.size)[0]
 
 
 def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, version: int) -> bytes:
-    """Partitions of topics that exist, in `version`, for a member that understands it."""
+    """Encode partitions in `version`, without those of topics that no longer exist."""
     found = []
     for topic_id, indexes in partitions.items():
         name = topics.name_of(topic_id)
@@ -68,6 +68,6 @@ def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, v
 
 
 def by_id(topics: Topics, named: Mapping[str, list[int]]) -> Partitions:
-    """Partitions by the ids of their topics; those of topics that are not there are left out."""
+    """Partitions by topic id, without those of unknown topics."""
     found = {topics.id_of(name): tuple(sorted(set(indexes))) for name, indexes in named.items()}
     return {topic_id: indexes for topic_id, indexes in found.items() if topic_id is not None}

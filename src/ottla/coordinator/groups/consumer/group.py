@@ -1,11 +1,11 @@
-"""One consumer group: its members, what each is meant to hold and what each holds. The state that records tell.
+"""ConsumerGroup: the recorded state of one consumer group: members, target assignment and current assignments.
 
-Three epochs, each only ever growing, say how far a change has come: the group's (somebody wants something else, or a topic has
-changed), that of the target assignment (who is meant to hold what), and each member's (what it has been told).
+Three epochs, which only grow, show how far a change has come: the group's (a subscription or a topic has changed), that of the
+target assignment (computed for that group epoch), and each member's (the assignment that it was sent).
 
     Empty ──join──▶ Assigning ──target computed──▶ Reconciling ──every member there──▶ Stable
 
-Changed by `replaying.py` alone. Sets no timer, gives no answer; what is to be done is decided in the files beside it.
+Only `replaying.py` changes a group. Sets no timer, sends no answer; the other files of this folder decide.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ _COMMITS_WITH_EPOCHS_SINCE = 9
 
 
 class Resolved(NamedTuple):
-    """The topics that a regular expression stands for."""
+    """The topics that match a regular expression."""
 
     topics: tuple[str, ...]
     version: int
-    """Of the metadata, as of which."""
+    """The version of the metadata that it was matched against."""
     wall_ms: int
 
 
@@ -52,30 +52,30 @@ class ConsumerGroup:
         self.metadata_hash = 0
         self.target_epoch = 1
         self.targeted_at_ms = 0
-        """When (wall) the target was computed; 0: there is none, or nobody knows."""
+        """The wall time at which the target was computed; 0: no target, or unknown."""
         self.members: dict[str, ConsumerMember] = {}
         self.static_ids: dict[str, str] = {}
         """Member ids of the static members, by their instance ids."""
         self.targets: dict[str, Partitions] = {}
         self.resolved: dict[str, Resolved] = {}
-        """The regular expressions of members, and what they stand for."""
+        """The regular expressions of members, with their topics."""
         self.has_partition_metadata = False
-        """There is a record of Kafka 4.0 that is to be taken away."""
-        # What follows is told by the members, and kept because it is asked for often.
+        """The log has a partition metadata record of Kafka 4.0, which must be deleted."""
+        # Derived from the members, and kept because it is read often.
         self.holder_epochs: dict[tuple[Uuid, int], int] = {}
-        """Partitions that a member holds, with the epoch that the member is in."""
+        """Partition that a member holds → the member's epoch."""
         self.name_counts: dict[str, int] = {}
-        """How many members subscribed to a topic by its name."""
+        """Topic → the number of members that subscribed to it by name."""
         self.regex_counts: dict[str, int] = {}
         self.resolved_counts: dict[str, int] = {}
-        """How many of the regular expressions stand for a topic."""
+        """Topic → the number of regular expressions that match it."""
         self.assignor_counts: dict[str, int] = {}
         self.classic_count = 0
         self.protocol_counts: dict[str, int] = {}
-        """How many of the members of the classic protocol can follow a way to assign."""
+        """Assignment protocol → the number of classic members that support it."""
 
     def copy(self) -> ConsumerGroup:
-        """Another with the same state, that can go another way."""
+        """An independent copy of the group."""
         other = ConsumerGroup(self.group_id)
         for name, value in vars(self).items():
             setattr(other, name, value.copy() if isinstance(value, dict) else value)
@@ -84,7 +84,7 @@ class ConsumerGroup:
     def __repr__(self) -> str:
         return f"<consumer group {self.group_id} epoch {self.epoch} {self.state} members {list(self.members)}>"
 
-    # -- what is asked of it by those who decide
+    # -- For the decisions of this folder
 
     @property
     def state(self) -> str:
@@ -110,12 +110,12 @@ class ConsumerGroup:
         return self.targets.get(member_id, NO_TARGET)
 
     def subscribed(self) -> Iterator[str]:
-        """Every topic that a member subscribed to, there or not."""
+        """Every topic that a member subscribed to, existing or not."""
         yield from self.name_counts
         yield from (name for name in self.resolved_counts if name not in self.name_counts)
 
     def topics_of(self, member: ConsumerMember) -> tuple[str, ...]:
-        """What a member of this group subscribed to; an expression that is not resolved yet stands for nothing."""
+        """The topics that a member subscribed to; an unresolved regular expression matches none."""
         resolved = self.resolved.get(member.regex) if member.regex else None
         if resolved is None or not resolved.topics:
             return member.topics
@@ -130,13 +130,13 @@ class ConsumerGroup:
         return next(iter(self.regex_counts.values())) == size and not self.name_counts
 
     def preferred_assignor(self, default: str) -> str:
-        """The assignor that most members ask for; the first by name, if several."""
+        """The assignor that most members request; the first by name if several."""
         if not self.assignor_counts:
             return default
         return min(self.assignor_counts, key=lambda name: (-self.assignor_counts[name], name))
 
     def waits_for_others(self, member: ConsumerMember) -> bool:
-        """Whether somebody else still holds a partition that the member is meant to have."""
+        """Whether another member still holds a partition of this member's target."""
         if member.state is not MemberState.UNRELEASED_PARTITIONS:
             return False
         return any(
@@ -145,10 +145,10 @@ class ConsumerGroup:
             for partition in partitions
         )
 
-    # -- what is asked of every group
+    # -- The interface Group
 
     def listed(self) -> ListedGroup:
-        from ottla.wire.messages.list_groups import ListedGroup  # late: few ask
+        from ottla.wire.messages.list_groups import ListedGroup  # imported late: rarely used
 
         return ListedGroup(group_id=self.group_id, protocol_type=PROTOCOL_TYPE, group_state=self.state, group_type=self.type)
 
@@ -160,7 +160,7 @@ class ConsumerGroup:
         self, member_id: str, instance_id: str | None, generation: int, version: int, is_transactional: bool, now: Instant
     ) -> PartitionCheck | None:
         if generation < 0 and not self.members:
-            return None  # a consumer that assigns itself, or a person with a tool
+            return None  # a consumer with manual assignment, or an operator's tool
         if is_transactional and generation < 0 and not member_id and instance_id is None:
             return None
         member = self.member(member_id)
@@ -176,7 +176,7 @@ class ConsumerGroup:
             raise self._stale(member, f"is in epoch {member.epoch} of group {self.group_id}, not yet in {generation}")
 
         def check(topic: str, topic_id: Uuid, partition: int) -> None:
-            # An answer with a new epoch may be on its way: what the member already held before may be committed in the old.
+            # The response with a new epoch may be in flight: partitions held before may still be committed in the old epoch.
             since = member.given_epoch(topic_id, partition)
             if since is None:
                 raise self._stale(member, f"does not hold {topic}-{partition}")
@@ -197,20 +197,20 @@ class ConsumerGroup:
         return KafkaError(code, f"member {member} {what}: wait for its next heartbeat, and ask again")
 
     def check_offset_delete(self) -> None:
-        """They may be, but for topics that a member reads."""
+        """The group never refuses as a whole; offsets of subscribed topics are refused one by one."""
 
     def is_subscribed_to(self, topic: str) -> bool:
         return topic in self.name_counts or topic in self.resolved_counts
 
     def is_subscribed_to_any(self, topics: frozenset[str]) -> bool:
-        """The same of many, in a time that goes by the fewer: these topics, or those that the group reads."""
+        """Whether a member reads any of these topics. Takes time in the size of the smaller set: `topics` or the group's."""
         return not (self.name_counts.keys().isdisjoint(topics) and self.resolved_counts.keys().isdisjoint(topics))
 
     def check_delete(self) -> None:
         if self.members:
             raise KafkaError(
                 ErrorCode.NON_EMPTY_GROUP,
-                f"group {self.group_id} has {counted(len(self.members), 'member')} ({self.state}), so it cannot go: "
+                f"group {self.group_id} has {counted(len(self.members), 'member')} ({self.state}), it cannot be deleted: "
                 "stop them first",
             )
 

@@ -1,4 +1,4 @@
-"""The consumer groups of one shard: the door of this room. Requests, records, time and changes of topics come in here."""
+"""ConsumerGroups: the entry point to the consumer groups of one shard, for requests, replay, loading and changed topics."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer import classic_members, leaving
 from ottla.coordinator.groups.consumer.checks import check_heartbeat
+from ottla.coordinator.groups.consumer.context import ConsumerContext
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.heartbeats import heartbeat
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH
 from ottla.coordinator.groups.consumer.replaying import RECORD_TYPES, apply
-from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import served_assignors
 from ottla.coordinator.groups.group import CONSUMER
 from ottla.coordinator.groups.table import GroupTable
@@ -34,33 +34,33 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 class ConsumerGroups:
-    """What a shard does for consumer groups, and for classic members in them."""
+    """The consumer groups of one shard, and the classic members in them."""
 
     def __init__(self, table: GroupTable, classic: ClassicGroups) -> None:
         self._table = table
-        self._room = Room(table, classic, self._evict)
+        self._context = ConsumerContext(table, classic, self._evict)
 
     def _evict(self, group_id: str, member_id: str, why: str, now: Instant) -> Effects:
-        return leaving.evict(self._room, group_id, member_id, why, now)
+        return leaving.evict(self._context, group_id, member_id, why, now)
 
-    # -- requests
+    # -- Requests
 
     def heartbeat(self, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         """A member joins, stays or leaves."""
         self._check_served()
         check_heartbeat(request, caller.version, self._table.settings)
         if request.member_epoch < JOIN_EPOCH:
-            return leaving.leave(self._room, request, reply, now)
-        return heartbeat(self._room, request, caller, reply, now)
+            return leaving.leave(self._context, request, reply, now)
+        return heartbeat(self._context, request, caller, reply, now)
 
     def describe(self, group_id: str, version: int) -> DescribedGroup:
-        """The group as ConsumerGroupDescribe shows it; GROUP_ID_NOT_FOUND in it if there is none, or of another kind."""
-        from ottla.coordinator.groups.consumer.describing import described  # late: few ask
+        """The group as ConsumerGroupDescribe shows it, with GROUP_ID_NOT_FOUND in it if it is unknown or a classic group."""
+        from ottla.coordinator.groups.consumer.describing import described  # imported late: rarely used
         from ottla.wire.messages.consumer_group_describe import DescribedGroup
 
         try:
             self._check_served()
-            group = self._room.find(group_id)
+            group = self._context.find(group_id)
         except KafkaError as error:
             return DescribedGroup(group_id=group_id, error_code=error.code, error_message=str(error))
         return described(group, served_assignors(self._table.settings)[0], self._table.topics)
@@ -73,24 +73,24 @@ class ConsumerGroups:
                 "group.coordinator.rebalance.protocols",
             )
 
-    # -- requests of the classic protocol about a consumer group
+    # -- Requests of the classic protocol about a consumer group
 
     def classic_join(self, request: JoinGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.join(self._room, request, caller, reply, now)
+        return classic_members.join(self._context, request, caller, reply, now)
 
     def classic_sync(self, request: SyncGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.sync(self._room, request, reply, now)
+        return classic_members.sync(self._context, request, reply, now)
 
     def classic_heartbeat(self, request: HeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.heartbeat(self._room, request, reply, now)
+        return classic_members.heartbeat(self._context, request, reply, now)
 
     def classic_leave(self, request: LeaveGroupRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        return classic_members.leave(self._room, request, reply, now)
+        return classic_members.leave(self._context, request, reply, now)
 
-    # -- what comes of itself
+    # -- Replay, loading and changed topics
 
     def replay(self, record: CoordinatorRecord) -> None:
-        """A record of a consumer group. Those of kinds of groups that are not served are passed over."""
+        """Apply a record of a consumer group. Records of group types that are not served are ignored."""
         if record.key.KEY not in RECORD_TYPES:
             return
         group_id: str = record.key.group_id  # type: ignore[attr-defined]  # all keys of these types have one
@@ -103,11 +103,11 @@ class ConsumerGroups:
             group = self._table.by_id[group_id] = ConsumerGroup(group_id)
         if not apply(group, record):
             del self._table.by_id[group_id]
-            self._room.watch.forget(group_id)
+            self._context.watch.forget(group_id)
 
     def loaded(self, now: Instant) -> Effects:
-        """Every record there is has been replayed: members have a whole session to be heard of."""
-        sessions = self._room.sessions
+        """All records have been replayed: every member gets a new session."""
+        sessions = self._context.sessions
         for group in list(self._table.by_id.values()):
             if isinstance(group, ConsumerGroup):
                 for member in group.members.values():
@@ -117,5 +117,5 @@ class ConsumerGroups:
         return Effects()
 
     def topics_changed(self, names: Collection[str] | None = None) -> None:
-        """These topics came, went or have other partitions; None: any may have."""
-        self._room.watch.topics_changed(names)
+        """These topics were created, deleted or changed; None: any may have been."""
+        self._context.watch.topics_changed(names)

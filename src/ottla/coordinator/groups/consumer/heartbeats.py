@@ -1,7 +1,7 @@
-"""ConsumerGroupHeartbeat: a member joins, tells what it reads and holds, and learns what it is to hold.
+"""Decides on ConsumerGroupHeartbeat: a member joins or reports its subscription and partitions, and gets its assignment.
 
-    who is it? → does what it says change the group? → is there a new target? → what is it told next?
-                 (the group's epoch)                   (the target's)           (the member's)
+    find the member → update its subscription → compute a new target → reconcile the member
+                      (the group's epoch)       (the target's epoch)   (the member's epoch)
 
 Most heartbeats change nothing and write nothing.
 """
@@ -12,13 +12,13 @@ import logging
 from typing import TYPE_CHECKING
 
 from ottla.coordinator.contract import Answer, Caller, Effects, Instant, Reply
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.context import ConsumerContext
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.joining import check_epoch, check_instance, replace_static
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember, sorted_topics
 from ottla.coordinator.groups.consumer.own_settings import heartbeat_interval_ms
 from ottla.coordinator.groups.consumer.reconciling import Owned, goal_of, reconcile
 from ottla.coordinator.groups.consumer.records import current_record, member_record, no_regex
-from ottla.coordinator.groups.consumer.room import Room
 from ottla.coordinator.groups.consumer.targets import assign
 from ottla.coordinator.groups.consumer.watch import compiled
 from ottla.ids import Uuid, uuid_text
@@ -34,24 +34,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.coordinator")
 
 
-def heartbeat(room: Room, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-    """A heartbeat of a member that stays. What a request may hold at all has been checked before."""
+def heartbeat(
+    context: ConsumerContext, request: ConsumerGroupHeartbeatRequest, caller: Caller, reply: Reply, now: Instant
+) -> Effects:
+    """A heartbeat of a member that joins or stays. `check_heartbeat` has validated the request's fields before."""
     is_joining = request.member_epoch == JOIN_EPOCH
-    draft = room.open(request.group_id, is_joining, now)
-    room.check_size(draft.group, request.member_id)
+    draft = context.open(request.group_id, is_joining, now)
+    context.check_size(draft.group, request.member_id)
     owned = _owned(request)
-    before = _member(room, draft, request, owned)
+    before = _member(context, draft, request, owned)
     member = _as_told(before, request, caller)
     if member != before:
-        room.check_memory(draft.group, before, member, now)
+        context.check_memory(draft.group, before, member, now)
     has_resubscribed = subscribe(draft, before, member)
-    has_changed = room.watch.resolve(draft, now) or has_resubscribed
-    room.watch.compare(draft, has_changed)
-    settings = room.table.settings
-    assign(draft, settings, room.table.topics, now)
-    after = told_next(room, draft, member, owned, has_resubscribed, now)
+    has_changed = context.watch.resolve(draft, now) or has_resubscribed
+    context.watch.compare(draft, has_changed)
+    settings = context.table.settings
+    assign(draft, settings, context.table.topics, now)
+    after = told_next(context, draft, member, owned, has_resubscribed, now)
     group_id = request.group_id
-    draft.when_decided(lambda: room.sessions.heard(group_id, after, now))
+    draft.when_decided(lambda: context.sessions.heard(group_id, after, now))
     response = ConsumerGroupHeartbeatResponse(
         member_id=after.member_id, member_epoch=after.epoch, heartbeat_interval_ms=heartbeat_interval_ms(settings, group_id)
     )
@@ -66,26 +68,28 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Owned | None:
     if request.topic_partitions is None:
         return None
     owned: dict[Uuid, list[int]] = {}
-    for each in request.topic_partitions:  # a topic may come twice, and none of it must be lost
+    for each in request.topic_partitions:  # a topic may be listed twice: merge its partitions
         owned.setdefault(each.topic_id, []).extend(each.partitions)
     return owned
 
 
 def _is_full(request: ConsumerGroupHeartbeatRequest) -> bool:
-    """Whether the member told everything, as it does when it does not know what was heard of it last."""
+    """Whether the request has all fields, as when the member does not know whether its last request was received."""
     has_subscription = request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None
     return request.rebalance_timeout_ms != -1 and has_subscription and request.topic_partitions is not None
 
 
-def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None) -> ConsumerMember:
-    """The member as it was before this heartbeat; one that comes without an id is given one."""
+def _member(
+    context: ConsumerContext, draft: GroupDraft, request: ConsumerGroupHeartbeatRequest, owned: Owned | None
+) -> ConsumerMember:
+    """The member before this heartbeat; a new one gets an id if it has none."""
     group, instance_id, epoch = draft.group, request.instance_id, request.member_epoch
-    member_id = request.member_id or uuid_text(room.table.new_uuid())
+    member_id = request.member_id or uuid_text(context.table.new_uuid())
     if instance_id is None:
         member = group.members.get(member_id) or (ConsumerMember(member_id) if epoch == JOIN_EPOCH else group.member(member_id))
         check_epoch(group, member, epoch, owned)
     elif epoch == JOIN_EPOCH:
-        member = replace_static(draft, room.sessions, member_id, instance_id, is_classic=False)
+        member = replace_static(draft, context.sessions, member_id, instance_id, is_classic=False)
     else:
         member = check_instance(group, member_id, instance_id)
         check_epoch(group, member, epoch, owned)
@@ -95,7 +99,7 @@ def _member(room: Room, draft: Draft, request: ConsumerGroupHeartbeatRequest, ow
 
 
 def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, caller: Caller) -> ConsumerMember:
-    """The member with what it told this time. What it leaves out stays as it was."""
+    """The member with the fields of this request. Fields that the request leaves out stay as they were."""
     told = request.subscribed_topic_names
     return member._replace(
         instance_id=member.instance_id if request.instance_id is None else request.instance_id,
@@ -112,13 +116,13 @@ def _as_told(member: ConsumerMember, request: ConsumerGroupHeartbeatRequest, cal
     )
 
 
-def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> bool:
-    """Write down what has changed of the member. Whether it reads something else now."""
+def subscribe(draft: GroupDraft, before: ConsumerMember, member: ConsumerMember) -> bool:
+    """Write the member's record if it has changed. Returns whether its subscription has changed."""
     if member == before:
         return False
     group_id, old, new = draft.group.group_id, before.regex or "", member.regex or ""
     if new and new != old and new not in draft.group.resolved:
-        compiled(new)  # refused, if it is none
+        compiled(new)  # raises KafkaError if it is invalid
     draft.write([member_record(group_id, member)])
     if old and old not in draft.group.regex_counts and old in draft.group.resolved:
         draft.write([no_regex(group_id, old)])
@@ -126,18 +130,23 @@ def subscribe(draft: Draft, before: ConsumerMember, member: ConsumerMember) -> b
 
 
 def told_next(
-    room: Room, draft: Draft, member: ConsumerMember, owned: Owned | None, has_resubscribed: bool, now: Instant
+    context: ConsumerContext,
+    draft: GroupDraft,
+    member: ConsumerMember,
+    owned: Owned | None,
+    has_resubscribed: bool,
+    now: Instant,
 ) -> ConsumerMember:
-    """Bring the member nearer to its target: the last step of a decision."""
+    """Move the member towards its target: the last step of a decision."""
     group_id = draft.group.group_id
     if not has_resubscribed and member.is_reconciled_to(draft.group.target_epoch):
         return member
-    goal = goal_of(draft.group, member, room.table.topics)
+    goal = goal_of(draft.group, member, context.table.topics)
     after = reconcile(draft.group, member, goal, owned, has_resubscribed)
     if after != member:
         draft.write_last(current_record(group_id, after))
         if not after.is_classic:
-            draft.when_decided(lambda: room.sessions.told(group_id, after, now))
+            draft.when_decided(lambda: context.sessions.told(group_id, after, now))
     return after
 
 

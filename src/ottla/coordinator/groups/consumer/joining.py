@@ -1,13 +1,13 @@
-"""Which member a request is about: one that is there, a new one, or one that takes the place of a static member.
+"""Finds the member of a request: a known one, a new one, or one that replaces a static member.
 
-Pure checks, and the records by which one member replaces another.
+Pure checks, and the records of a replacement.
 """
 
 from __future__ import annotations
 
 import logging
 
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import JOIN_EPOCH, ConsumerMember
 from ottla.coordinator.groups.consumer.reconciling import Owned
@@ -21,11 +21,11 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 def check_epoch(group: ConsumerGroup, member: ConsumerMember, epoch: int, owned: Owned | None) -> None:
-    """FENCED_MEMBER_EPOCH unless the member is in `epoch`, or was and holds nothing that it should not."""
+    """Raises FENCED_MEMBER_EPOCH unless the member is in `epoch`, or was before and owns only partitions assigned to it."""
     if epoch in (member.epoch, JOIN_EPOCH):
         return
     if epoch == member.previous_epoch and epoch < member.epoch and _is_part(owned, member):
-        return  # the answer with its new epoch may have been lost
+        return  # the response with its new epoch may have been lost
     logger.info(
         "group %s: member %s is fenced: it says that it is in epoch %d, and it is in %d",
         group.group_id,
@@ -47,20 +47,20 @@ def _is_part(owned: Owned | None, member: ConsumerMember) -> bool:
 
 
 def check_instance(group: ConsumerGroup, member_id: str, instance_id: str) -> ConsumerMember:
-    """The static member, if the request is its own."""
+    """The static member; `KafkaError` if another member has the instance id."""
     check_instance_owner(group.group_id, instance_id, member_id, group.static_ids.get(instance_id))
     return group.members[member_id]
 
 
 def member_in(group: ConsumerGroup, member_id: str, instance_id: str | None) -> ConsumerMember:
-    """The member that is meant. `KafkaError` if it is not there, or another has taken its instance id."""
+    """The member by its ids. `KafkaError` if it is unknown, or another member has its instance id."""
     return group.member(member_id) if instance_id is None else check_instance(group, member_id, instance_id)
 
 
-def replace_static(draft: Draft, sessions: Sessions, member_id: str, instance_id: str, is_classic: bool) -> ConsumerMember:
-    """The static member under its new id, or a new one with this instance id.
+def replace_static(draft: GroupDraft, sessions: Sessions, member_id: str, instance_id: str, is_classic: bool) -> ConsumerMember:
+    """The static member under its new member id, or a new member with this instance id.
 
-    A member of the consumer protocol gets the place of another only if that has left for now; one that is still there keeps it.
+    A consumer-protocol member may replace another only if that has left temporarily; one that has not left keeps its place.
     """
     group = draft.group
     before = group.static_member(instance_id)

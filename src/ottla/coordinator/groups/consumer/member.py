@@ -1,4 +1,4 @@
-"""One member of a consumer group: what records tell of it. Immutable: a change makes another."""
+"""ConsumerMember: the recorded state of one member of a consumer group. Immutable: a change makes a new one."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from ottla.coordinator.groups.memory import MEMBER_BYTES, PARTITION_BYTES, size_
 from ottla.ids import Uuid
 
 JOIN_EPOCH = 0
-"""Of a member that joins, or that begins again without partitions."""
+"""The epoch of a member that joins, or that starts over without partitions."""
 LEAVE_EPOCH = -1
 LEAVE_STATIC_EPOCH = -2
-"""Of a static member that will be back: what it holds stays its own until its session is over."""
+"""The epoch of a static member that leaves temporarily: it keeps its partitions until its session expires."""
 
 EpochsOf = Mapping[Uuid, Mapping[int, int]]
-"""Topic → partition → the group's epoch in which the member was given it."""
+"""Topic → partition → the group's epoch in which it was assigned to the member."""
 Partitions = Mapping[Uuid, tuple[int, ...]]
 """Topic → partitions, in order."""
 
@@ -24,15 +24,15 @@ NO_PARTITIONS: EpochsOf = {}
 
 
 class MemberState(IntEnum):
-    """How far a member is on its way to its target. The numbers are those of records."""
+    """How far a member has been reconciled with its target. The numbers are those in records."""
 
     STABLE = 0
     UNREVOKED_PARTITIONS = 1
-    """It was told to give up partitions, and has not said that it did."""
+    """It must revoke partitions, and has not confirmed that."""
     UNRELEASED_PARTITIONS = 2
-    """It is in the newest epoch, and waits for partitions that others still hold."""
+    """It is in the newest epoch, and waits for partitions that other members still hold."""
     UNKNOWN = 127
-    """A newer version of Kafka wrote a state that this one does not have."""
+    """A state that a newer version of Kafka wrote."""
 
     @classmethod
     def of(cls, number: int) -> MemberState:
@@ -40,26 +40,26 @@ class MemberState(IntEnum):
 
 
 class ClassicProtocol(NamedTuple):
-    """A way to assign that a member of the classic protocol can follow, with its subscription as it sent it."""
+    """An assignment protocol that a classic member supports, with the bytes of its subscription."""
 
     name: str
     metadata: bytes
 
 
 class ClassicSide(NamedTuple):
-    """What is known of a member that speaks the classic protocol, beyond what others have."""
+    """The additional state of a classic member."""
 
     session_timeout_ms: int
     protocols: tuple[ClassicProtocol, ...]
 
 
 class ConsumerMember(NamedTuple):
-    """A member. One that is not in any record yet has the defaults."""
+    """A member. A new one, in no record yet, has the defaults."""
 
     member_id: str
     epoch: int = JOIN_EPOCH
     previous_epoch: int = -1
-    """Answers with a new epoch can be lost: the last one is accepted too, from who holds nothing it was not given."""
+    """A response with a new epoch can be lost: the previous epoch is accepted if the member owns only assigned partitions."""
     state: MemberState = MemberState.STABLE
     instance_id: str | None = None
     rack_id: str | None = None
@@ -67,13 +67,13 @@ class ConsumerMember(NamedTuple):
     client_id: str = ""
     client_host: str = ""
     topics: tuple[str, ...] = ()
-    """The topics it subscribed to by name, sorted, each once."""
+    """The topics that it subscribed to by name, sorted, each once."""
     regex: str | None = ""
     assignor: str | None = None
     assigned: EpochsOf = NO_PARTITIONS
-    """What it holds, or was told to take."""
+    """The partitions assigned to it."""
     revoking: EpochsOf = NO_PARTITIONS
-    """What it was told to give up and may still hold."""
+    """The partitions that it must revoke and may still hold."""
     classic: ClassicSide | None = None
 
     @property
@@ -88,12 +88,12 @@ class ConsumerMember(NamedTuple):
         return self.state is MemberState.STABLE and self.epoch == epoch
 
     def in_epoch(self, epoch: int) -> ConsumerMember:
-        """The same in `epoch`; the one it was in before stays known."""
+        """The member in `epoch`, with its current epoch as the previous one."""
         return self._replace(epoch=epoch, previous_epoch=self.epoch)
 
     @property
     def size_bytes(self) -> int:
-        """What it takes, about."""
+        """The approximate memory of the member."""
         protocols = () if self.classic is None else self.classic.protocols
         parts = [part for protocol in protocols for part in protocol]
         held = sum(len(indexes) for given in (self.assigned, self.revoking) for indexes in given.values())
@@ -101,7 +101,7 @@ class ConsumerMember(NamedTuple):
         return MEMBER_BYTES + PARTITION_BYTES * held + texts + size_of(*parts)
 
     def given_epoch(self, topic_id: Uuid, partition: int) -> int | None:
-        """Since which epoch it holds the partition; None if it does not."""
+        """The epoch since which it holds the partition; None if it does not."""
         for held in (self.assigned, self.revoking):
             epoch = held.get(topic_id, {}).get(partition)
             if epoch is not None:
@@ -109,7 +109,7 @@ class ConsumerMember(NamedTuple):
         return None
 
     def held(self) -> Partitions:
-        """What it may be at work on: what it was given, and what it has not said to have given up."""
+        """The partitions that it may be reading: those assigned to it, and those it has not confirmed to have revoked."""
         topic_ids = dict.fromkeys((*self.assigned, *self.revoking))
         return {topic_id: (*self.assigned.get(topic_id, ()), *self.revoking.get(topic_id, ())) for topic_id in topic_ids}
 

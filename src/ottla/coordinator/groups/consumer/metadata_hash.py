@@ -1,7 +1,7 @@
-"""One number for everything that an assignment depends on: the topics a group reads, their partitions and where those are.
+"""The metadata hash of a group: one number over its topics, their partitions and the racks of those.
 
-A group whose hash has changed needs a new assignment. The hash is Kafka's, so that a group which moves between Apache Kafka and
-Ottla is not assigned anew for nothing. What is hashed, in little-endian numbers, texts in UTF-16 with their length behind them:
+A group whose hash has changed needs a new assignment. The hash is Kafka's, so that a group that moves between Apache Kafka and
+Ottla is not reassigned without need. Hashed are little-endian numbers, and texts in UTF-16 followed by their length:
 
     topic    0 (one byte) | id, as two numbers of 64 bits | name | partitions | for each: index | for each rack: length, rack
     group    the hashes of its topics that exist, in the order of their names; 0 if there is none
@@ -36,13 +36,13 @@ def topic_hash(topics: Topics, name: str) -> int:
 
 
 class TopicHashes:
-    """The hashes of topics that groups read, kept until the topic changes."""
+    """A cache of topic hashes; an entry is dropped when its topic changes."""
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
     def forget(self, names: Iterable[str] | None) -> None:
-        """These topics have changed; None: any may have."""
+        """Drop the hashes of these topics, which have changed; None: of all."""
         if names is None:
             self._known.clear()
         else:

@@ -1,4 +1,4 @@
-"""Settings that a group may have of its own, and the broker's where it has none."""
+"""The settings that can be set per group, with the broker's as the default."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ def _own_ms(settings: GroupSettings, group_id: str, name: str, default_ms: int) 
     try:
         return default_ms if own is None else int(own)
     except ValueError:
-        return default_ms  # stored by another version of Kafka, which takes it
+        return default_ms  # an invalid value, stored by another version of Kafka

@@ -1,11 +1,11 @@
-"""A member on its way to its target: what it is told to give up first, and what it is given when nobody else holds it.
+"""Reconciles a member with its target: it first revokes partitions, then gets those that no other member holds.
 
-    STABLE ──target changed──▶ UNREVOKED ──said that it gave up──▶ (next epoch) ──all it wants is free──▶ STABLE
+    STABLE ──target changed──▶ UNREVOKED ──revocation confirmed──▶ (next epoch) ──all of it is free──▶ STABLE
                  │                                                      │
-                 └── nothing to give up ───────────────────────────────▶└── some is still held ──▶ UNRELEASED ──▶ STABLE
+                 └── nothing to revoke ────────────────────────────────▶└── some is still held ──▶ UNRELEASED ──▶ STABLE
 
-A partition is given only when no member holds it: held means told to take it, and not said since to have given it up. A member
-stays in its epoch until it has given up what it must, and is then in the target's.
+A partition is assigned only when no member holds it. A member holds what was assigned to it until it confirms the revocation.
+A member stays in its epoch until it has revoked all that it must, and then moves to the target's epoch.
 
 Pure functions of the member and its group.
 """
@@ -23,16 +23,16 @@ from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 
 Owned = Mapping[Uuid, Collection[int]]
-"""What a member says it holds."""
+"""The partitions that a member reports to hold."""
 
 
 class Goal(NamedTuple):
-    """Where a member is going."""
+    """The target of a member, with the topics that it may have."""
 
     epoch: int
     target: Partitions
     topic_ids: Collection[Uuid]
-    """The topics it subscribed to. It is given no others, whatever the target of an older subscription says."""
+    """The topics that it subscribed to. It gets no others, even if the target, of an older subscription, has them."""
 
 
 def goal_of(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Goal:
@@ -43,7 +43,7 @@ def goal_of(group: ConsumerGroup, member: ConsumerMember, topics: Topics) -> Goa
 def reconcile(
     group: ConsumerGroup, member: ConsumerMember, goal: Goal, owned: Owned | None, has_resubscribed: bool
 ) -> ConsumerMember:
-    """The member as it is told to be next; `owned` None: it did not say what it holds. KafkaError if it must begin again."""
+    """The member's next state. `owned` None: it did not report its partitions. `KafkaError` if it must start over."""
     state = member.state
     if state is MemberState.STABLE and member.epoch == goal.epoch:
         return _without_unsubscribed(member, goal, owned) if has_resubscribed else member
@@ -61,14 +61,14 @@ def reconcile(
 
 
 def _holds_any(owned: Owned | None, partitions: EpochsOf) -> bool:
-    """Whether the member holds any of `partitions`, for all one knows."""
+    """Whether the member may hold any of `partitions`; True if it did not report."""
     if owned is None:
         return True
     return any(index in partitions.get(topic_id, ()) for topic_id, indexes in owned.items() for index in indexes)
 
 
 def _without_unsubscribed(member: ConsumerMember, goal: Goal, owned: Owned | None) -> ConsumerMember:
-    """The member without what it no longer subscribes to, which it must not be said to hold."""
+    """The member with the partitions of unsubscribed topics moved from `assigned` to `revoking`."""
     dropped = {topic_id: held for topic_id, held in member.assigned.items() if topic_id not in goal.topic_ids}
     if not dropped:
         return member

@@ -1,7 +1,4 @@
-"""The records of consumer groups (types 3 to 8 and 16 of __consumer_offsets), made from what is decided.
-
-What they do when they are replayed is in `replaying.py`.
-"""
+"""Builds the records of consumer groups (types 3 to 8 and 16 of __consumer_offsets). `replaying.py` applies them."""
 
 from __future__ import annotations
 
@@ -31,7 +28,7 @@ from ottla.wire.messages.consumer_group_records import (
 
 
 def member_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """Who the member is and what it subscribed to."""
+    """The member's identity and subscription."""
     classic = member.classic
     return put(
         ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member.member_id),
@@ -72,7 +69,7 @@ def target_record(group_id: str, member_id: str, target: Partitions) -> Coordina
 
 
 def target_epoch_record(group_id: str, epoch: int, wall_ms: int) -> CoordinatorRecord:
-    """The target of all members is now that of `epoch`. Comes after their records."""
+    """The epoch of the target assignment. Written after the target records of the members."""
     return put(
         ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id),
         ConsumerGroupTargetAssignmentMetadataValue(assignment_epoch=epoch, assignment_timestamp=wall_ms),
@@ -80,7 +77,7 @@ def target_epoch_record(group_id: str, epoch: int, wall_ms: int) -> CoordinatorR
 
 
 def current_record(group_id: str, member: ConsumerMember) -> CoordinatorRecord:
-    """The epoch that the member is in, and what it holds."""
+    """The member's epoch and its partitions."""
     return put(
         ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member.member_id),
         ConsumerGroupCurrentMemberAssignmentValue(
@@ -101,14 +98,14 @@ def _with_epochs(held: EpochsOf) -> list[TopicPartitions]:
 
 
 def regex_record(group_id: str, regex: str, topics: Iterable[str], version: int, wall_ms: int) -> CoordinatorRecord:
-    """The topics that a regular expression stands for, as of one version of the metadata."""
+    """The topics that match a regular expression, in one version of the metadata."""
     return put(
         ConsumerGroupRegularExpressionKey(group_id=group_id, regular_expression=regex),
         ConsumerGroupRegularExpressionValue(topics=list(topics), version=version, timestamp=wall_ms),
     )
 
 
-# -- tombstones
+# -- Tombstones
 
 
 def no_member(group_id: str, member_id: str) -> CoordinatorRecord:
@@ -128,17 +125,17 @@ def no_regex(group_id: str, regex: str) -> CoordinatorRecord:
 
 
 def no_partition_metadata(group_id: str) -> CoordinatorRecord:
-    """What Kafka 4.0 and older kept in the place of the hash."""
+    """The tombstone of the record that Kafka 4.0 and older wrote instead of the metadata hash."""
     return tombstone(ConsumerGroupPartitionMetadataKey(group_id=group_id))
 
 
 def without_member(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Everything of one member, in the order in which a replay wants to see it go."""
+    """The tombstones of one member, in the order that replay needs."""
     return [no_current(group_id, member_id), no_target(group_id, member_id), no_member(group_id, member_id)]
 
 
 def without_group(group_id: str, member_ids: Iterable[str], regexes: Iterable[str]) -> list[CoordinatorRecord]:
-    """Everything of a group, in the order in which a replay wants to see it go."""
+    """The tombstones of a group, in the order that replay needs."""
     members = list(member_ids)
     return [
         *(no_current(group_id, each) for each in members),

@@ -1,7 +1,7 @@
-"""What the records of consumer groups do to a group. The only file that changes one.
+"""Applies the records of consumer groups to a group. The only file that changes one.
 
-A record makes another member, and with it changes what the group knows of its members as a whole: the counts, and who holds
-what. A member that goes does so in three tombstones: what it holds, its target, itself.
+A member's record replaces the member, and updates what the group derives from its members: the counts, and the holders of
+partitions. A removed member has three tombstones, in this order: its current assignment, its target, itself.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ottla.wire.messages import consumer_group_records as messages
 
 
 def apply(group: ConsumerGroup, record: CoordinatorRecord) -> bool:
-    """Let `record`, which is about `group`, take effect. False if it took the group away."""
+    """Apply `record`, which is about `group`. False if it removed the group."""
     value = None if record.value is None else record.value.message
     return _APPLY[record.key.KEY](group, record.key, value) is not False
 
@@ -36,13 +36,13 @@ def apply_all(group: ConsumerGroup, records: Iterable[CoordinatorRecord]) -> Non
         apply(group, record)
 
 
-# -- the group
+# -- The group
 
 
 def _group(group: ConsumerGroup, key: Any, value: messages.ConsumerGroupMetadataValue | None) -> bool:
     if value is None:
         if group.members or group.targets:
-            raise BrokenInvariant(f"the log takes group {group.group_id} away, and it still has members or targets")
+            raise BrokenInvariant(f"the log removes group {group.group_id}, and it still has members or targets")
         return False
     group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
     return True
@@ -55,7 +55,7 @@ def _partition_metadata(group: ConsumerGroup, key: Any, value: object | None) ->
 def _target_epoch(group: ConsumerGroup, key: Any, value: messages.ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
     if value is None:
         if group.targets:
-            raise BrokenInvariant(f"the log takes the target of group {group.group_id} away, and members still have theirs")
+            raise BrokenInvariant(f"the log removes the target of group {group.group_id}, and members still have theirs")
         group.target_epoch, group.targeted_at_ms = -1, 0
     else:
         group.target_epoch, group.targeted_at_ms = value.assignment_epoch, value.assignment_timestamp
@@ -85,7 +85,7 @@ def _regex(
         _count(group.resolved_counts, sorted_topics(value.topics), 1)
 
 
-# -- a member
+# -- A member
 
 
 def _member(
@@ -98,7 +98,7 @@ def _member(
         if known is None:
             return
         if known.epoch != LEAVE_EPOCH or key.member_id in group.targets:
-            raise BrokenInvariant(f"the log takes member {known} of group {group.group_id} away, and it still holds something")
+            raise BrokenInvariant(f"the log removes member {known} of group {group.group_id}, and it still holds something")
         del group.members[key.member_id]
         _replace(group, known, None)
         return
@@ -149,7 +149,7 @@ def _current(
 
 
 def _held(topics: Iterable[messages.TopicPartitions], member_epoch: int) -> EpochsOf:
-    """What a record says a member holds. Old records do not tell since when: the member's epoch, then."""
+    """The partitions in a record, with their epochs. Old records have none: then the member's epoch is used."""
     held = {}
     for each in topics:
         epochs = each.assignment_epochs
@@ -159,7 +159,7 @@ def _held(topics: Iterable[messages.TopicPartitions], member_epoch: int) -> Epoc
     return held
 
 
-# -- what members add up to
+# -- State derived from the members
 
 
 def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:
@@ -172,7 +172,7 @@ def _count(counts: dict[str, int], names: Iterable[str], change: int) -> None:
 
 
 def _replace(group: ConsumerGroup, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
-    """Count `new` in the place of `old`. What they hold has records of its own."""
+    """Count `new` in place of `old`. The partitions that they hold have their own record."""
     for member, change in ((old, -1), (new, 1)):
         if member is None:
             continue
@@ -194,7 +194,7 @@ def _release(group: ConsumerGroup, held: EpochsOf, epoch: int) -> None:
     holders = group.holder_epochs
     for topic_id, partitions in held.items():
         for partition in partitions:
-            # In a compacted log another may have been given it already.
+            # In a compacted log another member may hold it already.
             if holders.get((topic_id, partition)) == epoch:
                 del holders[topic_id, partition]
 

@@ -1,4 +1,4 @@
-"""Who must be heard of until when. Sets and cancels deadlines; what happens at one is decided in `leaving.py`."""
+"""Sessions: the deadlines of members of consumer groups. Sets and cancels them; `leaving.py` evicts the members."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ class Sessions:
         )
 
     def heard(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
-        """The member has shown that it is alive."""
+        """Restart the member's session: a request of it came."""
         classic = member.classic
         timeout_ms = session_timeout_ms(self._table.settings, group_id) if classic is None else classic.session_timeout_ms
         setting = "its session.timeout.ms" if member.is_classic else "group.consumer.session.timeout.ms"
         self._set(_SESSION, group_id, member.member_id, timeout_ms, f"it was not heard of for {timeout_ms} ms ({setting})", now)
 
     def told(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
-        """The member was told of another assignment. One that must give up partitions has to say so in time."""
+        """The member gets a new assignment. If it must revoke partitions, it has its rebalance timeout to confirm that."""
         name = (_REBALANCE, group_id, member.member_id)
         if member.state is not MemberState.UNREVOKED_PARTITIONS:
             self._table.timers.cancel(name)
             return
         timeout_ms, epoch = member.rebalance_timeout_ms, member.epoch
-        why = f"it did not give up partitions in epoch {epoch}, as it was told, within {timeout_ms} ms (max.poll.interval.ms)"
+        why = f"it did not confirm to have revoked partitions in epoch {epoch} within {timeout_ms} ms (max.poll.interval.ms)"
         self._set(_REBALANCE, group_id, member.member_id, timeout_ms, why, now)
 
-    # -- members of the classic protocol
+    # -- Members of the classic protocol
 
     def must_join(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
-        """The member was told to join again."""
+        """The member must join again within its rebalance timeout."""
         if (_JOIN, group_id, member.member_id) not in self._table.timers:
             timeout_ms = member.rebalance_timeout_ms
             why = f"it did not join again within {timeout_ms} ms (its max.poll.interval.ms)"
             self._set(_JOIN, group_id, member.member_id, timeout_ms, why, now)
 
     def joined(self, group_id: str, member: ConsumerMember, now: Instant) -> None:
-        """The member has joined, and must ask for its assignment next."""
+        """The member has joined, and must send SyncGroup within its rebalance timeout."""
         self._table.timers.cancel((_JOIN, group_id, member.member_id))
         timeout_ms = member.rebalance_timeout_ms
         why = f"it did not ask for its assignment within {timeout_ms} ms (its max.poll.interval.ms)"
@@ -65,6 +65,6 @@ class Sessions:
         self._table.timers.cancel((_SYNC, group_id, member.member_id))
 
     def forget(self, group_id: str, member_id: str) -> None:
-        """The member is gone."""
+        """Cancel all deadlines of a removed member."""
         for kind in _KINDS:
             self._table.timers.cancel((kind, group_id, member_id))

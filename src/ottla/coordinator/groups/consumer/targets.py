@@ -1,4 +1,4 @@
-"""A new target for a group: an assignor is asked, and what has changed becomes records."""
+"""Computes a group's new target assignment with an assignor, and writes the records of what changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.consumer.assignors.range import assign_ranges
 from ottla.coordinator.groups.consumer.assignors.uniform import assign_uniformly
 from ottla.coordinator.groups.consumer.assignors.view import AssignedMember, Assignor, GroupView
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.own_settings import assignment_interval_ms
 from ottla.coordinator.groups.consumer.records import target_epoch_record, target_record
@@ -22,13 +22,13 @@ ASSIGNORS: dict[str, Assignor] = {"uniform": assign_uniformly, "range": assign_r
 
 
 def served_assignors(settings: GroupSettings) -> list[str]:
-    """The assignors that members may ask for, the default first. Classes of Java, which Kafka would load, are none of ours."""
+    """The assignors that members may request, the default first. Java classes, which Kafka would load, are ignored."""
     names = [name for name in settings.group_consumer_assignors if name in ASSIGNORS]
     return names or list(ASSIGNORS)
 
 
-def assign(draft: Draft, settings: GroupSettings, topics: Topics, now: Instant) -> None:
-    """Give the group a new target, if it is in a newer epoch than its target and the last one is old enough."""
+def assign(draft: GroupDraft, settings: GroupSettings, topics: Topics, now: Instant) -> None:
+    """Compute a new target if the group's epoch is newer than the target's and the assignment interval has passed."""
     group = draft.group
     if group.target_epoch >= group.epoch or not _may_assign(group, settings, now):
         return
@@ -46,14 +46,14 @@ def assign(draft: Draft, settings: GroupSettings, topics: Topics, now: Instant) 
 
 
 def _may_assign(group: ConsumerGroup, settings: GroupSettings, now: Instant) -> bool:
-    """Members that come one after the other are waited for a little: one assignment instead of many."""
+    """Whether the assignment interval has passed: members that join in a row share one assignment."""
     interval_ms = assignment_interval_ms(settings, group.group_id)
     return not group.targeted_at_ms or not interval_ms or now.wall_ms >= group.targeted_at_ms + interval_ms
 
 
 def _view(group: ConsumerGroup, topics: Topics) -> GroupView:
     ids: dict[str, Uuid | None] = {name: topics.id_of(name) for name in group.subscribed()}
-    known: dict[tuple[str, ...], frozenset[Uuid]] = {}  # most members of a group read the same
+    known: dict[tuple[str, ...], frozenset[Uuid]] = {}  # most members of a group read the same topics
     members = {}
     for member_id, member in group.members.items():
         names = group.topics_of(member)

@@ -1,7 +1,7 @@
-"""A classic group becomes a consumer group, with its members in it: the first member of the consumer protocol has come.
+"""Upgrades a classic group to a consumer group when the first consumer-protocol member joins it.
 
-Each member goes on with the assignment that it had, as its target and as what it holds, in the epoch that was its generation.
-They are told to rejoin, one after the other, when what they hold is to change.
+The classic members stay. Each one's assignment becomes its target and its current assignment, and the generation becomes the
+epoch. A classic member has to rejoin only when its own assignment changes.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.member import ClassicMember
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.embedded import by_id, read_assignment, read_subscription
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import (
@@ -63,14 +63,14 @@ def _refused(group: ClassicGroup, why: str) -> KafkaError:
     return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"classic group {group.group_id} cannot become a consumer group: {why}")
 
 
-def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> Draft:
-    """The consumer group that takes the place of `group`, with the records that make it so."""
-    draft = Draft(ConsumerGroup(group.group_id), is_new=True)
+def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> GroupDraft:
+    """The draft of the consumer group that replaces `group`, with its records."""
+    draft = GroupDraft(ConsumerGroup(group.group_id), is_new=True)
     draft.records += group.tombstones()
     try:
         draft.write(_records(group, topics, watch))
     except DecodeError as fault:
-        raise _refused(group, f"what its members say to each other cannot be read ({fault}): stop them first") from fault
+        raise _refused(group, f"a subscription or assignment in it cannot be read ({fault}): stop its members first") from fault
     logger.info(
         "group %s is a consumer group from now on, with %s", group.group_id, counted(len(group.members), "classic member")
     )
@@ -102,10 +102,10 @@ def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> tuple
         if assignment.user_data:
             raise _refused(
                 group,
-                "its assignor has data of its own, which would be lost: use one that comes with Kafka first",
+                "its assignor has custom user data, which would be lost: use an assignor that comes with Kafka first",
             )
         held = by_id(topics, {each.topic: each.partitions for each in assignment.assigned_partitions})
-    # While the group rebalances, the chosen protocol may be none of a member that has just come.
+    # While the group rebalances, a new member may not support the chosen protocol.
     metadata = dict(member.protocols).get(group.protocol_name or "", member.protocols[0].metadata)
     subscription = read_subscription(bytes(metadata))
     return (

@@ -1,7 +1,7 @@
-"""What groups read, held against the topics that there are: the hash of their metadata, and their regular expressions.
+"""Watch: detects changes of the topics that groups read, by the metadata hash and by resolving regular expressions.
 
-Keeps what no record tells: which groups were compared since their topics last changed. Regular expressions are RE2's, which
-take a time that grows with the text alone: they are resolved on the spot, here, and not by clients.
+Keeps what is in no record: which groups were compared since their topics last changed. Regular expressions are RE2's, which
+match in time linear in the text: they are resolved here, within the heartbeat, and not by clients.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection
 from typing import Any
 
 from ottla.coordinator.contract import Instant
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes
 from ottla.coordinator.groups.consumer.records import epoch_record, no_partition_metadata, regex_record
@@ -22,18 +22,18 @@ from ottla.errors.codes import ErrorCode
 logger = logging.getLogger("ottla.coordinator")
 
 REGEX_REFRESH_MIN_MS = 10_000
-"""However often topics come and go, a group's expressions are not held against all of them more often than this."""
+"""The shortest time between two matches of a group's expressions against all topics, however often topics change."""
 MATCHES_PER_HEARTBEAT = 50_000
-"""How many names are held against expressions in one heartbeat; the rest is left to the next one of any member."""
+"""The most names that one heartbeat matches against expressions; the rest waits for the next heartbeat of any member."""
 
 
 def compiled(regex: str) -> Any:
-    """The expression, ready to use. INVALID_REGULAR_EXPRESSION if it is none."""
-    import re2  # late: few groups have expressions
+    """The compiled expression; INVALID_REGULAR_EXPRESSION if it is invalid."""
+    import re2  # imported late: few groups have expressions
 
     options = re2.Options()
     options.log_errors = False
-    options.never_capture = True  # nobody asks for groups, and without them a match takes a hundredth of the time, or less
+    options.never_capture = True  # without captures, which are unused, a match takes a hundredth of the time or less
     try:
         return re2.compile(regex, options)
     except re2.error as fault:
@@ -45,7 +45,7 @@ def compiled(regex: str) -> Any:
 
 
 class Watch:
-    """For all groups of one shard."""
+    """The state of the comparison for all groups of one shard."""
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
@@ -53,12 +53,12 @@ class Watch:
         self._compared: set[str] = set()
         """Groups whose hash was compared since any of their topics changed."""
         self._resolved: dict[str, tuple[object, int]] = {}
-        """Group → the topics that its expressions were last held against, and when (steady)."""
+        """Group → the topics that its expressions were last matched against, and the steady time of that."""
         self._stale: dict[str, tuple[str, ...]] = {}
-        """Group → expressions that were resolved with other topics, and whose turn has not come yet."""
+        """Group → expressions to match again, since topics have changed."""
 
     def topics_changed(self, names: Collection[str] | None) -> None:
-        """These topics came, went or have other partitions; None: any may have."""
+        """These topics were created, deleted or changed; None: any may have been."""
         self._hashes.forget(names)
         if names is None:
             self._compared.clear()
@@ -77,10 +77,10 @@ class Watch:
     def hash_of(self, group: ConsumerGroup) -> int:
         return self._hashes.of_group(group.subscribed(), self._table.topics)
 
-    # -- the hash
+    # -- The hash
 
-    def compare(self, draft: Draft, has_changed: bool) -> None:
-        """Begin a new epoch of the group if `has_changed`, or if its topics have since they were last looked at."""
+    def compare(self, draft: GroupDraft, has_changed: bool) -> None:
+        """Begin a new epoch of the group if `has_changed`, or if its topics have changed since the last comparison."""
         group_id = draft.group.group_id
         if not has_changed and group_id in self._compared:
             return
@@ -92,10 +92,10 @@ class Watch:
         if draft.group.has_partition_metadata:
             draft.write([no_partition_metadata(group_id)])
 
-    # -- regular expressions
+    # -- Regular expressions
 
-    def resolve(self, draft: Draft, now: Instant) -> bool:
-        """Find the topics of expressions that are new, or may stand for others by now. Whether any does."""
+    def resolve(self, draft: GroupDraft, now: Instant) -> bool:
+        """Match expressions that are new or stale. Returns whether the topics of any have changed."""
         group = draft.group
         if not group.regex_counts:
             return False

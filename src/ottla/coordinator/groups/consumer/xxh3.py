@@ -1,7 +1,7 @@
-"""XXH3 with 64 bits, seed 0 and the default secret: the hash by which Kafka tells whether a group's topics have changed.
+"""XXH3 with 64 bits, seed 0 and the default secret: Kafka's hash of a group's topics.
 
-Plain Python, for inputs of some hundred bytes to some ten thousand, a few times per change of the metadata. Input and secret
-are read in little-endian words; all sums and products are those of 64 bits.
+Pure Python, for inputs of a hundred to ten thousand bytes, a few times per change of the metadata. Input and secret are read in
+little-endian words; all sums and products are modulo 2**64.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def _half(data: bytes, position: int) -> int:
 
 
 def _fold(left: int, right: int) -> int:
-    """The product of 128 bits, its halves laid on each other."""
+    """The 128-bit product, its halves xored."""
     product = left * right
     return (product & _MASK) ^ (product >> 64)
 
@@ -61,7 +61,7 @@ def _avalanche(value: int) -> int:
 
 
 def _short_avalanche(value: int) -> int:
-    """The final mix of the older XXH64, which the shortest inputs get."""
+    """The final mix of XXH64, used for the shortest inputs."""
     value ^= value >> 33
     value = value * _P64_2 & _MASK
     value ^= value >> 29
@@ -70,7 +70,7 @@ def _short_avalanche(value: int) -> int:
 
 
 def xxh3_64(data: bytes) -> int:
-    """The hash of `data`, a number without a sign."""
+    """The hash of `data`, unsigned."""
     size = len(data)
     if size <= 16:
         return _hash_short(data, size)

@@ -1,1 +1,1 @@
-"""Committed offsets of one shard: committing, reading, deleting, expiring."""
+"""The committed offsets of one shard: commit, fetch, deletion and expiry."""

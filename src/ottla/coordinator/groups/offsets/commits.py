@@ -1,7 +1,7 @@
-"""OffsetCommit and TxnOffsetCommit: which offsets may be committed, and the records of those that may.
+"""Decides on OffsetCommit and TxnOffsetCommit: checks the offsets, and builds the records of those that may be committed.
 
-Partitions are judged one by one where the fault is theirs (no such topic, a metadata text that is too long); where it is the
-member's or the group's, all that were not refused before get the same code. Pure: changes nothing but a member's session.
+An unknown topic or a too long metadata text refuses its partition alone. An error of the member or the group refuses all
+partitions that were not refused before, with the same code. Pure: changes nothing but a member's session.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Result = OffsetCommitResponsePartition | TxnOffsetCommitResponsePartition
 
 
 class Candidate(NamedTuple):
-    """An offset for a partition that exists, with the place of its answer."""
+    """An offset for an existing partition, with its part of the response."""
 
     topic: str
     topic_id: Uuid
@@ -90,7 +90,7 @@ def commit(table: GroupTable, request: OffsetCommitRequest, caller: Caller, repl
 def commit_in_transaction(
     table: GroupTable, request: TxnOffsetCommitRequest, caller: Caller, reply: Reply, now: Instant
 ) -> Effects:
-    """The same for a transaction: what it commits counts when the transaction does."""
+    """Commit offsets in a transaction: they take effect when the transaction commits."""
     response = TxnOffsetCommitResponse()
     candidates: list[Candidate] = []
     for topic in request.topics:
@@ -110,7 +110,7 @@ def commit_in_transaction(
         return Effects.answer(reply, response)
     try:
         check = _check_transaction(table, request, caller, now)
-        # Apache does not write down whose topic ids these are, and neither do we.
+        # Without topic ids, as Apache writes these records.
         records = _records(table, request.group_id, candidates, check, now.wall_ms, NO_EXPIRY_MS, with_ids=False)
     except KafkaError as refusal:
         code = ErrorCode.ILLEGAL_GENERATION if refusal.code == ErrorCode.STALE_MEMBER_EPOCH else refusal.code
@@ -124,11 +124,11 @@ def commit_in_transaction(
 def _expire_ms(retention_ms: int, now: Instant) -> int:
     if retention_ms == DEFAULT_RETENTION_MS:
         return NO_EXPIRY_MS
-    return min(now.wall_ms + retention_ms, INT64_MAX)  # more than a record can hold is meant as for ever
+    return min(now.wall_ms + retention_ms, INT64_MAX)  # the field holds no later time, which means never
 
 
 def _find(topics: Topics, name: str, topic_id: Uuid, version: int) -> tuple[str, Uuid, int]:
-    """The topic that is meant: by its id, or by its name in older versions; with an error code if there is none."""
+    """The topic by its id, or by its name in older versions: (name, id, error code)."""
     if version >= TOPIC_IDS_SINCE:
         known = topics.name_of(topic_id)
         return (name, topic_id, ErrorCode.UNKNOWN_TOPIC_ID) if known is None else (known, topic_id, ErrorCode.NONE)
@@ -141,11 +141,11 @@ def _find(topics: Topics, name: str, topic_id: Uuid, version: int) -> tuple[str,
 def check_member(
     table: GroupTable, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int, now: Instant
 ) -> PartitionCheck | None:
-    """May this member commit offsets of the group? As `Group.check_commit`, for groups that are not there too."""
+    """`Group.check_commit`, also for unknown groups: raises `KafkaError` unless this member may commit."""
     group = table.by_id.get(group_id)
     if group is None:
         if generation < 0:
-            return None  # a consumer that assigns itself, or a tool: replaying its offsets makes the group
+            return None  # a consumer with manual assignment, or a tool: replaying its offsets creates the group
         code = ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
         raise KafkaError(code, f"there is no group {group_id!r}: join it before committing as one of its members")
     return group.check_commit(member_id, instance_id, generation, version, False, now)
@@ -177,7 +177,7 @@ def _records(
     limit = table.settings.offset_metadata_max_bytes
     version = VALUE_VERSION
     if expire_ms != NO_EXPIRY_MS:
-        version, with_ids = EXPIRING_VALUE_VERSION, False  # that one cannot hold them: what is loaded must be what was decided
+        version, with_ids = EXPIRING_VALUE_VERSION, False  # that version has no topic id: replay must equal loading
     records = []
     for topic, topic_id, committed, result in candidates:
         metadata = committed.committed_metadata or ""
@@ -200,7 +200,7 @@ def _records(
 
 
 def _is_longer(text: str, limit: int) -> bool:
-    """Whether a text has more than `limit` UTF-16 units, by which Apache counts what the setting calls bytes."""
+    """Whether a text has more than `limit` UTF-16 units: Apache counts these, although the setting says bytes."""
     if len(text) > limit:
         return True
     return 2 * len(text) > limit and not text.isascii() and len(text.encode("utf-16-le", "surrogatepass")) // 2 > limit

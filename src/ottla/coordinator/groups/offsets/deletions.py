@@ -1,4 +1,4 @@
-"""Offsets that go because somebody wants it: OffsetDelete, DeleteGroups, and the end of a topic."""
+"""Deletes offsets: for OffsetDelete, DeleteGroups and deleted topics."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def delete_offsets(
 
 
 def group_tombstones(committed: OffsetStore, pending: PendingOffsets, group_id: str) -> list[CoordinatorRecord]:
-    """The records that take all offsets of a group away, those of open transactions too."""
+    """The records that delete all offsets of a group, including those of open transactions."""
     places: dict[Place, None] = {place: None for place, _ in committed.of_group(group_id)}
     places.update(dict.fromkeys(pending.places_of_group(group_id)))
     return [tombstone_of(place) for place in places]
@@ -67,7 +67,7 @@ def group_tombstones(committed: OffsetStore, pending: PendingOffsets, group_id: 
 def topic_tombstones(
     committed: OffsetStore, pending: PendingOffsets, deleted: Iterable[DeletedTopic]
 ) -> list[CoordinatorRecord]:
-    """The records that take the offsets of deleted topics away; not those for another topic that has the name now."""
+    """The records that delete the offsets of deleted topics, but not those of a new topic with the same name."""
     ids: dict[str, list[Uuid]] = {}
     for topic in deleted:
         ids.setdefault(topic.name, [ZERO_UUID]).append(topic.id)

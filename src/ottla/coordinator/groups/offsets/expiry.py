@@ -1,6 +1,6 @@
-"""Offsets that nobody has used for offsets.retention.minutes, and groups that have neither members nor offsets.
+"""Expires offsets after offsets.retention.minutes, and removes groups that have neither members nor offsets.
 
-All groups of the shard are looked at every offsets.retention.check.interval.ms, some at a time, so that others get their turn.
+Checks all groups of the shard every offsets.retention.check.interval.ms, a few at a time, so that requests are not blocked.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MINUTE_MS = 60_000
 
 
 class Expiry:
-    """The round over all groups, again and again."""
+    """The periodic check of all groups."""
 
     __slots__ = ("_committed", "_left", "_pending", "_table")
 
@@ -33,10 +33,10 @@ class Expiry:
         self._committed = committed
         self._pending = pending
         self._left: deque[str] = deque()
-        """The groups that this round has still to look at."""
+        """The groups that this round has not checked yet."""
 
     def begin(self, now: Instant) -> None:
-        """Have the first round come."""
+        """Set the timer of the first round."""
         self._wait(now)
 
     def _wait(self, now: Instant) -> None:
@@ -62,7 +62,7 @@ class Expiry:
         return Effects(records, may_split=True)
 
     def _expired(self, group: Group, now: Instant) -> list[CoordinatorRecord]:
-        """The records for what is over of one group."""
+        """The tombstones of one group: expired offsets, and the group itself if nothing is left."""
         records, kept = [], 0
         for place, committed in self._committed.of_group(group.group_id):
             if self._is_expired(group, place[1], committed, now) and not self._pending.has(place):

@@ -1,4 +1,4 @@
-"""OffsetFetch: what a group has committed, for the partitions that are named or for all it has."""
+"""Answers OffsetFetch: a group's committed offsets, for the requested partitions or for all."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_OFFSET = -1
 
 
 class Reader:
-    """One group's part of a request. `KafkaError` if who asks is not the member it says."""
+    """Reads the offsets of one group of a request. Raises `KafkaError` if the group refuses the member."""
 
     def __init__(
         self, table: GroupTable, committed: OffsetStore, pending: PendingOffsets, group: OffsetFetchRequestGroup, version: int
@@ -31,7 +31,7 @@ class Reader:
         known = table.by_id.get(group.group_id)
         if known is not None:
             known.check_fetch(group.member_id, group.member_epoch)
-        # Without its group an offset is not shown: the group's end is what deletes its offsets.
+        # Offsets without a group are not shown: they are being deleted with the group.
         self._committed = {} if known is None else committed.by_group.get(group.group_id, {})
         self._pending = pending
 
@@ -60,7 +60,7 @@ class Reader:
         for name, committed in self._committed.items():
             topic_id = self._topics.id_of(name)
             if topic_id is None and self._by_id:
-                continue  # a topic that is gone cannot be named by who goes by ids
+                continue  # a deleted topic has no id to answer with
             partitions = [self._partition(name, index, each, ZERO_UUID, require_stable) for index, each in committed.items()]
             found.append(OffsetFetchResponseTopics(name=name, topic_id=topic_id or ZERO_UUID, partitions=partitions))
         return found
@@ -81,7 +81,7 @@ class Reader:
 
 
 def _is_of_another(committed_id: Uuid, wanted_id: Uuid) -> bool:
-    """Whether an offset was committed for a topic that only had the same name."""
+    """Whether an offset was committed for another topic of the same name."""
     return committed_id not in (wanted_id, ZERO_UUID) and wanted_id != ZERO_UUID
 
 

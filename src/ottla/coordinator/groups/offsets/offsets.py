@@ -1,7 +1,7 @@
-"""The committed offsets of one shard: what they are, how records change them, and who decides about them.
+"""Offsets: the committed and pending offsets of one shard, and the replay of their records.
 
-Owns the two containers (what counts, what waits for the end of its transaction) and is alone in changing them, by replaying
-records and markers. Decisions are made in `commits`, `fetches`, `deletions` and `expiry`, which only read.
+Owns both containers (committed offsets, and those of open transactions). Only this file changes them, by replaying records and
+markers. `commits`, `fetches`, `deletions` and `expiry` decide, and only read them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 class Offsets:
-    """Offsets of the groups in `table`."""
+    """The offsets of the groups in `table`."""
 
     def __init__(self, table: GroupTable) -> None:
         self._table = table
@@ -43,24 +43,24 @@ class Offsets:
         self.pending = PendingOffsets()
         self._expiry = Expiry(table, self.committed, self.pending)
 
-    # -- requests
+    # -- Requests
 
     def commit(self, request: OffsetCommitRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
         return commit(self._table, request, caller, reply, now)
 
     def commit_in_transaction(self, request: TxnOffsetCommitRequest, caller: Caller, reply: Reply, now: Instant) -> Effects:
-        """The same within a transaction; the effects name its producer, if there is anything to write."""
+        """Commit offsets in a transaction; the effects name its producer, if there is anything to write."""
         return commit_in_transaction(self._table, request, caller, reply, now)
 
     def fetch(self, group: OffsetFetchRequestGroup, require_stable: bool, version: int) -> OffsetFetchResponseGroup:
-        """What the group has committed. `KafkaError` if the member that asks may not."""
+        """The group's committed offsets; `KafkaError` if the member may not read them."""
         return Reader(self._table, self.committed, self.pending, group, version).read(group.topics, require_stable)
 
     def delete(self, request: OffsetDeleteRequest, reply: Reply, now: Instant) -> Effects:
         return delete_offsets(self._table, self.committed, self.pending, request, reply)
 
     def delete_group(self, group_id: str, reply: Reply) -> Effects:
-        """Take a group away with all its offsets; the answer is None."""
+        """Delete a group with all its offsets; the answer is None."""
         group = known_group(self._table, group_id)
         group.check_delete()
         records = self.tombstones(group_id)
@@ -69,22 +69,22 @@ class Offsets:
         effects.may_split = True
         return effects
 
-    # -- for commits that are read and answered without a request made of them
+    # -- For the fast path of OffsetCommit, which decodes no request
 
     def check_commit(
         self, group_id: str, member_id: str, instance_id: str | None, generation: int, version: int, now: Instant
     ) -> int | None:
-        """The error code of a commit by this member; None if every partition has to be looked at by itself."""
+        """The error code of a commit by this member; None if each partition needs its own check."""
         try:
             check = check_member(self._table, group_id, member_id, instance_id, generation, version, now)
         except KafkaError as refusal:
             return refusal.code
         return ErrorCode.NONE if check is None else None
 
-    # -- for the rest of the coordinator
+    # -- For the rest of the coordinator
 
     def tombstones(self, group_id: str) -> list[CoordinatorRecord]:
-        """The records that take all offsets of the group away."""
+        """The records that delete all offsets of the group."""
         return group_tombstones(self.committed, self.pending, group_id)
 
     def has_offsets(self, group_id: str) -> bool:
@@ -96,10 +96,10 @@ class Offsets:
         return Effects()
 
     def forget_topics(self, deleted: Iterable[DeletedTopic]) -> Effects:
-        """These topics are gone, and with them what was committed for them."""
+        """Delete the offsets of deleted topics."""
         return Effects(topic_tombstones(self.committed, self.pending, deleted), may_split=True)
 
-    # -- replaying
+    # -- Replay
 
     def replay(self, record: CoordinatorRecord, log_offset: int, producer: Producer | None) -> None:
         key, value = record
@@ -113,23 +113,23 @@ class Offsets:
             self.put_pending(producer.id, place, offset_of(value, log_offset))
 
     def replay_into(self, group_id: str, topic: str) -> dict[int, StoredOffset]:
-        """Where the offsets of a topic are to be put, by partition, of which the records have been appended."""
+        """The offsets of a group for one topic, by partition, for the caller to put replayed ones into."""
         self._have_group(group_id)
         return self.committed.of_topic(group_id, topic)
 
     def put_pending(self, producer_id: int, place: Place, committed: StoredOffset) -> None:
-        """The same within the producer's transaction."""
+        """Put an offset into the open transaction of a producer."""
         self._have_group(place[0])
         self.pending.put(producer_id, place, committed)
 
     def remove(self, place: Place) -> None:
-        """Deleted is deleted, also for a transaction that commits later: Apache writes such tombstones outside of any."""
+        """Delete an offset, also from open transactions: as Apache does, tombstones are written outside of transactions."""
         self.committed.remove(place)
         self.pending.drop(place)
 
     def _have_group(self, group_id: str) -> None:
         if group_id not in self._table.by_id:
-            # A group whose consumers assign themselves has no other record than its offsets.
+            # A group with manual assignment has no records but its offsets.
             self._table.by_id[group_id] = ClassicGroup(group_id)
 
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
@@ -140,6 +140,6 @@ class Offsets:
             known = self.committed.of_topic(group_id, topic)
             for partition, committed in partitions.items():
                 before = known.get(partition)
-                # What was written later (each begins with its place in the log) counts, as in a log that is compacted.
+                # The record with the higher log offset (the first field) wins, as in a compacted log.
                 if before is None or before[0] < committed[0]:
                     known[partition] = committed

@@ -1,7 +1,7 @@
-"""Offsets that were committed within transactions which are still open.
+"""PendingOffsets: offsets that were committed in transactions that are still open.
 
-They count for nothing until their transaction's marker is in the same partition: a commit makes them the group's offsets, an
-abort drops them. Meanwhile readers who want only stable offsets are told to wait.
+They take effect with the transaction's marker in the same partition: a commit makes them the group's offsets, an abort drops
+them. Until then, a fetch of stable offsets gets UNSTABLE_OFFSET_COMMIT.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from ottla.coordinator.groups.offsets.store import CommittedOffset, OffsetStore,
 
 
 class PendingOffsets:
-    """By producer id: a producer has one transaction at a time."""
+    """Pending offsets by producer id: a producer has one transaction at a time."""
 
     __slots__ = ("_by_producer", "_producers")
 
     def __init__(self) -> None:
         self._by_producer: dict[int, OffsetStore] = {}
         self._producers: dict[str, dict[Place, dict[int, None]]] = {}
-        """Who has a transaction open for a place, by group; producer ids in order."""
+        """The producer ids with an open transaction for a place, by group; in order."""
 
     def put(self, producer_id: int, place: Place, committed: StoredOffset) -> None:
         store = self._by_producer.get(producer_id)
@@ -29,7 +29,7 @@ class PendingOffsets:
         self._producers.setdefault(place[0], {}).setdefault(place, {})[producer_id] = None
 
     def drop(self, place: Place) -> None:
-        """Whatever is pending for a place was deleted with it."""
+        """Drop all pending offsets of a place that was deleted."""
         of_group = self._producers.get(place[0])
         if of_group is None:
             return
@@ -39,7 +39,7 @@ class PendingOffsets:
             del self._producers[place[0]]
 
     def end(self, producer_id: int) -> OffsetStore | None:
-        """Take the offsets of the producer's transaction out; None if there are none."""
+        """Remove and return the offsets of the producer's transaction; None if there are none."""
         ended = self._by_producer.pop(producer_id, None)
         if ended is None:
             return None

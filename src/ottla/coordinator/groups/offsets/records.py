@@ -1,7 +1,7 @@
-"""Offsets as records of __consumer_offsets, and back.
+"""Converts offsets from and to records of __consumer_offsets.
 
 key     type 1: group, topic, partition; type 0, of releases before 0.9: the same
-value   version 4; version 1 where the client says itself when the offset expires, since only that one can tell
+value   version 4; version 1 where the client sets the expiry, since only that version has the field
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def tombstone_of(place: Place) -> CoordinatorRecord:
 
 
 def offset_of(value: LogRecord, log_offset: int) -> StoredOffset:
-    """The offset that a value at `log_offset` tells."""
+    """The offset in the value of a record at `log_offset`."""
     message = value.message
     if isinstance(message, LegacyOffsetCommitValue):
         message = OffsetCommitValue(offset=message.offset, metadata=message.metadata, commit_timestamp=message.commit_timestamp)

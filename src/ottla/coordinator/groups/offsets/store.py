@@ -1,4 +1,4 @@
-"""Offsets by group, topic and partition. Plain containers: who may change them, and when, is decided elsewhere."""
+"""OffsetStore: a plain container of offsets by group, topic and partition. `offsets.py` decides when it changes."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from ottla.ids import Uuid
 
 NO_EXPIRY_MS = -1
 Place = tuple[str, str, int]
-"""Where an offset belongs: group, topic, partition."""
+"""The key of an offset: group, topic, partition."""
 
 
 class CommittedOffset(NamedTuple):
-    """What a group has committed for a partition."""
+    """A group's committed offset for a partition."""
 
     log_offset: int
-    """Where the record of it is: of two commits, the one that was written later counts."""
+    """The log offset of its record: of two commits, the one with the higher log offset wins."""
     offset: int
     leader_epoch: int
     metadata: str
     commit_ms: int
     expire_ms: int
-    """When it expires, if the client said so; `NO_EXPIRY_MS` if offsets.retention.minutes decides."""
+    """When it expires, if the client set that; `NO_EXPIRY_MS` if offsets.retention.minutes decides."""
     topic_id: Uuid
-    """The topic it was committed for; zero if that is not known."""
+    """The topic that it was committed for; zero if unknown."""
 
 
 StoredOffset = tuple[int, int, int, str, int, int, Uuid]
-"""What a `CommittedOffset` has, as it is kept. There may be a million of them, and plain tuples of numbers and texts are no
-business of the garbage collector's, which would stop the node for a tenth of a second to go over as many named ones."""
+"""The fields of a `CommittedOffset`, as they are stored. Plain tuples: the garbage collector untracks them. A million named
+tuples would cost a pause of 0.1 s."""
 
 
 class OffsetStore:
-    """Offsets of many groups. Nothing that is empty is kept."""
+    """Offsets of many groups. Empty groups and topics are removed."""
 
     __slots__ = ("by_group",)
 
@@ -51,7 +51,7 @@ class OffsetStore:
         self.of_topic(group_id, topic)[partition] = committed
 
     def of_topic(self, group_id: str, topic: str) -> dict[int, StoredOffset]:
-        """Those of a group for one topic, by partition: to be put into, since what is empty is not kept."""
+        """The offsets of a group for one topic, by partition. The caller must put one in: empty topics are not stored."""
         return self.by_group.setdefault(group_id, {}).setdefault(topic, {})
 
     def remove(self, place: Place) -> None:
@@ -67,7 +67,7 @@ class OffsetStore:
             del self.by_group[group_id]
 
     def by_topic(self) -> Iterator[tuple[str, str, dict[int, StoredOffset]]]:
-        """Group, topic, and its offsets by partition."""
+        """Yields group, topic, and its offsets by partition."""
         for group_id, topics in self.by_group.items():
             for topic, partitions in topics.items():
                 yield group_id, topic, partitions
@@ -78,7 +78,7 @@ class OffsetStore:
                 yield (group_id, topic, partition), CommittedOffset._make(committed)
 
     def of_topics(self, names: Mapping[str, object]) -> Iterator[tuple[Place, CommittedOffset]]:
-        """Those of all groups for these topics. There may be very many of both: of each group the fewer are gone through."""
+        """The offsets of all groups for these topics. For each group it iterates over the smaller of `names` and its topics."""
         for group_id, topics in self.by_group.items():
             for topic in names if len(names) < len(topics) else topics:
                 if topic in names:

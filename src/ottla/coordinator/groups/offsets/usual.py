@@ -1,9 +1,8 @@
-"""Records of offsets replayed from their bytes, while a shard is loaded.
+"""The fast path of loading: replays records of offsets from their bytes.
 
-Nearly all that a log of groups holds is offsets, and nearly all of those look the same: a key of type 1; no value, or one of
-version 3 or 4 with a short metadata text and at most the topic's id behind it. These are read here without making messages of
-them, which is several times as fast. Whatever else there is, also anything damaged, is left to `Offsets.replay`, which says
-what a record means; a test holds the two to the same state.
+Nearly all records of __consumer_offsets are offsets in the form below: a key of type 1; no value, or one of version 3 or 4 with
+a short metadata text and no tag but the topic id. Reading them without decoding messages is several times as fast. All other
+records, damaged ones included, are left to `Offsets.replay`, the general path; a test compares the state after both.
 
     key        int16 1 | int16 size, group | int16 size, topic | int32 partition
     version 3  int16 3 | int64 offset | int32 leader epoch | int16 size, metadata | int64 commit time
@@ -29,7 +28,7 @@ _partition_in = Struct(">i").unpack_from
 _head_of = Struct(">hqi").unpack_from
 _time_in = Struct(">q").unpack_from
 _with_id = Struct(">hqiBq3s16s").unpack
-"""All of version 4 with an id and no metadata, as consumers write it."""
+"""A whole value of version 4 with a topic id and no metadata, as consumers write it."""
 _WITH_ID_SIZE = 42
 _TYPE = b"\x00\x01"
 _ID_TAG = b"\x01\x00\x10"
@@ -37,20 +36,20 @@ _NO_TEXT = 1
 _HEAD_SIZE = 14
 _TIME_SIZE = 8
 _ONE_BYTE_MAX = 127
-"""The largest size that is written as one byte, and the largest first byte of a size that is not below zero."""
+"""The largest varint of one byte, and the largest first byte of a size that is not negative."""
 
 
 class UsualOffsets:
-    """Puts usual records of offsets where they belong. For one loading: it remembers the names that it has read."""
+    """Replays records of offsets into `offsets`. For one load: it caches the names that it has read."""
 
     __slots__ = ("_ids", "_names", "_offsets")
 
     def __init__(self, offsets: Offsets) -> None:
         self._offsets = offsets
         self._names: dict[bytes, tuple[str, str]] = {}
-        """Group and topic, by all of the key but the partition."""
+        """Group and topic, by the bytes of the key before the partition."""
         self._ids: dict[bytes, Uuid] = {}
-        """One object for each topic id: it is kept in every offset."""
+        """One object per topic id, shared by all its offsets."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
         """See the contract of `UsualRecords`."""
@@ -72,16 +71,16 @@ class UsualOffsets:
             (partition,) = _partition_in(key, len(head))
             if value is None:
                 offsets.remove((*known, partition))
-                last_head = None  # what is empty now is not kept
+                last_head = None  # `remove` may have dropped the empty dict that `partitions` is
                 continue
             version, text_size, tags, metadata = 0, 0, b"", ""
             if len(value) == _WITH_ID_SIZE:
                 version, offset, leader_epoch, text_size, commit_ms, tags, topic_id = _with_id(value)
             if version != 4 or text_size != _NO_TEXT or tags != _ID_TAG:
-                told = _told_by(value)
-                if told is None:
+                fields = _fields_in(value)
+                if fields is None:
                     return index
-                offset, leader_epoch, metadata, commit_ms, topic_id = told
+                offset, leader_epoch, metadata, commit_ms, topic_id = fields
             topic_id = ids.setdefault(topic_id, topic_id)
             committed = (record.offset, offset, leader_epoch, metadata, commit_ms, NO_EXPIRY_MS, topic_id)
             if producer is not None:
@@ -94,7 +93,7 @@ class UsualOffsets:
 
 
 def _names_in(head: bytes) -> tuple[str, str] | None:
-    """Group and topic of a key without its partition; None if it is not a key of the usual type."""
+    """Group and topic of a key without its partition; None if the key needs the general path."""
     group_end = 4 + int.from_bytes(head[2:4], "big")
     topic_at = group_end + 2
     if head[:2] != _TYPE or len(head) < topic_at or head[2] > _ONE_BYTE_MAX or head[group_end] > _ONE_BYTE_MAX:
@@ -107,8 +106,8 @@ def _names_in(head: bytes) -> tuple[str, str] | None:
         return None
 
 
-def _told_by(value: bytes) -> tuple[int, int, str, int, Uuid] | None:
-    """Offset, leader epoch, metadata, commit time and topic id of a value; None if it is not a usual one."""
+def _fields_in(value: bytes) -> tuple[int, int, str, int, Uuid] | None:
+    """Offset, leader epoch, metadata, commit time and topic id of a value; None if it needs the general path."""
     size = len(value)
     if size < _HEAD_SIZE + 2:
         return None

@@ -1,4 +1,4 @@
-"""What the rest of the coordinator asks of a classic group: commits, deletion, expiry, listings."""
+"""The interface `Group` of a classic group: commits, deletion, expiry, listings."""
 
 from struct import pack
 
@@ -30,7 +30,7 @@ def commit_code(
     return ErrorCode.NONE
 
 
-def test_an_empty_group_is_a_place_for_offsets() -> None:
+def test_a_new_group_is_empty_and_accepts_offsets() -> None:
     group = ClassicGroup("g")
     bench = ClassicBench()
     group.check_commit("", None, -1, 9, False, bench.now)
@@ -54,18 +54,18 @@ def test_only_members_of_the_generation_commit() -> None:
     assert commit_code(bench, member_id, 0) == ErrorCode.ILLEGAL_GENERATION
     assert commit_code(bench, member_id, 2) == ErrorCode.ILLEGAL_GENERATION
     assert commit_code(bench, "other", 1) == ErrorCode.UNKNOWN_MEMBER_ID
-    assert commit_code(bench, member_id, 1, "nobody") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit_code(bench, member_id, 1, "unknown") == ErrorCode.UNKNOWN_MEMBER_ID
     assert commit_code(bench, "", -1) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_transaction_without_a_member_commits_whoever_is_there() -> None:
+def test_a_transaction_without_a_member_may_always_commit() -> None:
     bench = ClassicBench(QUICK)
     (member_id,) = bench.stable()
     assert commit_code(bench, "", -1, is_transactional=True) == ErrorCode.NONE
     assert commit_code(bench, member_id, 0, is_transactional=True) == ErrorCode.ILLEGAL_GENERATION
 
 
-def test_while_others_join_the_old_generation_commits_and_while_the_leader_assigns_nobody() -> None:
+def test_commits_are_allowed_while_joining_and_refused_while_assigning() -> None:
     bench = ClassicBench(QUICK)
     leader, follower = bench.stable(2)
     bench.join(leader)
@@ -95,7 +95,7 @@ def test_a_group_with_members_is_not_deleted() -> None:
     bench.group().check_delete()
 
 
-def test_offsets_of_groups_that_are_no_consumers_are_not_deleted_while_they_have_members() -> None:
+def test_offsets_of_a_non_consumer_group_with_members_are_not_deleted() -> None:
     bench = ClassicBench(QUICK)
     bench.stable(protocol_type="connect")
     with pytest.raises(KafkaError) as refused:
@@ -115,11 +115,11 @@ def test_subscriptions_of_any_version_are_understood(version: int) -> None:
     assert group.offsets_expire_from_ms("a", 77) is None
     assert group.offsets_expire_from_ms("c", 77) == 77
     bench.join(next(iter(group.members)))
-    assert group.offsets_expire_from_ms("c", 77) is None  # in a rebalance it may change its mind
+    assert group.offsets_expire_from_ms("c", 77) is None  # in a rebalance its subscription may change
 
 
 @pytest.mark.parametrize("metadata", [b"", b"\0", b"\xff\xff\0\0\0\0", b"\0\0\0\0\0\x05", b"nonsense"])
-def test_what_cannot_be_understood_keeps_every_offset(metadata: bytes) -> None:
+def test_an_undecodable_subscription_keeps_every_offset(metadata: bytes) -> None:
     bench = ClassicBench(QUICK)
     bench.stable(protocols=[("range", metadata)])
     assert bench.group().is_subscribed_to("anything")
@@ -143,7 +143,7 @@ def test_offsets_of_other_protocols_are_kept_while_there_are_members() -> None:
     assert not bench.group().is_subscribed_to("a")
 
 
-def test_people_are_told_once_of_subscriptions_that_cannot_be_read(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_undecodable_subscription_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     bench = ClassicBench(QUICK)
     (member_id,) = bench.stable(protocols=[("range", b"?")])
     for _ in range(3):

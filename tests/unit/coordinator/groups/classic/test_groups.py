@@ -1,4 +1,4 @@
-"""The door of the room: descriptions, loading, giving up, and the ways to and from the new protocol."""
+"""ClassicGroups: descriptions, loading, dropping a shard, upgrades and downgrades."""
 
 from tests.support.shards.classic_shard import ClassicBench
 
@@ -22,7 +22,7 @@ def test_a_stable_group_is_described_with_what_its_members_said() -> None:
     assert {(each.client_id, each.client_host) for each in described.members} == {("c", "/127.0.0.1")}
 
 
-def test_in_a_rebalance_it_is_described_without() -> None:
+def test_a_rebalancing_group_is_described_without_metadata() -> None:
     bench = ClassicBench(QUICK)
     ids = bench.stable(2)
     bench.join(ids[0])
@@ -31,12 +31,12 @@ def test_in_a_rebalance_it_is_described_without() -> None:
     assert [each.member_metadata for each in described.members] == [b"", b""]
 
 
-def test_a_group_that_is_not_there_is_dead() -> None:
+def test_an_unknown_group_is_described_as_dead() -> None:
     described = ClassicBench().classic.describe("g")
     assert (described.group_state, described.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
 
 
-def test_a_tombstone_takes_the_group_and_its_timers() -> None:
+def test_a_tombstone_removes_the_group_and_its_timers() -> None:
     bench = ClassicBench(QUICK)
     bench.leave(*bench.stable())
     bench.new_id()
@@ -57,7 +57,7 @@ def test_members_have_a_whole_session_after_a_load() -> None:
     assert list(again.group().members) == [leader]
 
 
-def test_what_is_parked_can_be_asked_for() -> None:
+def test_refuse_waiting_lists_all_parked_requests() -> None:
     bench = ClassicBench(QUICK)
     leader, follower = bench.stable(2)
     joins = [bench.join(leader)]
@@ -70,7 +70,7 @@ def test_what_is_parked_can_be_asked_for() -> None:
     assert bench.waiting() == []
 
 
-def test_a_group_that_goes_to_the_new_protocol_tells_who_is_parked() -> None:
+def test_an_upgraded_group_answers_its_parked_requests() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = bench.stable(2)
     parked = bench.join(leader)
@@ -79,7 +79,7 @@ def test_a_group_that_goes_to_the_new_protocol_tells_who_is_parked() -> None:
     assert bench.timers == []
 
 
-def test_a_group_that_comes_from_the_new_protocol_is_watched() -> None:
+def test_a_downgraded_group_starts_sessions() -> None:
     source = ClassicBench(QUICK)
     leader, follower = source.stable(2, session_ms=10_000, protocols=[("range", b"r"), ("sticky", b"s")])
     bench = ClassicBench(QUICK)
@@ -97,7 +97,7 @@ def test_a_group_that_comes_from_the_new_protocol_is_watched() -> None:
     assert follower not in group.members
 
 
-def test_its_members_can_be_made_to_rejoin() -> None:
+def test_a_downgraded_group_may_have_to_rejoin() -> None:
     source = ClassicBench(QUICK)
     leader, _ = source.stable(2)
     bench = ClassicBench(QUICK)

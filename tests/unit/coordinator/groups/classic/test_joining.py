@@ -1,4 +1,4 @@
-"""JoinGroup of classic groups: who comes in, under which id, with which protocols."""
+"""JoinGroup of classic groups: admission, member ids and protocols."""
 
 import pytest
 from tests.support.shards.classic_shard import ClassicBench
@@ -9,7 +9,7 @@ from ottla.errors.codes import ErrorCode
 SMALL = GroupSettings(group_max_size=2, group_initial_rebalance_delay_ms=0)
 
 
-def test_the_first_member_has_to_come_back_with_its_id() -> None:
+def test_a_new_member_has_to_join_again_with_its_id() -> None:
     bench = ClassicBench()
     first = bench.join(client_id="app")
     assert first.code == ErrorCode.MEMBER_ID_REQUIRED
@@ -27,7 +27,7 @@ def test_the_first_member_has_to_come_back_with_its_id() -> None:
     assert [each.member_id for each in second.answer.members] == [first.answer.member_id]
 
 
-def test_a_group_is_written_down_when_it_is_made() -> None:
+def test_creating_a_group_writes_its_record() -> None:
     bench = ClassicBench()
     bench.join()
     (value,) = bench.values()
@@ -36,7 +36,7 @@ def test_a_group_is_written_down_when_it_is_made() -> None:
     assert bench.reloaded().group().state == "Empty"
 
 
-def test_old_clients_are_let_in_at_once() -> None:
+def test_old_clients_join_without_the_id_handshake() -> None:
     bench = ClassicBench()
     asked = bench.join(version=3)
     bench.advance(3000)
@@ -44,11 +44,11 @@ def test_old_clients_are_let_in_at_once() -> None:
     assert asked.answer.generation_id == 1
 
 
-def test_before_version_7_no_protocol_is_the_empty_text() -> None:
+def test_a_missing_protocol_is_the_empty_text_before_version_7() -> None:
     assert ClassicBench().join(version=6).answer.protocol_name == ""
 
 
-def test_a_handed_out_id_that_nobody_uses_is_forgotten() -> None:
+def test_an_unused_pending_id_expires() -> None:
     bench = ClassicBench()
     member_id = bench.new_id(session_ms=7000)
     bench.advance(6999)
@@ -57,7 +57,7 @@ def test_a_handed_out_id_that_nobody_uses_is_forgotten() -> None:
     assert bench.join(member_id).code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_rebalance_waits_for_an_id_that_was_handed_out() -> None:
+def test_a_rebalance_waits_for_a_pending_id() -> None:
     bench = ClassicBench()
     (leader,) = bench.stable()
     late = bench.new_id()
@@ -68,7 +68,7 @@ def test_a_rebalance_waits_for_an_id_that_was_handed_out() -> None:
     assert rejoined.answer.generation_id == joined.answer.generation_id == 2
 
 
-def test_when_it_is_not_used_the_others_go_on() -> None:
+def test_a_rebalance_completes_when_a_pending_id_expires() -> None:
     bench = ClassicBench()
     (leader,) = bench.stable(session_ms=20_000)
     bench.new_id(session_ms=8000)
@@ -102,7 +102,7 @@ def test_members_need_a_protocol_in_common(protocol_type: str, protocols: list[t
 
 
 @pytest.mark.parametrize(("protocol_type", "protocols"), [("", [("range", b"")]), ("consumer", [])])
-def test_a_group_is_not_made_for_who_cannot_take_part(protocol_type: str, protocols: list[tuple[str, bytes]]) -> None:
+def test_a_refused_member_creates_no_group(protocol_type: str, protocols: list[tuple[str, bytes]]) -> None:
     bench = ClassicBench()
     assert bench.join(protocol_type=protocol_type, protocols=protocols).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert bench.table.by_id == {}
@@ -117,7 +117,7 @@ def test_an_empty_group_takes_any_protocol_type() -> None:
     assert bench.group().protocol_type == "connect"
 
 
-def test_the_protocol_that_most_prefer_is_chosen_among_those_that_all_follow() -> None:
+def test_the_preferred_protocol_among_those_all_support_is_chosen() -> None:
     bench = ClassicBench()
     wishes = [["sticky", "range", "x"], ["range", "sticky"], ["y", "range", "sticky"]]
     ids = [bench.new_id() for _ in wishes]
@@ -128,7 +128,7 @@ def test_the_protocol_that_most_prefer_is_chosen_among_those_that_all_follow() -
     assert [len(each.answer.members) for each in asked] == [3, 0, 0]
 
 
-def test_a_full_group_turns_newcomers_away() -> None:
+def test_a_full_group_refuses_new_members() -> None:
     bench = ClassicBench(SMALL)
     ids = bench.stable(2)
     refused = bench.join()
@@ -137,7 +137,7 @@ def test_a_full_group_turns_newcomers_away() -> None:
     assert bench.join(ids[1]).code == ErrorCode.NONE
 
 
-def test_the_last_to_rejoin_a_group_that_is_too_large_is_turned_away_and_the_others_go_on() -> None:
+def test_the_last_to_rejoin_an_oversized_group_is_refused() -> None:
     bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0))
     ids = bench.stable(3)
     bench = bench.reloaded(settings=SMALL)
@@ -147,7 +147,7 @@ def test_the_last_to_rejoin_a_group_that_is_too_large_is_turned_away_and_the_oth
     assert list(bench.group().members) == ids[:2]
 
 
-def test_an_id_that_was_handed_out_is_taken_back_from_a_full_group() -> None:
+def test_a_full_group_drops_pending_ids() -> None:
     bench = ClassicBench(SMALL)
     (leader,) = bench.stable()
     ids = [bench.new_id() for _ in range(2)]
@@ -156,7 +156,7 @@ def test_an_id_that_was_handed_out_is_taken_back_from_a_full_group() -> None:
     assert [each.code for each in rejoined] == [ErrorCode.NONE] * 2
 
 
-def test_a_member_that_asks_again_while_it_waits_is_answered_twice_but_counted_once() -> None:
+def test_a_parked_member_that_joins_again_is_counted_once() -> None:
     bench = ClassicBench()
     ids = bench.stable(2)
     first, second = bench.join(ids[0]), bench.join(ids[0])
@@ -166,7 +166,7 @@ def test_a_member_that_asks_again_while_it_waits_is_answered_twice_but_counted_o
     assert second.code == ErrorCode.NONE
 
 
-def test_a_follower_with_nothing_new_is_told_of_the_generation_it_is_in() -> None:
+def test_an_unchanged_follower_gets_its_current_generation() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)
     asked = bench.join(follower)
@@ -175,7 +175,7 @@ def test_a_follower_with_nothing_new_is_told_of_the_generation_it_is_in() -> Non
     assert bench.group().state == "Stable"
 
 
-def test_a_leader_or_a_change_makes_all_rejoin() -> None:
+def test_a_join_of_the_leader_or_with_changes_makes_all_rejoin() -> None:
     for number, protocols in [(0, (("range", b"r"),)), (1, (("range", b"other"),))]:
         bench = ClassicBench()
         ids = bench.stable(2)
@@ -187,7 +187,7 @@ def test_a_leader_or_a_change_makes_all_rejoin() -> None:
         assert asked.answer.generation_id == 2
 
 
-def test_while_the_leader_assigns_only_changes_begin_anew() -> None:
+def test_while_assigning_only_a_changed_member_restarts_the_rebalance() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)
     bench.join(leader)
@@ -202,6 +202,6 @@ def test_while_the_leader_assigns_only_changes_begin_anew() -> None:
     assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_handed_out_id_cannot_become_static() -> None:
+def test_a_pending_id_cannot_become_static() -> None:
     bench = ClassicBench()
     assert bench.join(bench.new_id(), instance_id="i").code == ErrorCode.UNKNOWN_SERVER_ERROR

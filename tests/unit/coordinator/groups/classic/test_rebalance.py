@@ -1,4 +1,4 @@
-"""From generation to generation: sessions, the time to join, the time to sync, the delay of a first rebalance."""
+"""Rebalances: sessions, the timeouts of joining and syncing, the delay of an initial rebalance."""
 
 import logging
 
@@ -40,7 +40,7 @@ def test_a_commit_counts_as_a_heartbeat() -> None:
     assert bench.group().state == "Empty"
 
 
-def test_the_last_to_go_leaves_an_empty_generation_that_is_written_down() -> None:
+def test_the_last_member_to_leave_writes_an_empty_generation() -> None:
     bench = ClassicBench()
     bench.stable(session_ms=10_000)
     bench.advance(10_000)
@@ -56,7 +56,7 @@ def test_the_last_to_go_leaves_an_empty_generation_that_is_written_down() -> Non
     assert value.current_state_timestamp == bench.now.wall_ms
 
 
-def test_who_waits_for_others_is_not_expected_to_send_heartbeats() -> None:
+def test_a_parked_member_does_not_expire() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2, session_ms=10_000, rebalance_ms=60_000)
     parked = bench.join(leader, session_ms=10_000)
@@ -72,7 +72,7 @@ def test_who_waits_for_others_is_not_expected_to_send_heartbeats() -> None:
     assert bench.group().state == "Empty"
 
 
-def test_who_does_not_rejoin_in_time_is_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_member_that_does_not_rejoin_in_time_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2, session_ms=10_000, rebalance_ms=20_000)
     parked = bench.join(follower, [("range", b"other")], rebalance_ms=20_000)
@@ -85,7 +85,7 @@ def test_who_does_not_rejoin_in_time_is_out(caplog: pytest.LogCaptureFixture) ->
     assert "max.poll.interval.ms" in caplog.text
 
 
-def test_a_new_member_is_kept_waiting_for_five_minutes_at_most() -> None:
+def test_a_new_member_is_parked_for_five_minutes_at_most() -> None:
     bench = ClassicBench()
     (leader,) = bench.stable(session_ms=10_000, rebalance_ms=NEW_MEMBER_JOIN_TIMEOUT_MS * 2)
     parked = bench.join(version=3)
@@ -111,7 +111,7 @@ def test_the_first_rebalance_waits_for_more_members() -> None:
     assert bench.now_ms == 7000
 
 
-def test_it_does_not_wait_when_nobody_came_meanwhile() -> None:
+def test_the_first_rebalance_ends_if_no_member_joined_during_its_delay() -> None:
     bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=3000))
     first = bench.join(version=3)
     bench.advance(2999)
@@ -120,7 +120,7 @@ def test_it_does_not_wait_when_nobody_came_meanwhile() -> None:
     assert first.code == ErrorCode.NONE
 
 
-def test_only_a_group_that_was_empty_has_a_first_rebalance() -> None:
+def test_only_an_empty_group_has_an_initial_rebalance() -> None:
     bench = ClassicBench()
     (leader,) = bench.stable()
     second = bench.join(version=3)
@@ -128,7 +128,7 @@ def test_only_a_group_that_was_empty_has_a_first_rebalance() -> None:
     assert second.code == ErrorCode.NONE
 
 
-def test_when_all_leave_a_first_rebalance_the_group_is_empty_again() -> None:
+def test_a_group_is_empty_when_all_leave_its_first_rebalance() -> None:
     bench = ClassicBench()
     asked = bench.join(version=3)
     bench.leave(*bench.group().members)
@@ -137,7 +137,7 @@ def test_when_all_leave_a_first_rebalance_the_group_is_empty_again() -> None:
     assert (bench.group().state, bench.group().generation) == ("Empty", 1)
 
 
-def test_the_leader_assigns_and_all_are_told() -> None:
+def test_the_leaders_assignment_answers_all_parked_syncs() -> None:
     bench = ClassicBench()
     ids = [bench.new_id() for _ in range(3)]
     for each in ids:
@@ -157,11 +157,11 @@ def test_the_leader_assigns_and_all_are_told() -> None:
     assert (value.generation, value.leader, value.protocol) == (1, ids[0], "range")
 
 
-def test_sync_is_refused_to_strangers_and_in_the_wrong_generation_or_protocol() -> None:
+def test_sync_is_refused_to_unknown_members_and_stale_generations() -> None:
     bench = ClassicBench()
-    assert bench.sync("nobody", 1).code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.sync("unknown", 1).code == ErrorCode.UNKNOWN_MEMBER_ID
     (member_id,) = bench.stable()
-    assert bench.sync("nobody", 1).code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.sync("unknown", 1).code == ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.sync(member_id, 0).code == ErrorCode.ILLEGAL_GENERATION
     assert bench.sync(member_id, 2).code == ErrorCode.ILLEGAL_GENERATION
     assert bench.sync(member_id, 1, protocol=("connect", "range")).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
@@ -171,7 +171,7 @@ def test_sync_is_refused_to_strangers_and_in_the_wrong_generation_or_protocol() 
     assert bench.sync(member_id, 1).code == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_who_does_not_sync_in_time_is_out(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_member_that_does_not_sync_in_time_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     bench = ClassicBench()
     ids = [bench.new_id(rebalance_ms=20_000) for _ in range(3)]
     for each in ids:
@@ -189,14 +189,14 @@ def test_who_does_not_sync_in_time_is_out(caplog: pytest.LogCaptureFixture) -> N
     assert f"{ids[2]} removed" in caplog.text
 
 
-def test_an_assignment_that_cannot_be_written_leaves_the_group_waiting_for_its_leader() -> None:
+def test_a_group_waits_for_its_leader_after_a_refused_assignment() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2, rebalance_ms=20_000)
     bench.join(leader, rebalance_ms=20_000)
     bench.join(follower, rebalance_ms=20_000)
     parked = bench.sync(follower, 2)
     request = SyncGroupRequest(group_id="g", member_id=leader, generation_id=2)
-    bench.shard.sync(request, Caller("c", "/", 5), Asked("sync"), bench.now)  # and the host refuses it
+    bench.shard.sync(request, Caller("c", "/", 5), Asked("sync"), bench.now)  # the host refuses its record
     assert bench.group().state == "CompletingRebalance"
     assert bench.waiting() == [parked]
     for _ in range(4):
@@ -206,7 +206,7 @@ def test_an_assignment_that_cannot_be_written_leaves_the_group_waiting_for_its_l
     assert list(bench.group().members) == [follower]
 
 
-def test_a_leader_that_never_assigns_is_out_and_those_who_wait_rejoin() -> None:
+def test_a_leader_that_never_assigns_is_removed_and_others_rejoin() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2, rebalance_ms=20_000)
     bench.join(leader, rebalance_ms=20_000)
@@ -220,7 +220,7 @@ def test_a_leader_that_never_assigns_is_out_and_those_who_wait_rejoin() -> None:
     assert bench.join(follower).answer.generation_id == 3
 
 
-def test_who_waited_for_an_assignment_longer_than_its_session_has_another_when_all_have_to_rejoin() -> None:
+def test_session_restarts_when_a_parked_sync_is_sent_back_to_join() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2, session_ms=10_000, rebalance_ms=60_000)
     bench.join(leader, session_ms=10_000)
@@ -248,28 +248,28 @@ def test_a_second_sync_replaces_the_first() -> None:
     assert second.answer.assignment == b"x"
 
 
-def test_heartbeats_of_strangers_and_of_other_generations() -> None:
+def test_heartbeats_of_unknown_members_and_generations_are_refused() -> None:
     bench = ClassicBench()
-    assert bench.heartbeat("nobody", 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.heartbeat("unknown", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     (member_id,) = bench.stable()
-    assert bench.heartbeat("nobody", 1) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.heartbeat("unknown", 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.heartbeat(member_id, 2) == ErrorCode.ILLEGAL_GENERATION
     bench.join(member_id)
     assert bench.heartbeat(member_id, 2) == ErrorCode.NONE  # while it assigns
 
 
-def test_one_goes_and_the_others_rejoin() -> None:
+def test_when_a_member_leaves_the_others_rejoin() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)
-    left = bench.leave(leader, "nobody")
+    left = bench.leave(leader, "unknown")
     assert [each.error_code for each in left.answer.members] == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
     assert bench.group().state == "PreparingRebalance"
     rejoined = bench.join(follower)
     assert rejoined.answer.leader == follower
 
 
-def test_nobody_can_leave_a_group_that_is_not_there() -> None:
-    assert ClassicBench().leave("nobody").code == ErrorCode.UNKNOWN_MEMBER_ID
+def test_leaving_an_unknown_group_is_refused() -> None:
+    assert ClassicBench().leave("unknown").code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_leaving_with_requests_parked_answers_them() -> None:
@@ -286,7 +286,7 @@ def test_leaving_with_requests_parked_answers_them() -> None:
     assert sync.code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_leaving_with_an_id_that_was_only_handed_out() -> None:
+def test_leaving_with_a_pending_id_removes_it() -> None:
     bench = ClassicBench()
     (leader,) = bench.stable()
     pending = bench.new_id()
@@ -296,7 +296,7 @@ def test_leaving_with_an_id_that_was_only_handed_out() -> None:
     assert rejoined.code == ErrorCode.NONE
 
 
-def test_the_last_who_is_waited_for_may_leave() -> None:
+def test_a_rebalance_completes_when_the_last_missing_member_leaves() -> None:
     bench = ClassicBench()
     leader, follower = bench.stable(2)
     rejoined = bench.join(leader)
@@ -309,13 +309,13 @@ def test_members_that_start_together_make_one_generation_without_a_delay() -> No
     first, second = bench.new_id(), bench.new_id()
     parked = bench.join(first)
     bench.advance(PENDING_PATIENCE_MS // 2)
-    assert not parked.is_answered, "it was told before the other came back with its id"
+    assert not parked.is_answered, "it waits until the other has joined with its id"
     bench.join(second)
     bench.advance(1)
     assert (parked.answer.generation_id, len(bench.group().members)) == (1, 2)
 
 
-def test_an_id_that_is_not_used_holds_a_first_generation_up_for_a_moment_only() -> None:
+def test_an_unused_id_delays_the_first_generation_only_briefly() -> None:
     bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0))
     first = bench.new_id()
     bench.new_id()

@@ -1,4 +1,4 @@
-"""The record of a classic group: what it tells, and what of a live group outlives its replay."""
+"""The record of a classic group: its content, and the state of a live group that survives its replay."""
 
 from tests.support.shards.classic_shard import ClassicBench, decoded
 
@@ -12,7 +12,7 @@ from ottla.wire.messages.classic_group_records import GroupMetadataKey, GroupMet
 QUICK = GroupSettings(group_initial_rebalance_delay_ms=0)
 
 
-def test_a_record_tells_everything_that_lasts() -> None:
+def test_a_record_holds_all_durable_state_of_a_group() -> None:
     bench = ClassicBench(QUICK)
     bench.stable(2, protocols=[("range", b"r"), ("sticky", b"s")], session_ms=7000, rebalance_ms=8000)
     again = bench.reloaded().group()
@@ -52,7 +52,7 @@ def _written(value: GroupMetadataValue, version: int) -> Effects:
     return Effects([put(GroupMetadataKey(group="g"), value, version)])
 
 
-def test_a_later_record_replaces_an_earlier_one_whole() -> None:
+def test_a_later_record_replaces_an_earlier_one_completely() -> None:
     group = ClassicGroup("g")
     for generation, name, ids in [(1, "range", "ab"), (2, "sticky", "bc"), (3, "sticky", "")]:
         members = [MemberMetadata(member_id=each, group_instance_id=f"i-{each}", subscription=b"") for each in ids]

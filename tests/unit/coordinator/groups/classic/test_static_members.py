@@ -1,4 +1,4 @@
-"""Static members of classic groups: a restart keeps the assignment, and fences whoever still uses the old member id."""
+"""Static members of classic groups: a restart keeps the assignment, and fences the old member id."""
 
 from typing import Any
 
@@ -22,7 +22,7 @@ def restart(bench: ClassicBench, instance_id: str, **join: Any) -> Asked:
     return bench.join(instance_id=instance_id, **join)
 
 
-def test_they_are_let_in_at_once_under_an_id_made_of_their_own() -> None:
+def test_a_static_member_joins_at_once_with_an_id_from_its_instance_id() -> None:
     bench = ClassicBench(QUICK)
     asked = bench.join(instance_id="rack-1")
     bench.advance(0)
@@ -44,7 +44,7 @@ def test_a_restart_keeps_generation_and_assignment() -> None:
     assert bench.heartbeat(leader, 1, instance_id="a") == ErrorCode.NONE
 
 
-def test_a_restarted_leader_is_told_not_to_assign() -> None:
+def test_a_restarted_leader_gets_skip_assignment() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = stable(bench, "a", "b")
     asked = restart(bench, "a")
@@ -53,7 +53,7 @@ def test_a_restarted_leader_is_told_not_to_assign() -> None:
     assert [each.group_instance_id for each in asked.answer.members] == ["a", "b"]
 
 
-def test_an_old_client_that_led_is_told_of_another_leader() -> None:
+def test_a_restarted_leader_of_an_old_version_gets_another_leader_id() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = stable(bench, "a", "b")
     asked = restart(bench, "a", version=8)
@@ -72,10 +72,10 @@ def test_the_old_id_is_fenced() -> None:
     assert bench.leave((old, "b")).answer.members[0].error_code == ErrorCode.FENCED_INSTANCE_ID
     assert bench.heartbeat(old, 1) == ErrorCode.UNKNOWN_MEMBER_ID
     assert bench.heartbeat(new, 1, instance_id="b") == ErrorCode.NONE
-    assert bench.heartbeat(new, 1, instance_id="nobody") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.heartbeat(new, 1, instance_id="unknown") == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_the_new_id_is_written_down() -> None:
+def test_a_restart_writes_the_new_member_id() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = stable(bench, "a", "b")
     before = len(bench.log)
@@ -100,7 +100,7 @@ def test_a_restart_that_changes_the_vote_makes_all_rejoin() -> None:
     assert rejoined.answer.generation_id == restarted.answer.generation_id == 2
 
 
-def test_a_changed_subscription_alone_does_not() -> None:
+def test_a_restart_with_a_changed_subscription_does_not_rebalance() -> None:
     bench = ClassicBench(QUICK)
     stable(bench, "a", "b")
     asked = restart(bench, "b", protocols=[("range", b"other")])
@@ -121,7 +121,7 @@ def test_a_restart_while_others_join_fences_the_parked_join() -> None:
     assert bench.heartbeat(restarted.answer.member_id, 2, instance_id="b") == ErrorCode.NONE
 
 
-def test_a_restart_while_the_leader_assigns_fences_the_parked_sync_and_begins_anew() -> None:
+def test_a_restart_while_assigning_fences_the_parked_sync_and_rebalances() -> None:
     bench = ClassicBench(QUICK)
     leader, old = stable(bench, "a", "b")
     bench.join(leader, instance_id="a")
@@ -135,7 +135,7 @@ def test_a_restart_while_the_leader_assigns_fences_the_parked_sync_and_begins_an
     assert restarted.answer.generation_id == 3
 
 
-def test_one_that_does_not_rejoin_in_time_stays_until_its_session_ends() -> None:
+def test_a_static_member_that_does_not_rejoin_stays_until_it_expires() -> None:
     bench = ClassicBench(QUICK)
     leader, old = stable(bench, "a", "b", session_ms=30_000, rebalance_ms=5000)
     rejoined = bench.join(leader, instance_id="a", rebalance_ms=5000, session_ms=30_000)
@@ -144,7 +144,7 @@ def test_one_that_does_not_rejoin_in_time_stays_until_its_session_ends() -> None
     assert list(bench.group().members) == [leader, old]
 
 
-def test_when_none_rejoins_the_group_waits_for_them_again() -> None:
+def test_a_group_waits_again_if_no_static_member_rejoins() -> None:
     bench = ClassicBench(QUICK)
     ids = stable(bench, "a", "b", session_ms=60_000, rebalance_ms=5000)
     bench.leave(("", "b"))
@@ -154,7 +154,7 @@ def test_when_none_rejoins_the_group_waits_for_them_again() -> None:
     assert bench.join(ids[0], instance_id="a").answer.generation_id == 2
 
 
-def test_a_leader_that_does_not_rejoin_is_followed_by_one_that_did() -> None:
+def test_a_leader_that_does_not_rejoin_is_replaced_by_one_that_did() -> None:
     bench = ClassicBench(QUICK)
     _, follower = stable(bench, "a", "b", session_ms=60_000, rebalance_ms=5000)
     joined = bench.join(instance_id="c", rebalance_ms=5000)
@@ -164,25 +164,25 @@ def test_a_leader_that_does_not_rejoin_is_followed_by_one_that_did() -> None:
     assert len(rejoined.answer.members) == 3
 
 
-def test_a_restart_is_no_growth() -> None:
+def test_a_restart_does_not_extend_the_first_rebalance() -> None:
     bench = ClassicBench(GroupSettings(group_initial_rebalance_delay_ms=0, group_max_size=2))
     stable(bench, "a", "b")
     assert restart(bench, "b").code == ErrorCode.NONE
     assert bench.join(instance_id="c").code == ErrorCode.GROUP_MAX_SIZE_REACHED
 
 
-def test_they_are_removed_by_instance_id() -> None:
+def test_static_members_are_removed_by_instance_id() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = stable(bench, "a", "b")
-    asked = bench.leave(("", "b"), ("", "nobody"), ("", None))
+    asked = bench.leave(("", "b"), ("", "unknown"), ("", None))
     unknown = ErrorCode.UNKNOWN_MEMBER_ID
     assert [each.error_code for each in asked.answer.members] == [ErrorCode.NONE, unknown, unknown]
-    assert [each.group_instance_id for each in asked.answer.members] == ["b", "nobody", None]
+    assert [each.group_instance_id for each in asked.answer.members] == ["b", "unknown", None]
     assert list(bench.group().members) == [leader]
     assert bench.group().state == "PreparingRebalance"
 
 
-def test_members_without_patience_that_do_not_rejoin_keep_nobody_busy() -> None:
+def test_a_short_rebalance_timeout_does_not_busy_loop() -> None:
     bench = ClassicBench(QUICK)
     leader, _ = stable(bench, "a", "b", rebalance_ms=1, session_ms=30_000)
     bench.leave((leader, "a"))
@@ -192,5 +192,5 @@ def test_members_without_patience_that_do_not_rejoin_keep_nobody_busy() -> None:
         bench.now_ms = max(bench.now_ms, deadline_ms)
         bench.submit(bench.shard.expire(bench.now))
         turns += 1
-        assert turns < 20, "the group is looked at again and again"
+        assert turns < 20, "the timer fires in a loop"
     assert [member.instance_id for member in bench.group().members.values()] == ["b"]

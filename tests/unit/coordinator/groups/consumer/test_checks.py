@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.checks`: requests that cannot be meant so."""
+"""Tests of `ottla.coordinator.groups.consumer.checks`: malformed requests."""
 
 from typing import Any
 
@@ -17,15 +17,15 @@ JOIN = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 1}
         pytest.param("", 0, {}, JOIN, 1, id="no member id"),
         pytest.param(" ", 0, {}, JOIN, 1, id="a blank member id"),
         pytest.param("", 1, None, {}, 0, id="no member id after the join"),
-        pytest.param("", -1, None, {}, 0, id="nobody leaves"),
+        pytest.param("", -1, None, {}, 0, id="no member id at a leave"),
         pytest.param("a", 0, {}, {**JOIN, "group_id": ""}, 1, id="no group"),
         pytest.param("a", 0, {}, {**JOIN, "instance_id": ""}, 1, id="an empty instance id"),
         pytest.param("a", 0, {}, {**JOIN, "rack_id": ""}, 1, id="an empty rack"),
         pytest.param("a", 0, {}, {**JOIN, "rebalance_timeout_ms": -1}, 1, id="no rebalance timeout"),
-        pytest.param("a", 0, None, JOIN, 1, id="nothing said of what is held"),
-        pytest.param("a", 0, {"t": [1]}, JOIN, 1, id="something held already"),
+        pytest.param("a", 0, None, JOIN, 1, id="null partitions at the join"),
+        pytest.param("a", 0, {"t": [1]}, JOIN, 1, id="partitions at the join"),
         pytest.param("a", 0, {}, {"rebalance_timeout_ms": 1}, 1, id="no subscription"),
-        pytest.param("a", -2, None, {}, 1, id="a member that is not static leaves for now"),
+        pytest.param("a", -2, None, {}, 1, id="a temporary leave of a dynamic member"),
         pytest.param("a", -3, None, {}, 1, id="no such epoch"),
     ],
 )
@@ -36,24 +36,24 @@ def test_invalid_requests(member_id: str, epoch: int, owned: Any, fields: dict[s
     assert not bench.log
 
 
-def test_an_assignor_that_is_not_there() -> None:
+def test_an_unknown_assignor_is_refused() -> None:
     bench = ConsumerBench({"t": 1})
     asked = bench.heartbeat("a", 0, {}, server_assignor="best", **JOIN)
     assert asked.code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert "uniform, range" in str(asked.answer)
 
 
-def test_an_assignor_that_the_settings_leave_out() -> None:
+def test_an_assignor_missing_from_the_settings_is_refused() -> None:
     bench = ConsumerBench({"t": 1}, GroupSettings(group_consumer_assignors=("range",)))
     assert bench.heartbeat("a", 0, {}, server_assignor="uniform", **JOIN).code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert bench.heartbeat("a", 0, {}, server_assignor="range", **JOIN).code == 0
 
 
-def test_a_protocol_that_is_switched_off() -> None:
+def test_the_consumer_protocol_is_refused_when_switched_off() -> None:
     bench = ConsumerBench({"t": 1}, GroupSettings(rebalance_protocols=("classic",)))
     assert bench.heartbeat("a", 0, {}, **JOIN).code == ErrorCode.UNSUPPORTED_VERSION
 
 
-def test_an_empty_subscription_is_one() -> None:
+def test_an_empty_subscription_is_accepted() -> None:
     bench = ConsumerBench({"t": 1})
     assert bench.heartbeat("a", 0, {}, subscribed_topic_regex="", rebalance_timeout_ms=1).code == 0

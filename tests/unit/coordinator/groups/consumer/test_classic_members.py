@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.classic_members`, and of what makes a consumer group a classic one again."""
+"""Tests of `ottla.coordinator.groups.consumer.classic_members`, and of downgrades to a classic group."""
 
 import pytest
 from tests.support.shards.classic_shard import Asked
@@ -12,7 +12,7 @@ from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestPro
 
 
 def _mixed(settings: GroupSettings | None = None) -> tuple[MixedBench, str]:
-    """A consumer group with the member "new" and one classic one, who share t."""
+    """A consumer group with the member "new" and a classic member, which share t."""
     bench = MixedBench({"t": 2}, settings)
     bench.join("new")
     classic = bench.new_id()
@@ -33,7 +33,7 @@ def test_a_classic_member_joins_a_consumer_group() -> None:
     assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
 
 
-def test_an_id_is_handed_out_first() -> None:
+def test_a_classic_member_gets_its_id_first() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new")
     size = len(bench.log)
@@ -43,7 +43,7 @@ def test_an_id_is_handed_out_first() -> None:
     assert bench.classic_join(version=3).code == 0
 
 
-def test_a_classic_member_waits_for_what_others_hold() -> None:
+def test_a_classic_member_waits_for_partitions_held_by_others() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new")
     classic = bench.new_id()
@@ -58,13 +58,13 @@ def test_a_classic_member_waits_for_what_others_hold() -> None:
     assert held_by(bench.classic_sync(classic, 3).answer.assignment) == {"t": [1]}
 
 
-def test_other_protocols_are_refused() -> None:
+def test_a_classic_member_without_a_common_protocol_is_refused() -> None:
     bench, _ = _mixed()
     assert bench.classic_join("x", protocols=["sticky"]).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     assert bench.classic_join("x", protocol_type="connect").code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_old_generations_and_members_of_the_other_protocol() -> None:
+def test_stale_generations_and_consumer_members_are_refused() -> None:
     bench, classic = _mixed()
     assert bench.classic_heartbeat(classic, 2) == ErrorCode.ILLEGAL_GENERATION
     assert bench.classic_sync(classic, 2).code == ErrorCode.ILLEGAL_GENERATION
@@ -72,7 +72,7 @@ def test_old_generations_and_members_of_the_other_protocol() -> None:
     assert bench.classic_heartbeat("x", 3) == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_sync_after_the_target_has_changed() -> None:
+def test_a_sync_after_a_new_target_has_to_rejoin() -> None:
     bench, classic = _mixed()
     bench.set_topic("t", 4)
     bench.heartbeat("new", 3)
@@ -83,7 +83,7 @@ def test_a_sync_after_the_target_has_changed() -> None:
 
 
 @pytest.mark.parametrize("silent_about", ["join", "sync"])
-def test_a_classic_member_that_does_not_follow_is_removed(silent_about: str) -> None:
+def test_a_classic_member_that_does_not_join_or_sync_in_time_is_removed(silent_about: str) -> None:
     bench, classic = _mixed()
     bench.set_topic("t", 4)
     bench.heartbeat("new", 3)
@@ -99,7 +99,7 @@ def test_a_classic_member_that_does_not_follow_is_removed(silent_about: str) -> 
     assert classic not in bench.group().members
 
 
-def test_the_session_of_a_classic_member_is_its_own() -> None:
+def test_a_classic_member_has_its_own_session_timeout() -> None:
     bench, classic = _mixed()
     bench.advance(9_999)
     assert bench.classic_heartbeat(classic, 3) == 0
@@ -116,7 +116,7 @@ def test_a_classic_member_leaves() -> None:
 
 
 @pytest.mark.parametrize("how", ["leaves", "is not heard of"])
-def test_when_only_classic_members_are_left_the_group_is_a_classic_one(how: str) -> None:
+def test_a_group_with_only_classic_members_left_is_downgraded(how: str) -> None:
     bench, classic = _mixed()
     if how == "leaves":
         assert bench.heartbeat("new", -1).code == 0
@@ -130,7 +130,7 @@ def test_when_only_classic_members_are_left_the_group_is_a_classic_one(how: str)
     assert group.generation == 3
     assert list(group.members) == [classic]
     again = bench.reloaded()
-    assert again.shard.table.by_id["g"].state == "Stable", "what is under way is not written"
+    assert again.shard.table.by_id["g"].state == "Stable", "a rebalance in progress is not recorded"
     assert bench.classic_heartbeat(classic, 3) == ErrorCode.REBALANCE_IN_PROGRESS
     answer = bench.classic_join(classic, owned={"t": [1]}).answer
     assert answer.generation_id == 4
@@ -138,13 +138,13 @@ def test_when_only_classic_members_are_left_the_group_is_a_classic_one(how: str)
 
 
 @pytest.mark.parametrize("policy", ["disabled", "UPGRADE"])
-def test_the_policy_may_keep_it_a_consumer_group(policy: str) -> None:
+def test_the_migration_policy_may_forbid_a_downgrade(policy: str) -> None:
     bench, _ = _mixed(GroupSettings(group_consumer_migration_policy=policy, group_consumer_assignment_interval_ms=0))
     bench.heartbeat("new", -1)
     assert bench.group().state == "Assigning"
 
 
-def test_more_than_a_classic_group_may_have_stay_a_consumer_group() -> None:
+def test_a_group_larger_than_group_max_size_is_not_downgraded() -> None:
     bench, _ = _mixed(GroupSettings(group_max_size=1, group_consumer_assignment_interval_ms=0))
     second = bench.new_id()
     bench.classic_join(second)
@@ -152,7 +152,7 @@ def test_more_than_a_classic_group_may_have_stay_a_consumer_group() -> None:
     assert bench.group().state == "Assigning"
 
 
-def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_group_with_it() -> None:
+def test_the_last_static_member_rejoining_as_classic_downgrades_the_group() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new", instance_id="i")
     answer = bench.classic_join(instance_id="i").answer
@@ -164,7 +164,7 @@ def test_a_static_member_that_comes_back_with_the_classic_protocol_takes_the_gro
     assert bench.reloaded().classic_group().generation == group.generation
 
 
-def test_a_dynamic_member_that_comes_back_with_the_classic_protocol_leaves_the_group_what_it_is() -> None:
+def test_a_dynamic_member_rejoining_as_classic_does_not_downgrade() -> None:
     bench = MixedBench()
     bench.join("m1")
     answer = bench.classic_join("m1").answer
@@ -174,8 +174,8 @@ def test_a_dynamic_member_that_comes_back_with_the_classic_protocol_leaves_the_g
     assert bench.reloaded().group().members == bench.group().members
 
 
-def test_a_static_member_that_comes_back_with_other_topics_leaves_the_others_their_generation() -> None:
-    """They are told to join again, and until then they can commit what they have read."""
+def test_a_downgrade_with_a_new_subscription_keeps_the_generation() -> None:
+    """The others must rejoin, and until then they can commit what they have read."""
     bench = MixedBench({"t": 2, "u": 2})
     bench.join("new", instance_id="i")
     classic = bench.new_id()
@@ -185,7 +185,7 @@ def test_a_static_member_that_comes_back_with_other_topics_leaves_the_others_the
     assert bench.classic_heartbeat(classic, generation) == ErrorCode.REBALANCE_IN_PROGRESS
 
 
-def test_a_static_member_changes_its_protocol_while_others_stay() -> None:
+def test_a_static_member_may_change_its_protocol_among_others() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new", instance_id="i")
     bench.join("other")
@@ -219,13 +219,13 @@ def _join_with(bench: MixedBench, member_id: str, *protocols: tuple[str, bytes])
     return bench.ask("join", lambda reply: bench.shard.join(request, Caller("c", "/h", 9), reply, bench.now))
 
 
-def test_a_subscription_that_cannot_be_read() -> None:
+def test_an_undecodable_subscription_is_refused() -> None:
     bench, _ = _mixed()
     assert _join_with(bench, "x", ("range", b"\x00")).code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 
 
-def test_a_group_goes_back_also_with_a_subscription_that_cannot_be_read() -> None:
-    """Else nobody could be removed from it: whatever is due, its shard would be given up and loaded again and again."""
+def test_a_group_with_an_undecodable_subscription_is_downgraded() -> None:
+    """Otherwise no member could be removed: every expiry would fail, and the shard would be loaded again in a loop."""
     bench = MixedBench({"t": 2})
     bench.join("new")
     assert _join_with(bench, "x", ("range", subscription(["t"])), ("sticky", b"\x00")).code == 0
@@ -233,5 +233,5 @@ def test_a_group_goes_back_also_with_a_subscription_that_cannot_be_read() -> Non
     bench.advance(45_000)
     group = bench.classic_group()
     assert (list(group.members), group.protocol_name) == (["x", "y"], "sticky")
-    assert group.subscribed is None, "nobody knows what x reads"
+    assert group.subscribed is None, "the topics of x are unknown"
     assert list(bench.reloaded().classic_group().members) == ["x", "y"]

@@ -6,7 +6,7 @@ from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
 
 
-def test_a_group_with_a_member_that_gives_up_partitions() -> None:
+def test_a_member_that_revokes_partitions_is_shown_holding_them() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a", rack_id="r", server_assignor="range")
     bench.join("b", instance_id="i")
@@ -21,7 +21,7 @@ def test_a_group_with_a_member_that_gives_up_partitions() -> None:
     assert (second.instance_id, second.member_epoch, second.assignment.topic_partitions) == ("i", 3, [])
 
 
-def test_topics_that_are_gone_are_left_out() -> None:
+def test_deleted_topics_are_left_out() -> None:
     bench = ConsumerBench({"t": 1})
     bench.join("a")
     bench.set_topic("t", None)
@@ -30,11 +30,11 @@ def test_topics_that_are_gone_are_left_out() -> None:
     assert member.subscribed_topic_names == ["t"]
 
 
-def test_groups_that_are_not_there() -> None:
+def test_unknown_groups_are_described_with_an_error() -> None:
     bench = ConsumerBench()
     assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_a_protocol_that_is_switched_off() -> None:
+def test_the_consumer_protocol_is_refused_when_switched_off() -> None:
     bench = ConsumerBench({}, GroupSettings(rebalance_protocols=("classic",)))
     assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.group`: what the rest of the coordinator asks of any group."""
+"""Tests of `ottla.coordinator.groups.consumer.group`: the interface `Group`."""
 
 import pytest
 from tests.support.shards.consumer_shard import ConsumerBench, topic_id
@@ -33,9 +33,9 @@ def _commit(bench: ConsumerBench, member_id: str, epoch: int, partition: int = 0
 def test_commits_in_the_members_epoch() -> None:
     bench = _moved()
     assert _commit(bench, "a", 3) == 0
-    assert _commit(bench, "a", 3, 3) == 0, "as with Apache Kafka, whoever is in its epoch may commit for any partition"
+    assert _commit(bench, "a", 3, 3) == 0, "as in Apache Kafka, a member in its epoch may commit for any partition"
     assert _commit(bench, "a", 4) == ErrorCode.STALE_MEMBER_EPOCH
-    assert _commit(bench, "nobody", 3) == ErrorCode.UNKNOWN_MEMBER_ID
+    assert _commit(bench, "unknown", 3) == ErrorCode.UNKNOWN_MEMBER_ID
     assert _commit(bench, "a", 3, version=8) == ErrorCode.UNSUPPORTED_VERSION
     assert _commit(bench, "", -1) == ErrorCode.UNKNOWN_MEMBER_ID
 
@@ -48,7 +48,7 @@ def test_commits_in_an_older_epoch_only_for_what_was_held_then() -> None:
     assert _commit(bench, "b", 2, 2) == ErrorCode.STALE_MEMBER_EPOCH
 
 
-def test_commits_for_partitions_that_are_being_given_up() -> None:
+def test_commits_are_accepted_for_partitions_being_revoked() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a")
     bench.join("b")
@@ -56,7 +56,7 @@ def test_commits_for_partitions_that_are_being_given_up() -> None:
     assert _commit(bench, "a", 2, 3) == 0
 
 
-def test_commits_of_classic_members_are_told_of_generations() -> None:
+def test_stale_commits_of_classic_members_get_illegal_generation() -> None:
     bench = MixedBench({"t": 2})
     bench.join("new")
     member_id = bench.new_id()
@@ -116,7 +116,7 @@ def test_how_a_group_is_listed_and_which_offsets_it_keeps() -> None:
     group.check_offset_delete()
 
 
-def test_a_copy_goes_its_own_way() -> None:
+def test_changing_a_copy_leaves_the_group_unchanged() -> None:
     bench = _moved()
     group = bench.group()
     before = vars(group).copy()
@@ -128,7 +128,7 @@ def test_a_copy_goes_its_own_way() -> None:
     assert vars(group) == before
 
 
-def test_whether_it_reads_any_of_many_topics() -> None:
+def test_is_subscribed_to_any_finds_names_and_expressions() -> None:
     group = ConsumerGroup("g")
     group.name_counts, group.resolved_counts = {"named": 1}, {"matched": 1}
     assert group.is_subscribed_to_any(frozenset({"named"}))

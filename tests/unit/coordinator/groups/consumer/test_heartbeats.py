@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.heartbeats`: joining, staying, and what members are told."""
+"""Tests of `ottla.coordinator.groups.consumer.heartbeats`: joining, sessions, and the assignments that members get."""
 
 from typing import Any
 
@@ -23,7 +23,7 @@ def test_the_first_member_gets_everything_in_epoch_2() -> None:
     _is_reloadable(bench)
 
 
-def test_a_heartbeat_that_changes_nothing_writes_and_tells_nothing() -> None:
+def test_an_unchanged_heartbeat_writes_and_returns_nothing() -> None:
     bench = ConsumerBench({"t": 3})
     bench.join("a")
     size = len(bench.log)
@@ -33,14 +33,14 @@ def test_a_heartbeat_that_changes_nothing_writes_and_tells_nothing() -> None:
     assert len(bench.log) == size
 
 
-def test_a_full_heartbeat_is_told_everything_again() -> None:
+def test_a_full_heartbeat_gets_its_whole_assignment_again() -> None:
     bench = ConsumerBench({"t": 3})
     bench.join("a")
     asked = bench.heartbeat("a", 2, {"t": [0, 1, 2]}, subscribed_topic_names=["t"], rebalance_timeout_ms=60_000)
     assert bench.given(asked) == {"t": [0, 1, 2]}
 
 
-def test_partitions_move_only_when_they_were_given_up() -> None:
+def test_partitions_move_only_after_they_were_revoked() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a")
     assert bench.given(bench.join("b")) == {}
@@ -57,7 +57,7 @@ def test_partitions_move_only_when_they_were_given_up() -> None:
     _is_reloadable(bench)
 
 
-def test_what_was_not_said_to_be_given_up_is_still_held() -> None:
+def test_an_unconfirmed_revocation_still_holds_the_partition() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a")
     bench.join("b")
@@ -67,7 +67,7 @@ def test_what_was_not_said_to_be_given_up_is_still_held() -> None:
         assert bench.given(bench.heartbeat("b", 3)) is None
 
 
-def test_who_does_not_give_up_in_time_is_removed() -> None:
+def test_a_member_that_does_not_revoke_in_time_is_removed() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a", rebalance_timeout_ms=10_000)
     bench.join("b")
@@ -84,7 +84,7 @@ def test_who_does_not_give_up_in_time_is_removed() -> None:
     _is_reloadable(bench)
 
 
-def test_who_gives_up_in_time_is_not_removed_later() -> None:
+def test_a_member_that_revokes_in_time_is_not_removed_later() -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a", rebalance_timeout_ms=10_000)
     bench.join("b")
@@ -95,7 +95,7 @@ def test_who_gives_up_in_time_is_not_removed_later() -> None:
     assert set(bench.group().members) == {"a", "b"}
 
 
-def test_a_member_that_is_not_heard_of_is_removed(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_member_without_heartbeats_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     bench = ConsumerBench({"t": 4})
     bench.join("a")
     bench.advance(44_999)
@@ -119,14 +119,14 @@ def test_a_group_can_have_its_own_session_timeout_and_interval() -> None:
     assert not bench.group().members
 
 
-def test_a_member_without_an_id_is_given_one_by_version_0() -> None:
+def test_a_member_without_an_id_gets_one_in_version_0() -> None:
     bench = ConsumerBench({"t": 1})
     asked = bench.heartbeat("", 0, {}, version=0, subscribed_topic_names=["t"], rebalance_timeout_ms=1000)
     assert len(bench.response(asked).member_id or "") == 22
     assert list(bench.group().members) == [bench.response(asked).member_id]
 
 
-def test_a_member_that_leaves_gives_back_what_it_held() -> None:
+def test_a_member_that_leaves_releases_its_partitions() -> None:
     bench = ConsumerBench({"t": 2})
     bench.join("a")
     asked = bench.heartbeat("a", -1)
@@ -146,7 +146,7 @@ def test_another_epoch_is_fenced(epoch: int) -> None:
     assert bench.heartbeat("a", 2).code == 0
 
 
-def test_the_last_epoch_is_taken_from_who_holds_nothing_else() -> None:
+def test_the_previous_epoch_is_accepted_with_assigned_partitions_only() -> None:
     bench = ConsumerBench({"t": 2})
     bench.join("a")
     bench.set_topic("t", 3)
@@ -158,7 +158,7 @@ def test_the_last_epoch_is_taken_from_who_holds_nothing_else() -> None:
     assert bench.given(asked) == {"t": [0, 1, 2]}
 
 
-def test_a_member_may_begin_again_without_anything() -> None:
+def test_a_member_may_join_again_with_epoch_0() -> None:
     bench = ConsumerBench({"t": 2})
     bench.join("a")
     joined = bench.join("a")
@@ -166,7 +166,7 @@ def test_a_member_may_begin_again_without_anything() -> None:
     assert bench.given(joined) == {"t": [0, 1]}
 
 
-def test_unknown_groups_and_members() -> None:
+def test_unknown_groups_and_members_are_refused() -> None:
     bench = ConsumerBench({"t": 2})
     assert bench.heartbeat("a", 1).code == ErrorCode.GROUP_ID_NOT_FOUND
     assert bench.heartbeat("a", -1).code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -175,7 +175,7 @@ def test_unknown_groups_and_members() -> None:
     assert bench.heartbeat("b", -1).code == ErrorCode.UNKNOWN_MEMBER_ID
 
 
-def test_a_full_group_takes_nobody_else() -> None:
+def test_a_full_group_refuses_another_member() -> None:
     bench = ConsumerBench({"t": 2}, GroupSettings(group_consumer_max_size=1))
     bench.join("a")
     refused = bench.heartbeat("b", 0, {}, subscribed_topic_names=["t"], rebalance_timeout_ms=1)
@@ -195,7 +195,7 @@ def test_a_changed_subscription_begins_a_new_epoch_at_once() -> None:
     _is_reloadable(bench)
 
 
-def test_what_is_no_longer_subscribed_to_goes_before_there_is_a_new_target() -> None:
+def test_unsubscribed_partitions_are_revoked_before_a_new_target() -> None:
     bench = ConsumerBench({"t": 2, "u": 2}, GroupSettings(group_consumer_assignment_interval_ms=1000))
     bench.join("a", ["t", "u"])
     asked = bench.heartbeat("a", 2, {"t": [0, 1], "u": [0, 1]}, subscribed_topic_names=["u"])
@@ -219,7 +219,7 @@ def test_other_changes_of_a_member_are_written_and_change_no_epoch(changed: dict
     _is_reloadable(bench)
 
 
-def test_members_without_topics_are_members() -> None:
+def test_members_may_subscribe_to_no_topics() -> None:
     bench = ConsumerBench()
     joined = bench.join("a", [])
     assert joined.member_epoch == 1
@@ -244,7 +244,7 @@ def test_assignments_are_spaced_by_the_interval() -> None:
     assert bench.group().target_epoch == 3
 
 
-def test_the_assignor_that_most_ask_for_decides() -> None:
+def test_the_assignor_requested_by_most_members_is_used() -> None:
     bench = ConsumerBench({"t": 2, "u": 2})
     for member_id in ("a", "b", "c"):
         bench.join(member_id, ["t", "u"], server_assignor="range" if member_id < "c" else "uniform")

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.metadata_hash`. That it is Kafka's is tested beside Apache Kafka."""
+"""Tests of `ottla.coordinator.groups.consumer.metadata_hash`. tests/compat compares the hash with Apache Kafka's."""
 
 from tests.support.shards.consumer_shard import BenchTopics, topic_id
 
@@ -9,7 +9,7 @@ def _topics(count: int = 3, racks: tuple[str, ...] = (), number: int = 1) -> Ben
     return BenchTopics(1, {"t": (topic_id(number), count), "u": (topic_id(7), 1)}, racks)
 
 
-def test_whatever_an_assignment_depends_on_changes_the_hash() -> None:
+def test_a_change_of_id_partitions_or_racks_changes_the_hash() -> None:
     hashes = [
         topic_hash(topics, "t")
         for topics in (_topics(), _topics(4), _topics(racks=("a",)), _topics(racks=("a", "a")), _topics(number=2))
@@ -17,7 +17,7 @@ def test_whatever_an_assignment_depends_on_changes_the_hash() -> None:
     assert len(set(hashes)) == len(hashes)
 
 
-def test_racks_cannot_be_mistaken_for_one_another() -> None:
+def test_racks_with_the_same_concatenation_have_different_hashes() -> None:
     assert topic_hash(_topics(racks=("a", "bc")), "t") != topic_hash(_topics(racks=("ab", "c")), "t")
 
 
@@ -30,7 +30,7 @@ def test_the_hash_of_a_group_has_only_topics_that_exist() -> None:
     assert -(2**63) <= hashes.of_group(["t"], _topics()) < 2**63
 
 
-def test_a_hash_is_kept_until_its_topic_changes() -> None:
+def test_a_hash_is_cached_until_its_topic_changes() -> None:
     hashes = TopicHashes()
     before = hashes.of_group(["t"], _topics(3))
     assert hashes.of_group(["t"], _topics(4)) == before

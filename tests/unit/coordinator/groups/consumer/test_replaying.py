@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.replaying`: records that our own decisions do not write, or not in that order."""
+"""Tests of `ottla.coordinator.groups.consumer.replaying`: records, or an order of them, that Ottla's decisions never write."""
 
 import pytest
 from tests.support.shards.consumer_shard import ConsumerBench, topic_id
@@ -31,7 +31,7 @@ def _current(member_id: str, epoch: int, partitions: list[int], epochs: list[int
 
 
 @pytest.mark.parametrize("epochs", [None, [], [1, 2, 3]])
-def test_records_without_epochs_of_partitions_have_the_members(epochs: list[int] | None) -> None:
+def test_partitions_without_epochs_get_the_members_epoch(epochs: list[int] | None) -> None:
     group = ConsumerGroup("g")
     apply(group, _current("a", 5, [0, 1], epochs))
     assert group.members["a"].assigned == {T: {0: 5, 1: 5}}
@@ -39,13 +39,13 @@ def test_records_without_epochs_of_partitions_have_the_members(epochs: list[int]
     assert group.members["a"].assigned == {T: {0: 0}}
 
 
-def test_a_state_that_is_not_known() -> None:
+def test_an_unknown_member_state_is_read_as_unknown() -> None:
     group = ConsumerGroup("g")
     apply(group, _current("a", 5, [], None, state=9))
     assert group.members["a"].state is MemberState.UNKNOWN
 
 
-def test_a_later_owner_is_not_forgotten_when_an_earlier_one_lets_go() -> None:
+def test_a_later_holder_stays_when_an_earlier_one_releases() -> None:
     group = ConsumerGroup("g")
     apply(group, _current("a", 5, [0], [5]))
     apply(group, _current("b", 6, [0], [6]))  # what "a" wrote in between was compacted away
@@ -53,14 +53,14 @@ def test_a_later_owner_is_not_forgotten_when_an_earlier_one_lets_go() -> None:
     assert group.holder_epochs == {(T, 0): 6}
 
 
-def test_two_owners_in_one_epoch_are_a_broken_log() -> None:
+def test_two_holders_in_one_epoch_are_a_broken_invariant() -> None:
     group = ConsumerGroup("g")
     apply(group, _current("a", 5, [0], [5]))
     with pytest.raises(BrokenInvariant, match="another holds it"):
         apply(group, _current("b", 5, [0], [5]))
 
 
-def test_tombstones_of_what_is_not_there() -> None:
+def test_tombstones_of_unknown_members_are_ignored() -> None:
     bench = ConsumerBench()
     for key in (
         ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
@@ -74,7 +74,7 @@ def test_tombstones_of_what_is_not_there() -> None:
     assert apply(group, tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")))
 
 
-def test_members_go_in_order() -> None:
+def test_tombstones_out_of_order_are_a_broken_invariant() -> None:
     group = ConsumerGroup("g")
     apply(group, _current("a", 5, [0], [5]))
     with pytest.raises(BrokenInvariant, match="still holds something"):
@@ -83,7 +83,7 @@ def test_members_go_in_order() -> None:
         apply(group, tombstone(ConsumerGroupMetadataKey(group_id="g")))
 
 
-def test_what_kafka_4_0_wrote_is_taken_away_at_the_next_change() -> None:
+def test_a_record_of_kafka_4_0_is_deleted_at_the_next_change() -> None:
     bench = ConsumerBench({"t": 1})
     bench.join("a")
     old = put(ConsumerGroupPartitionMetadataKey(group_id="g"), ConsumerGroupPartitionMetadataValue())
@@ -95,13 +95,13 @@ def test_what_kafka_4_0_wrote_is_taken_away_at_the_next_change() -> None:
     assert not bench.group().has_partition_metadata
 
 
-def test_groups_of_kinds_that_are_not_served_are_passed_over() -> None:
+def test_records_of_unserved_group_types_are_ignored() -> None:
     bench = ConsumerBench()
     bench.shard.replay(put(StreamsGroupMetadataKey(group_id="s"), StreamsGroupMetadataValue(epoch=1)), 0, None)
     assert not bench.shard.table.by_id
 
 
-def test_a_member_in_an_unknown_state_must_begin_again() -> None:
+def test_a_member_in_an_unknown_state_must_join_again() -> None:
     bench = ConsumerBench({"t": 1})
     bench.join("a")
     bench.shard.replay(_current("a", 2, [0], [2], state=9), 0, None)

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.joining`: members with an instance id, who leave for now and come back."""
+"""Tests of `ottla.coordinator.groups.consumer.joining`: static members that leave temporarily and return."""
 
 from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
 
@@ -9,7 +9,7 @@ def _joined(bench: ConsumerBench, member_id: str = "a", instance_id: str = "i") 
     return bench.join(member_id, instance_id=instance_id).member_epoch
 
 
-def test_a_static_member_that_comes_back_goes_on_with_what_it_had() -> None:
+def test_a_static_member_that_returns_keeps_its_partitions() -> None:
     bench = ConsumerBench({"t": 4})
     _joined(bench)
     bench.join("other")
@@ -27,14 +27,14 @@ def test_a_static_member_that_comes_back_goes_on_with_what_it_had() -> None:
     assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
 
 
-def test_the_answer_to_who_leaves_for_now() -> None:
+def test_a_temporary_leave_is_answered_with_its_epoch() -> None:
     bench = ConsumerBench({"t": 1})
     _joined(bench)
     answer = bench.response(bench.heartbeat("a", -2, instance_id="i"))
     assert (answer.member_id, answer.member_epoch) == ("a", -2)
 
 
-def test_a_static_member_that_does_not_come_back_is_removed_when_its_session_is_over() -> None:
+def test_a_static_member_that_does_not_return_expires() -> None:
     bench = ConsumerBench({"t": 1})
     _joined(bench)
     bench.heartbeat("a", -2, instance_id="i")
@@ -43,7 +43,7 @@ def test_a_static_member_that_does_not_come_back_is_removed_when_its_session_is_
     assert not bench.group().static_ids
 
 
-def test_an_instance_id_that_is_in_use_is_not_given_to_another() -> None:
+def test_an_instance_id_in_use_is_refused_to_another_member() -> None:
     bench = ConsumerBench({"t": 1})
     _joined(bench)
     asked = bench.heartbeat("b", 0, {}, instance_id="i", subscribed_topic_names=["t"], rebalance_timeout_ms=1)
@@ -51,21 +51,21 @@ def test_an_instance_id_that_is_in_use_is_not_given_to_another() -> None:
     assert bench.heartbeat("a", 2, instance_id="i").code == 0
 
 
-def test_who_was_replaced_is_fenced() -> None:
+def test_a_replaced_static_member_is_fenced() -> None:
     bench = ConsumerBench({"t": 1})
     _joined(bench)
     bench.heartbeat("a", -2, instance_id="i")
     _joined(bench, "b")
     assert bench.heartbeat("a", 2, instance_id="i").code == ErrorCode.FENCED_INSTANCE_ID
     assert bench.heartbeat("a", -2, instance_id="i").code == ErrorCode.FENCED_INSTANCE_ID
-    assert bench.heartbeat("a", 2, instance_id="nobody").code == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bench.heartbeat("a", 2, instance_id="unknown").code == ErrorCode.UNKNOWN_MEMBER_ID
     bench.advance(44_999)
     bench.heartbeat("b", 2, instance_id="i")
     bench.advance(44_999)
     assert set(bench.group().members) == {"b"}, "the session of the one before must be forgotten"
 
 
-def test_a_static_member_that_leaves_for_good_gives_back_what_it_held() -> None:
+def test_a_static_member_that_leaves_releases_its_partitions() -> None:
     bench = ConsumerBench({"t": 1})
     _joined(bench)
     bench.heartbeat("a", -1, instance_id="i")
@@ -73,7 +73,7 @@ def test_a_static_member_that_leaves_for_good_gives_back_what_it_held() -> None:
     assert bench.given(bench.join("b")) == {"t": [0]}
 
 
-def test_a_static_member_that_comes_back_with_another_subscription() -> None:
+def test_a_static_member_may_return_with_another_subscription() -> None:
     bench = ConsumerBench({"t": 2, "u": 2})
     _joined(bench)
     bench.heartbeat("a", -2, instance_id="i")

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.upgrading`: a classic group becomes a consumer group, with its members in it."""
+"""Tests of `ottla.coordinator.groups.consumer.upgrading`: a classic group with members becomes a consumer group."""
 
 import pytest
 from tests.support.shards.consumer_shard import told_by_records
@@ -10,7 +10,7 @@ from ottla.errors.codes import ErrorCode
 JOIN = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 60_000}
 
 
-def test_a_live_classic_group_is_upgraded_and_its_members_give_up_bit_by_bit() -> None:
+def test_classic_members_of_an_upgraded_group_revoke_step_by_step() -> None:
     bench = MixedBench({"t": 4})
     first, second = bench.stable_classic([{"t": [0, 1]}, {"t": [2, 3]}])
     joined = bench.join("new")
@@ -43,7 +43,7 @@ def test_a_live_classic_group_is_upgraded_and_its_members_give_up_bit_by_bit() -
     assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
 
 
-def test_whoever_is_parked_in_the_classic_group_has_to_rejoin() -> None:
+def test_parked_members_of_an_upgraded_group_have_to_rejoin() -> None:
     bench = MixedBench({"t": 2})
     first = bench.new_id()
     parked = bench.classic_join(first)
@@ -57,7 +57,7 @@ def test_whoever_is_parked_in_the_classic_group_has_to_rejoin() -> None:
     assert set(bench.group().members) == {"new"}, "its session is the one it asked for"
 
 
-def test_there_and_back_and_there_again_nobody_is_taken_for_the_holder_of_what_another_holds() -> None:
+def test_a_second_upgrade_gives_no_partition_two_holders() -> None:
     bench = MixedBench({"t": 4})
     first, second = bench.stable_classic([{"t": [0, 1]}, {"t": [2, 3]}])
     bench.join("new")
@@ -81,7 +81,7 @@ def test_an_empty_classic_group_is_replaced() -> None:
     assert bench.shard.next_deadline_ms == bench.now_ms + 45_000, "no timer of the classic group is left"
 
 
-def test_who_does_not_join_upgrades_nothing() -> None:
+def test_a_heartbeat_that_does_not_join_upgrades_nothing() -> None:
     bench = MixedBench({"t": 2})
     bench.stable_classic([{"t": [0, 1]}])
     assert bench.heartbeat("new", 1).code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -90,7 +90,7 @@ def test_who_does_not_join_upgrades_nothing() -> None:
 
 
 @pytest.mark.parametrize("policy", ["disabled", "Downgrade"])
-def test_the_policy_may_forbid_it(policy: str) -> None:
+def test_the_migration_policy_may_forbid_an_upgrade(policy: str) -> None:
     bench = MixedBench({"t": 2}, GroupSettings(group_consumer_migration_policy=policy))
     bench.stable_classic([{"t": [0, 1]}])
     assert bench.heartbeat("new", 0, {}, **JOIN).code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -106,12 +106,12 @@ def test_a_group_that_is_too_large_is_not_upgraded() -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        pytest.param([assignment({"t": [0]}, b"mine"), assignment({"t": [1]})], id="an assignor with data of its own"),
-        pytest.param([assignment({"t": [0]}), assignment({"t": [0]})], id="a partition given twice"),
+        pytest.param([assignment({"t": [0]}, b"mine"), assignment({"t": [1]})], id="an assignor with user data"),
+        pytest.param([assignment({"t": [0]}), assignment({"t": [0]})], id="a partition assigned twice"),
         pytest.param([b"\x00\x03\xff", assignment({"t": [1]})], id="an assignment that cannot be read"),
     ],
 )
-def test_assignments_that_cannot_be_taken_over(given: list[bytes]) -> None:
+def test_a_group_with_unusable_assignments_is_not_upgraded(given: list[bytes]) -> None:
     bench = MixedBench({"t": 2})
     ids = [bench.new_id() for _ in given]
     for member_id in ids:
@@ -125,7 +125,7 @@ def test_assignments_that_cannot_be_taken_over(given: list[bytes]) -> None:
     assert len(bench.log) == size
 
 
-def test_groups_of_others_are_not_upgraded() -> None:
+def test_groups_of_other_protocol_types_are_not_upgraded() -> None:
     bench = MixedBench({"t": 2})
     member_id = bench.classic_join(protocol_type="connect").answer.member_id
     bench.classic_join(member_id, protocol_type="connect")

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.watch`: topics that come, go and change, and regular expressions."""
+"""Tests of `ottla.coordinator.groups.consumer.watch`: created, deleted and changed topics, and regular expressions."""
 
 import pytest
 from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
@@ -15,7 +15,7 @@ def test_a_topic_that_grows_begins_a_new_epoch() -> None:
     assert bench.group().epoch == 3
 
 
-def test_changes_that_do_not_concern_the_group_change_nothing() -> None:
+def test_changes_of_other_topics_change_nothing() -> None:
     bench = ConsumerBench({"t": 2, "u": 1})
     bench.join("a")
     size = len(bench.log)
@@ -26,7 +26,7 @@ def test_changes_that_do_not_concern_the_group_change_nothing() -> None:
     assert len(bench.log) == size
 
 
-def test_a_topic_that_is_made_later_is_read_then() -> None:
+def test_a_topic_created_later_is_assigned() -> None:
     bench = ConsumerBench()
     joined = bench.join("a")
     assert (joined.member_epoch, bench.given(joined)) == (2, {})
@@ -34,7 +34,7 @@ def test_a_topic_that_is_made_later_is_read_then() -> None:
     assert bench.given(bench.heartbeat("a", 2)) == {"t": [0, 1]}
 
 
-def test_a_topic_that_is_deleted_is_given_up() -> None:
+def test_a_deleted_topic_is_revoked() -> None:
     bench = ConsumerBench({"t": 2, "u": 1})
     bench.join("a", ["t", "u"])
     bench.set_topic("t", None)
@@ -43,7 +43,7 @@ def test_a_topic_that_is_deleted_is_given_up() -> None:
     assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
 
 
-def test_a_loaded_group_is_compared_and_left_alone() -> None:
+def test_a_loaded_group_without_changes_keeps_its_epoch() -> None:
     bench = ConsumerBench({"t": 2})
     bench.join("a")
     again = bench.reloaded()
@@ -54,7 +54,7 @@ def test_a_loaded_group_is_compared_and_left_alone() -> None:
     assert bench.reloaded().response(bench.reloaded().heartbeat("a", 2)).member_epoch == 3
 
 
-def test_an_expression_stands_for_all_topics_that_match_it_wholly() -> None:
+def test_an_expression_must_match_the_whole_topic_name() -> None:
     bench = ConsumerBench({"foo": 1, "food": 2, "bar": 1, "xfoo": 1})
     joined = bench.join("a", None, subscribed_topic_regex="foo.?")
     assert bench.given(joined) == {"foo": [0], "food": [0, 1]}
@@ -66,14 +66,14 @@ def test_an_expression_stands_for_all_topics_that_match_it_wholly() -> None:
 
 
 @pytest.mark.parametrize("regex", ["(", "a(?!b)", "[z-a]", r"\1"])
-def test_what_is_no_expression_of_re2_is_refused(regex: str) -> None:
+def test_an_invalid_expression_is_refused(regex: str) -> None:
     bench = ConsumerBench({"foo": 1})
     asked = bench.heartbeat("a", 0, {}, subscribed_topic_regex=regex, rebalance_timeout_ms=1)
     assert asked.code == ErrorCode.INVALID_REGULAR_EXPRESSION
     assert not bench.log
 
 
-def test_topics_that_come_later_are_found_after_a_while() -> None:
+def test_new_topics_are_matched_after_the_refresh_interval() -> None:
     bench = ConsumerBench({"foo": 1})
     bench.join("a", None, subscribed_topic_regex="foo.*")
     bench.set_topic("foo2", 1)
@@ -86,7 +86,7 @@ def test_topics_that_come_later_are_found_after_a_while() -> None:
     assert len(bench.log) == size
 
 
-def test_an_expression_goes_with_its_last_member() -> None:
+def test_an_expression_is_deleted_with_its_last_member() -> None:
     bench = ConsumerBench({"foo": 2, "bar": 2})
     bench.join("a", None, subscribed_topic_regex="foo")
     bench.join("b", None, subscribed_topic_regex="foo")
@@ -105,7 +105,7 @@ def test_names_and_expressions_together() -> None:
     assert not bench.group().is_homogeneous
 
 
-def test_an_expression_that_is_known_is_used_at_once() -> None:
+def test_a_resolved_expression_is_used_at_once() -> None:
     bench = ConsumerBench({"foo": 2, "bar": 2})
     bench.join("a", None, subscribed_topic_regex="foo")
     bench.join("b", ["bar"])
@@ -115,7 +115,7 @@ def test_an_expression_that_is_known_is_used_at_once() -> None:
     assert sorted(len(target) for target in bench.group().targets.values()) == [1, 1]
 
 
-def test_many_expressions_are_held_against_new_topics_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_expressions_are_matched_in_portions(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = ConsumerBench({"foo": 1})
     regexes = [f"foo|x{number}.*" for number in range(5)]
     for number, regex in enumerate(regexes):
@@ -132,6 +132,6 @@ def test_many_expressions_are_held_against_new_topics_in_portions(monkeypatch: p
     assert told_by_records(bench.reloaded().shard) == told_by_records(bench.shard)
 
 
-def test_expressions_do_not_keep_what_their_brackets_matched() -> None:
-    """To know that costs hundreds of times as much, for expressions that are made to cost much."""
+def test_expressions_are_compiled_without_captures() -> None:
+    """Captures make hostile expressions hundreds of times as expensive."""
     assert watch.compiled("(a|t|.)*(a?){900}a{0,900}").fullmatch("t" + "a" * 240).groups() == ()

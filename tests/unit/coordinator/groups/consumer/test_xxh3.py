@@ -25,5 +25,5 @@ from ottla.coordinator.groups.consumer.xxh3 import xxh3_64
         (5000, 0x308F149A673A1625),
     ],
 )
-def test_as_the_reference(size: int, expected: int) -> None:
+def test_hashes_equal_those_of_the_reference(size: int, expected: int) -> None:
     assert xxh3_64(bytes((index * 7 + size) % 256 for index in range(size))) == expected

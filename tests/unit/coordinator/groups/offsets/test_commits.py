@@ -1,4 +1,4 @@
-"""OffsetCommit and TxnOffsetCommit, as far as they are decided without a log."""
+"""OffsetCommit and TxnOffsetCommit, decided without a log."""
 
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +21,7 @@ P = Producer(7, 0)
 
 
 class JudgingGroup(ClassicGroup):
-    """A group that says of a commit what a test wants it to."""
+    """A group whose `check_commit` is set by the test."""
 
     __slots__ = ("refuse",)
 
@@ -29,7 +29,7 @@ class JudgingGroup(ClassicGroup):
         super().__init__("g")
         self.refuse = refuse
 
-    def check_commit(self, *asked: Any) -> PartitionCheck | None:  # type: ignore[override]  # whatever is asked
+    def check_commit(self, *asked: Any) -> PartitionCheck | None:  # type: ignore[override]  # takes any arguments
         return self.refuse()
 
 
@@ -47,7 +47,7 @@ def last_record(bench: OffsetsBench) -> Any:
     return key, decode_coordinator_value(InternalLog.GROUPS, key, logged.value)
 
 
-def test_commit_makes_a_simple_group() -> None:
+def test_a_commit_creates_a_simple_group() -> None:
     bench = OffsetsBench()
     assert bench.commit({("t", 1): 42}, metadata="here") == {("t", 1): 0}
     group = bench.table.by_id["g"]
@@ -70,14 +70,14 @@ def test_retention_of_old_clients_is_written_in_the_version_that_has_it() -> Non
     assert value.message.topic_id == ZERO_UUID, "which that version does not have"
 
 
-def test_a_retention_beyond_the_end_of_time() -> None:
+def test_a_retention_beyond_int64_means_never() -> None:
     bench = OffsetsBench()
     assert bench.commit({("t", 0): 5}, version=3, retention_time_ms=2**63 - 1) == {("t", 0): 0}
     _, value = last_record(bench)
     assert value.message.expire_timestamp == 2**63 - 1
 
 
-def test_partitions_that_do_not_exist() -> None:
+def test_unknown_partitions_are_refused() -> None:
     bench = OffsetsBench()
     codes = bench.commit({("t", 0): 1, ("t", 4): 1, ("t", -1): 1, ("absent", 0): 1})
     assert codes == {("t", 0): 0, ("t", 4): UNKNOWN, ("t", -1): UNKNOWN, ("absent", 0): UNKNOWN}
@@ -99,7 +99,7 @@ def test_by_topic_id() -> None:
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, 22), (8, 22), (9, 69), (10, 69)])
-def test_members_of_no_group(version: int, code: int) -> None:
+def test_a_member_of_an_unknown_group_is_refused(version: int, code: int) -> None:
     bench = OffsetsBench()
     request = OffsetCommitRequest(group_id="g", member_id="m", generation_id_or_member_epoch=1)
     part = OffsetCommitRequestPartition(partition_index=0)
@@ -111,7 +111,7 @@ def test_members_of_no_group(version: int, code: int) -> None:
     assert not bench.table.by_id
 
 
-def test_the_groups_refusal_is_for_partitions_that_exist() -> None:
+def test_a_refusal_by_the_group_is_for_existing_partitions() -> None:
     bench = OffsetsBench()
     bench.put_group(refusing(ErrorCode.REBALANCE_IN_PROGRESS))
     codes = bench.commit({("t", 0): 1, ("absent", 0): 1})
@@ -131,13 +131,13 @@ def test_metadata_is_counted_in_utf_16_units() -> None:
     assert bench.fetch() == {("t", 0): 4}
 
 
-def test_a_null_metadata_is_an_empty_one() -> None:
+def test_null_metadata_is_stored_as_empty() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1}, metadata=None)  # type: ignore[arg-type]  # clients send it
     assert last_record(bench)[1].message.metadata == ""
 
 
-def test_a_partition_may_be_refused_after_the_member_was_not() -> None:
+def test_a_partition_check_may_refuse_an_accepted_member() -> None:
     def judge() -> PartitionCheck:
         def check(topic: str, topic_id: Uuid, index: int) -> None:
             if index:
@@ -156,7 +156,7 @@ def test_a_partition_may_be_refused_after_the_member_was_not() -> None:
 
 
 def test_a_transaction_commits_without_topic_ids() -> None:
-    """As Apache does: its offsets are for whatever topic has the name."""
+    """As Apache does: its offsets belong to any topic of the name."""
     bench = OffsetsBench()
     assert bench.commit_in_transaction(P, {("t", 0): 6, ("absent", 1): 1}) == {("t", 0): 0, ("absent", 1): UNKNOWN}
     _, value = last_record(bench)
@@ -166,14 +166,14 @@ def test_a_transaction_commits_without_topic_ids() -> None:
     assert bench.fetch({"t": [0]}) == {("t", 0): 6}
 
 
-def test_a_transaction_of_a_member_of_no_group() -> None:
+def test_a_transactional_commit_to_an_unknown_group_is_refused() -> None:
     bench = OffsetsBench()
     codes = bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=3)
     assert codes == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
     assert not bench.log
 
 
-def test_a_transaction_goes_by_the_groups_members() -> None:
+def test_a_transactional_commit_checks_the_member_if_it_names_one() -> None:
     bench = OffsetsBench()
     group = ClassicGroup("g")
     group.generation = 4
@@ -182,6 +182,6 @@ def test_a_transaction_goes_by_the_groups_members() -> None:
     assert bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=4) == {
         ("t", 0): ErrorCode.UNKNOWN_MEMBER_ID
     }
-    # Who names nothing is a client from before groups were told: it is let through.
+    # A client of an old version names no member: its commit is accepted.
     assert bench.commit_in_transaction(P, {("t", 0): 6}, version=2) == {("t", 0): 0}
     assert bench.commit({("t", 0): 6}) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}

@@ -1,4 +1,4 @@
-"""Offsets that go: on request, with their group, with their topic."""
+"""Deletion of offsets: on request, with their group, with their topic."""
 
 import pytest
 from tests.support.shards.offsets_shard import FixedTopics, OffsetsBench
@@ -32,7 +32,7 @@ def test_offsets_are_deleted() -> None:
     assert bench.fetch(None) == {("t", 1): 2, ("u", 0): 3}
 
 
-def test_not_while_members_read_them() -> None:
+def test_offsets_are_not_deleted_while_members_read_the_topic() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1, ("u", 0): 3})
     bench.put_group(stable_group("consumer", "t"))
@@ -40,7 +40,7 @@ def test_not_while_members_read_them() -> None:
     assert bench.fetch(None) == {("t", 0): 1}
 
 
-def test_not_of_a_group_at_work_whose_topics_are_not_known() -> None:
+def test_offsets_are_not_deleted_while_subscriptions_are_unknown() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1})
     bench.put_group(stable_group("connect"))
@@ -49,14 +49,14 @@ def test_not_of_a_group_at_work_whose_topics_are_not_known() -> None:
     assert refused.value.code == ErrorCode.NON_EMPTY_GROUP
 
 
-def test_not_of_a_group_that_is_not_there() -> None:
+def test_offsets_of_an_unknown_group_cannot_be_deleted() -> None:
     bench = OffsetsBench()
     with pytest.raises(KafkaError) as refused:
         bench.delete([("t", 0)])
     assert refused.value.code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
-def test_what_a_transaction_has_committed_is_deleted_too() -> None:
+def test_offsets_of_open_transactions_are_deleted_too() -> None:
     bench = OffsetsBench()
     bench.commit_in_transaction(P, {("t", 0): 1, ("t", 1): 1})
     bench.delete([("t", 0)])
@@ -64,7 +64,7 @@ def test_what_a_transaction_has_committed_is_deleted_too() -> None:
     assert bench.fetch(None) == {("t", 1): 1}
 
 
-def test_a_group_goes_with_its_offsets() -> None:
+def test_deleting_a_group_deletes_its_offsets() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1})
     bench.commit({("t", 0): 2}, group_id="other")
@@ -77,7 +77,7 @@ def test_a_group_goes_with_its_offsets() -> None:
     assert len({each.key for each in tombstones}) == len(tombstones) == 3
 
 
-def test_only_an_empty_group_goes() -> None:
+def test_a_group_with_members_is_not_deleted() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1})
     bench.put_group(stable_group("consumer", "t"))
@@ -91,7 +91,7 @@ def test_only_an_empty_group_goes() -> None:
 
 
 @pytest.mark.parametrize("unread_count", [0, 3])
-def test_offsets_of_a_deleted_topic_go(unread_count: int) -> None:
+def test_offsets_of_a_deleted_topic_are_deleted(unread_count: int) -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 1, ("u", 1): 3})
     bench.commit({("t", 0): 2}, group_id="other")
@@ -105,7 +105,7 @@ def test_offsets_of_a_deleted_topic_go(unread_count: int) -> None:
     assert bench.fetch(None, group_id="other") == {}
 
 
-def test_offsets_of_a_topic_of_the_same_name_stay() -> None:
+def test_offsets_of_a_new_topic_of_the_same_name_stay() -> None:
     bench = OffsetsBench()
     old = bench.table.topics.id_of("t")
     assert old is not None
@@ -116,7 +116,7 @@ def test_offsets_of_a_topic_of_the_same_name_stay() -> None:
     assert bench.fetch(None) == {("t", 1): 2}
 
 
-def test_a_topic_that_was_made_and_deleted_again_and_again() -> None:
+def test_a_topic_created_and_deleted_repeatedly_leaves_no_offsets() -> None:
     bench = OffsetsBench()
     deleted = []
     for number in (1, 50, 100):

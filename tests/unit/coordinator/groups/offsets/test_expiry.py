@@ -1,4 +1,4 @@
-"""Offsets that nobody has committed again for too long, and groups that are left with nothing."""
+"""Expiry of offsets, and of groups without members and offsets."""
 
 import logging
 
@@ -15,7 +15,7 @@ SETTINGS = GroupSettings(offsets_retention_ms=10 * HOUR_MS, offsets_retention_ch
 P = Producer(7, 0)
 
 
-def test_offsets_expire_and_their_group_goes(caplog: pytest.LogCaptureFixture) -> None:
+def test_offsets_expire_and_their_group_is_removed(caplog: pytest.LogCaptureFixture) -> None:
     bench = OffsetsBench(SETTINGS)
     bench.commit({("t", 0): 1, ("t", 1): 1})
     bench.advance(5 * HOUR_MS)
@@ -35,7 +35,7 @@ def test_offsets_expire_and_their_group_goes(caplog: pytest.LogCaptureFixture) -
     assert len(bench.log) == written
 
 
-def test_a_client_may_say_when() -> None:
+def test_a_client_may_set_the_expiry() -> None:
     bench = OffsetsBench(SETTINGS)
     bench.commit({("t", 0): 1}, version=4, retention_time_ms=2 * HOUR_MS)
     bench.commit({("t", 1): 1}, version=4, retention_time_ms=50 * HOUR_MS)
@@ -47,7 +47,7 @@ def test_a_client_may_say_when() -> None:
     assert bench.fetch(None) == {}
 
 
-def test_what_members_read_is_kept() -> None:
+def test_offsets_of_subscribed_topics_do_not_expire() -> None:
     bench = OffsetsBench(SETTINGS)
     bench.commit({("t", 0): 1, ("u", 0): 1})
     group = ClassicGroup("g")
@@ -57,7 +57,7 @@ def test_what_members_read_is_kept() -> None:
     bench.put_group(group)
     bench.advance(30 * HOUR_MS)
     assert bench.fetch(None) == {("t", 0): 1}
-    # From when the last member has gone, all offsets have the whole time.
+    # The retention of all offsets starts when the last member has left.
     group.subscribed = frozenset()
     group.move_to("Empty", bench.now)
     bench.advance(9 * HOUR_MS)
@@ -67,7 +67,7 @@ def test_what_members_read_is_kept() -> None:
     assert not bench.table.by_id
 
 
-def test_an_empty_group_without_offsets_goes_at_the_next_check() -> None:
+def test_an_empty_group_without_offsets_is_removed_at_the_next_check() -> None:
     bench = OffsetsBench(SETTINGS)
     group = ClassicGroup("g")
     group.protocol_type = "consumer"
@@ -81,7 +81,7 @@ def test_an_empty_group_without_offsets_goes_at_the_next_check() -> None:
     assert list(bench.table.by_id) == ["stable"]
 
 
-def test_a_transaction_keeps_what_it_is_about() -> None:
+def test_offsets_of_an_open_transaction_do_not_expire() -> None:
     bench = OffsetsBench(SETTINGS)
     bench.commit({("t", 0): 1, ("t", 1): 1})
     bench.commit_in_transaction(P, {("t", 0): 2, ("t", 2): 2})
@@ -97,7 +97,7 @@ def test_a_transaction_keeps_what_it_is_about() -> None:
     assert not bench.table.by_id
 
 
-def test_a_round_is_made_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_round_is_split_into_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(expiry, "GROUPS_PER_TURN", 3)
     bench = OffsetsBench(SETTINGS)
     for number in range(8):

@@ -1,4 +1,4 @@
-"""OffsetFetch, as far as it is decided without a log."""
+"""OffsetFetch, decided without a log."""
 
 import pytest
 from tests.support.shards.offsets_shard import FixedTopics, OffsetsBench
@@ -15,7 +15,7 @@ UNSTABLE = -1000 - ErrorCode.UNSTABLE_OFFSET_COMMIT
 
 
 class Members(ClassicGroup):
-    """A group that lets one member read."""
+    """A group in which only one member may fetch."""
 
     __slots__ = ()
 
@@ -24,7 +24,7 @@ class Members(ClassicGroup):
             raise KafkaError(ErrorCode.STALE_MEMBER_EPOCH, "no")
 
 
-def test_what_is_not_there_is_minus_one() -> None:
+def test_a_missing_offset_is_minus_one() -> None:
     bench = OffsetsBench()
     assert bench.fetch({"t": [0, 9], "absent": [0]}) == {("t", 0): -1, ("t", 9): -1, ("absent", 0): -1}
     assert bench.fetch(None) == {}
@@ -33,7 +33,7 @@ def test_what_is_not_there_is_minus_one() -> None:
     assert bench.fetch(None, group_id="other") == {}
 
 
-def test_leader_epoch_and_metadata_come_back() -> None:
+def test_leader_epoch_and_metadata_are_returned() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 3}, metadata="noted")
     wanted = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])])
@@ -75,7 +75,7 @@ def test_by_topic_id() -> None:
     assert answer.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
-def test_all_by_topic_id_is_without_topics_that_are_gone() -> None:
+def test_fetching_all_by_topic_id_omits_deleted_topics() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 3, ("u", 1): 4})
     bench.table.topics = FixedTopics({"u": 2})
@@ -83,7 +83,7 @@ def test_all_by_topic_id_is_without_topics_that_are_gone() -> None:
     assert bench.fetch(None, version=9) == {("t", 0): 3, ("u", 1): 4}
 
 
-def test_offsets_of_a_topic_that_had_the_same_name_are_not_told() -> None:
+def test_offsets_of_a_former_topic_of_the_name_are_not_returned() -> None:
     bench = OffsetsBench()
     bench.commit({("t", 0): 3})
     bench.commit_in_transaction(P, {("t", 1): 5})
@@ -93,12 +93,12 @@ def test_offsets_of_a_topic_that_had_the_same_name_are_not_told() -> None:
     assert topic_id is not None
     wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1])]
     answer = bench.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
-    # Whose topic a transaction's offset was for is not known: it is told.
+    # An offset of a transaction has no topic id: it is returned.
     assert [each.committed_offset for each in answer.topics[0].partitions] == [-1, 5]
     assert bench.fetch({"t": [0]}, version=9) == {("t", 0): 3}
 
 
-def test_members_are_checked() -> None:
+def test_a_stale_member_cannot_fetch() -> None:
     bench = OffsetsBench()
     bench.put_group(Members("g"))
     assert bench.fetch({"t": [0]}, member_id="m", member_epoch=5) == {("t", 0): -1}

@@ -1,4 +1,4 @@
-"""Replaying: what records and markers make of offsets, at every prefix of the log."""
+"""Replay of offset records and markers, at every prefix of the log."""
 
 from typing import Any
 
@@ -17,7 +17,7 @@ SETTINGS = GroupSettings(offsets_retention_ms=10 * HOUR_MS, offsets_retention_ch
 P = Producer(7, 0)
 
 
-def test_what_was_written_later_counts() -> None:
+def test_the_offset_written_later_wins() -> None:
     bench = OffsetsBench()
     bench.commit_in_transaction(P, {("t", 0): 5, ("t", 1): 5})
     bench.commit({("t", 0): 9})
@@ -25,14 +25,14 @@ def test_what_was_written_later_counts() -> None:
     assert bench.fetch(None) == {("t", 0): 9, ("t", 1): 5}
 
 
-def test_an_end_without_offsets_is_nothing() -> None:
+def test_a_marker_without_pending_offsets_changes_nothing() -> None:
     bench = OffsetsBench()
     bench.end(P, True)
     assert bench.state() == ({}, {}, [])
 
 
 def test_an_aborted_transaction_leaves_an_empty_group() -> None:
-    """As with Apache: it goes with the next check."""
+    """As in Apache Kafka, the next check removes the group."""
     bench = OffsetsBench(SETTINGS)
     bench.commit_in_transaction(P, {("t", 0): 5})
     assert bench.offsets.has_offsets("g")
@@ -43,7 +43,7 @@ def test_an_aborted_transaction_leaves_an_empty_group() -> None:
     assert bench.state() == ({}, {}, [])
 
 
-def test_offsets_of_the_oldest_kind() -> None:
+def test_offsets_with_keys_of_type_0_are_read() -> None:
     bench = OffsetsBench()
     key = LegacyOffsetCommitKey(group="g", topic="t", partition=2)
     value = LegacyOffsetCommitValue(offset=77, metadata="old", commit_timestamp=5)
@@ -56,7 +56,7 @@ def test_offsets_of_the_oldest_kind() -> None:
 
 
 groups = st.sampled_from(["g", "g", "h"])
-partitions = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])  # few, so that they meet
+partitions = st.sampled_from([("t", 0), ("t", 1), ("u", 0)])  # few, so that steps collide
 offsets = st.dictionaries(partitions, st.integers(0, 999), min_size=1, max_size=3)
 producers = st.builds(Producer, st.sampled_from([7, 7, 8]), st.just(0))
 commits = st.tuples(st.just("commit"), groups, offsets)
@@ -72,10 +72,10 @@ steps = st.sampled_from([commits, transactions, ends, commits, transactions, end
 
 
 class Model:
-    """Offsets as people think of them: what counts, and what every open transaction will make of it."""
+    """A plain model of offsets: the committed ones, and those of every open transaction."""
 
     def __init__(self) -> None:
-        self.committed: dict[Any, tuple[int, int]] = {}  # offset, and when it was said
+        self.committed: dict[Any, tuple[int, int]] = {}  # offset, and the order of its commit
         self.pending: dict[int, dict[Any, tuple[int, int]]] = {}
         self.clock = 0
 
@@ -111,7 +111,7 @@ def take_step(bench: OffsetsBench, model: Model, step: tuple[Any, ...]) -> None:
     elif what == "wait":
         before = set(bench.state()[0])
         bench.advance(how[0] * HOUR_MS)
-        for place in before - set(bench.state()[0]):  # when they expire is another test's business
+        for place in before - set(bench.state()[0]):  # test_expiry.py tests when they expire
             model.committed.pop(place)
     elif what == "forget topic" or how[0] in bench.table.by_id:
         take_away(bench, model, what, how)
@@ -147,7 +147,7 @@ def check(bench: OffsetsBench, model: Model) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(steps, min_size=12, max_size=30))
-def test_any_story_is_told_again_by_its_log(story: list[tuple[Any, ...]]) -> None:
+def test_loading_the_log_gives_the_state_of_any_history(story: list[tuple[Any, ...]]) -> None:
     bench, model = OffsetsBench(SETTINGS), Model()
     states = [bench.state()]
     lengths = [0]

@@ -1,1 +1,1 @@
-"""Who is meant to hold what: pure functions of who is there, what they read and what they were meant to hold before."""
+"""Assignors: pure functions from members, subscriptions and the previous target to the new target assignment."""

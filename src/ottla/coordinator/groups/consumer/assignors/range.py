@@ -1,7 +1,7 @@
-"""The range assignor: of every topic each reader gets a run of partitions, the runs in the same order for all topics.
+"""The range assignor: each member gets a contiguous range of every topic that it reads, in the same member order.
 
-With readers of the same topics, and topics of as many partitions, equal partitions go to the same member: data that belongs
-together is read together. Static members come first, by instance id, so that a restart moves nothing.
+Where members read the same topics and the topics have equal partition counts, a member gets the same partition numbers of each
+topic (co-partitioning). Static members come first, by instance id, so that a restart moves no partition.
 """
 
 from __future__ import annotations

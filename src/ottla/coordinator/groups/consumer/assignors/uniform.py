@@ -1,8 +1,8 @@
-"""The uniform assignor: everybody holds as much as everybody else, or one more; as little as possible moves.
+"""The uniform assignor: spreads partitions evenly over the members, and moves as few as possible.
 
-Where all members read the same topics, each keeps what it had up to its share, and what is over goes to those below theirs.
-Where they do not, what nobody may keep goes to the reader with the least, topic by topic, and then single partitions move from
-those with the most to those with the least, as long as that makes them more equal.
+If all members read the same topics, their partition counts differ by at most one: each keeps its partitions up to its share,
+and the others go to members below theirs. If not, unassigned partitions go to the reader with the fewest, topic by topic; then
+single partitions move from readers with the most to those with the fewest, as long as that makes the counts more equal.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ottla.ids import Uuid
 Partition = tuple[Uuid, int]
 
 _BALANCE_ROUNDS_MAX = 16
-"""Overlapping subscriptions can take long to be balanced wholly; each round about halves what is missing."""
+"""Full balance of overlapping subscriptions can take many rounds; each round about halves the imbalance."""
 
 
 def assign_uniformly(view: GroupView) -> dict[str, Assignment]:
@@ -29,7 +29,7 @@ def assign_uniformly(view: GroupView) -> dict[str, Assignment]:
 
 
 def _kept(view: GroupView) -> dict[str, list[Partition]]:
-    """What each member had of topics it still reads, members in order, each partition once."""
+    """The partitions that each member had of topics it still reads; members in order, each partition once."""
     taken: set[Partition] = set()
     held: dict[str, list[Partition]] = {}
     for member_id in sorted(view.members):
@@ -56,7 +56,7 @@ def _unassigned(view: GroupView, held: Mapping[str, list[Partition]]) -> list[Pa
 def _share_alike(view: GroupView, held: dict[str, list[Partition]]) -> None:
     least, with_one_more = divmod(sum(view.partition_counts.values()), len(held))
     free = _unassigned(view, held)
-    # Those with more than the least keep the one more they have, as far as there are ones more to be had.
+    # Members above the minimum keep one extra partition while there are extra ones to give.
     shares = {}
     for member_id, partitions in held.items():
         one_more = len(partitions) > least and with_one_more > 0
@@ -68,7 +68,7 @@ def _share_alike(view: GroupView, held: dict[str, list[Partition]]) -> None:
             shares[member_id] += 1
         free += partitions[shares[member_id] :]
         del partitions[shares[member_id] :]
-    free.reverse()  # taken from the end
+    free.reverse()  # popped from the end below
     for member_id, partitions in held.items():
         while len(partitions) < shares[member_id]:
             partitions.append(free.pop())
@@ -80,7 +80,7 @@ def _share_among_readers(view: GroupView, held: dict[str, list[Partition]]) -> N
         for topic_id in view.members[member_id].topics:
             readers.setdefault(topic_id, []).append(member_id)
     counts = view.partition_counts
-    # Where there is much to share among few comes first: the others can make up for it.
+    # Topics with many partitions per reader come first: the later topics can even out the difference.
     ordered = sorted(readers, key=lambda each: (-counts[each] / len(readers[each]), len(readers[each]), each))
     free: dict[Uuid, list[Partition]] = {}
     for partition in _unassigned(view, held):
@@ -95,7 +95,7 @@ def _share_among_readers(view: GroupView, held: dict[str, list[Partition]]) -> N
 
 
 def _give(held: dict[str, list[Partition]], readers: list[str], partitions: Iterable[Partition]) -> None:
-    """Each to the reader that has the least then."""
+    """Give each partition to the reader with the fewest at that point."""
     waiting = [(len(held[member_id]), index) for index, member_id in enumerate(readers)]
     heapify(waiting)
     for partition in partitions:
@@ -105,7 +105,7 @@ def _give(held: dict[str, list[Partition]], readers: list[str], partitions: Iter
 
 
 def _balance(held: dict[str, list[Partition]], readers: list[str], topic_id: Uuid) -> bool:
-    """Move partitions of one topic from readers with more to readers with less. Whether any moved."""
+    """Move partitions of one topic from readers with more to readers with fewer. Returns whether any moved."""
     givers = [
         (-len(held[member_id]), index, [each for each in held[member_id] if each[0] == topic_id])
         for index, member_id in enumerate(readers)
@@ -118,11 +118,11 @@ def _balance(held: dict[str, list[Partition]], readers: list[str], topic_id: Uui
     while givers:
         most, giver, own = givers[0]
         least, taker = takers[0]
-        if least != len(held[readers[taker]]):  # it gave some away since
+        if least != len(held[readers[taker]]):  # a stale heap entry: it gave some away since
             heappop(takers)
             heappush(takers, (len(held[readers[taker]]), taker))
             continue
-        if -most != len(held[readers[giver]]):  # it was given some since, or gave: then its place is another
+        if -most != len(held[readers[giver]]):  # a stale heap entry: it got or gave some since
             heappop(givers)
             heappush(givers, (-len(held[readers[giver]]), giver, own))
             continue

@@ -1,4 +1,4 @@
-"""What an assignor is handed, and what it hands back. Knows nothing of records or epochs."""
+"""The input and output of an assignor, without records or epochs."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class AssignedMember(NamedTuple):
 
     instance_id: str | None
     topics: frozenset[Uuid]
-    """What it reads, of the topics that exist."""
+    """The existing topics that it reads."""
     before: Assignment
-    """Its target until now."""
+    """Its previous target."""
 
 
 class GroupView(NamedTuple):
@@ -28,8 +28,8 @@ class GroupView(NamedTuple):
     is_homogeneous: bool
     """All members read the same topics."""
     partition_counts: Mapping[Uuid, int]
-    """Of every topic that a member reads."""
+    """Topic → number of partitions, for every topic that a member reads."""
 
 
 Assignor = Callable[[GroupView], dict[str, Assignment]]
-"""Every member → its target."""
+"""Returns member id → target, for every member."""

@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.assignors.range`: runs of partitions, the same of every topic."""
+"""Tests of `ottla.coordinator.groups.consumer.assignors.range`: contiguous ranges, the same of every topic."""
 
 from ottla.coordinator.groups.consumer.assignors.range import assign_ranges
 from ottla.coordinator.groups.consumer.assignors.view import AssignedMember, GroupView
@@ -27,6 +27,6 @@ def test_each_topic_goes_to_its_readers() -> None:
     assert targets == {"a": {T: (0, 1)}, "b": {T: (2, 3), U: (0, 1, 2)}, "c": {}}
 
 
-def test_static_members_come_first_and_are_told_apart_by_their_instance_ids() -> None:
+def test_static_members_come_first_in_order_of_instance_id() -> None:
     targets = assign_ranges(_view({"a": (None, {T}), "z": ("1", {T}), "y": ("2", {T})}, {T: 3}))
     assert targets == {"z": {T: (0,)}, "y": {T: (1,)}, "a": {T: (2,)}}

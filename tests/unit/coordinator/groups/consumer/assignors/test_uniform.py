@@ -1,4 +1,4 @@
-"""Tests of `ottla.coordinator.groups.consumer.assignors.uniform`: everybody has as much as everybody else, and little moves."""
+"""Tests of `ottla.coordinator.groups.consumer.assignors.uniform`: equal counts, and few partitions move."""
 
 from collections.abc import Mapping
 
@@ -30,7 +30,9 @@ COUNTS = st.dictionaries(st.sampled_from(TOPICS), st.integers(1, 12), min_size=1
 
 @settings(deadline=None)
 @given(counts=COUNTS, first=st.integers(1, 7), then=st.integers(1, 7), grown=COUNTS)
-def test_members_that_read_the_same_share_alike(counts: dict[Uuid, int], first: int, then: int, grown: dict[Uuid, int]) -> None:
+def test_members_of_the_same_topics_differ_by_one_at_most(
+    counts: dict[Uuid, int], first: int, then: int, grown: dict[Uuid, int]
+) -> None:
     read = {f"m{number}": frozenset(counts) for number in range(first)}
     before = assign_uniformly(view_of(counts, read, {}))
     later = {topic_id: max(count, grown.get(topic_id, 0)) for topic_id, count in counts.items()}
@@ -44,7 +46,7 @@ def test_members_that_read_the_same_share_alike(counts: dict[Uuid, int], first: 
     assert len(kept) == min(sizes({stayed: before[stayed]})[0], sizes({stayed: targets[stayed]})[0])
 
 
-def test_nothing_moves_when_nothing_changed() -> None:
+def test_no_partition_moves_without_a_change() -> None:
     counts = {TOPICS[0]: 7, TOPICS[1]: 3}
     read = {f"m{number}": frozenset(counts) for number in range(4)}
     before = assign_uniformly(view_of(counts, read, {}))
@@ -66,7 +68,7 @@ def test_one_more_member_takes_only_its_share() -> None:
     read=st.dictionaries(st.sampled_from("abcdef"), st.frozensets(st.sampled_from(TOPICS)), min_size=2),
     before_read=st.dictionaries(st.sampled_from("abcdef"), st.frozensets(st.sampled_from(TOPICS)), min_size=2),
 )
-def test_members_that_read_different_topics(
+def test_overlapping_subscriptions_are_balanced_among_readers(
     counts: dict[Uuid, int], read: dict[str, frozenset[Uuid]], before_read: dict[str, frozenset[Uuid]]
 ) -> None:
     before = assign_uniformly(view_of({topic_id: counts[topic_id] for topic_id in _read(before_read)}, before_read, {}))
@@ -75,7 +77,7 @@ def test_members_that_read_different_topics(
     assert sorted(held(targets)) == sorted((topic_id, each) for topic_id, count in known.items() for each in range(count))
     for member_id, target in targets.items():
         assert set(target) <= read[member_id]
-    # Nobody has two more than somebody who reads a topic of which the first has some.
+    # No member has two partitions more than another reader of one of its topics.
     size = dict(zip(targets, sizes(targets), strict=True))
     for giver, target in targets.items():
         for topic_id in target:
@@ -86,7 +88,7 @@ def _read(read: Mapping[str, frozenset[Uuid]]) -> set[Uuid]:
     return set().union(*read.values())
 
 
-def test_members_that_read_different_topics_keep_what_they_may() -> None:
+def test_members_of_different_topics_keep_their_partitions() -> None:
     counts = {TOPICS[0]: 4, TOPICS[1]: 4}
     read = {"a": frozenset(TOPICS[:1]), "b": frozenset(TOPICS[:2]), "c": frozenset(TOPICS[1:2])}
     before = assign_uniformly(view_of(counts, read, {}))

@@ -1,4 +1,4 @@
-"""What those who decide about consumer groups share, and how they find the group that a request is about."""
+"""ConsumerContext: what all decisions about consumer groups share, and the look-up of a request's group."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import logging
 from ottla.coordinator.contract import Instant
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.groups import ClassicGroups
-from ottla.coordinator.groups.consumer.draft import Draft
+from ottla.coordinator.groups.consumer.draft import GroupDraft
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import ConsumerMember
 from ottla.coordinator.groups.consumer.sessions import Evict, Sessions
@@ -21,8 +21,8 @@ from ottla.errors.texts import counted
 logger = logging.getLogger("ottla.coordinator")
 
 
-class Room:
-    """The consumer groups of one shard, with what is needed to decide about them."""
+class ConsumerContext:
+    """The consumer groups of one shard, with the collaborators of their decisions."""
 
     __slots__ = ("classic", "sessions", "table", "watch")
 
@@ -33,23 +33,23 @@ class Room:
         self.sessions = Sessions(table, evict)
 
     def find(self, group_id: str) -> ConsumerGroup:
-        """The group, to be looked at or left. GROUP_ID_NOT_FOUND if there is none, or it is of another kind."""
+        """The consumer group; GROUP_ID_NOT_FOUND if it is unknown or a classic group."""
         group = self.table.by_id.get(group_id)
         if isinstance(group, ConsumerGroup):
             return group
         what = "there is no group" if group is None else f"not a consumer group but a {group.type} one:"
         raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"{what} {group_id}")
 
-    def open(self, group_id: str, is_joining: bool, now: Instant) -> Draft:
-        """The group, to be decided about. Who joins makes it, or makes it of a classic group."""
+    def open(self, group_id: str, is_joining: bool, now: Instant) -> GroupDraft:
+        """A draft of the group. A joining member creates an unknown group, and upgrades a classic one."""
         group = self.table.by_id.get(group_id)
         if isinstance(group, ConsumerGroup) or not is_joining:
-            return Draft(self.find(group_id))
+            return GroupDraft(self.find(group_id))
         if group is None:
-            return Draft(ConsumerGroup(group_id), is_new=True)
+            return GroupDraft(ConsumerGroup(group_id), is_new=True)
         assert isinstance(group, ClassicGroup), f"{group} is of no known kind"
         if not group.members:
-            draft = Draft(ConsumerGroup(group_id), is_new=True)
+            draft = GroupDraft(ConsumerGroup(group_id), is_new=True)
             draft.records += group.tombstones()
             logger.info("group %s, a classic one without members, is a consumer group from now on", group_id)
         else:
@@ -58,15 +58,15 @@ class Room:
         draft.when_decided(lambda: self._taken(group, draft, now))
         return draft
 
-    def _taken(self, classic: ClassicGroup, draft: Draft, now: Instant) -> None:
-        """A classic group is no more: whoever waits in it is told, and its members have sessions here."""
+    def _taken(self, classic: ClassicGroup, draft: GroupDraft, now: Instant) -> None:
+        """The classic group is replaced: answer its parked requests, and start sessions for its members."""
         draft.answers += self.classic.hand_over(classic).answers
         for member_id in classic.members:
             if member_id in draft.group.members:
                 self.sessions.heard(classic.group_id, draft.group.members[member_id], now)
 
     def check_memory(self, group: ConsumerGroup, before: ConsumerMember, after: ConsumerMember, now: Instant) -> None:
-        """Whether there is memory for what a member has become; whoever does not grow has what it needs."""
+        """Raises `KafkaError` if there is no memory for the member's growth."""
         before_bytes = before.size_bytes if before.member_id in group.members else 0
         self.table.memory.take(after.size_bytes - before_bytes, group.group_id, now)
 

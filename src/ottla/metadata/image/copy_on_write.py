@@ -1,4 +1,4 @@
-"""A mapping on its way from one image to the next: the old one itself until something changes, then one copy of it."""
+"""CopyOnWriteMap: shares an image's mapping until the first change, then works on one copy of it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ K = TypeVar("K")
 V = TypeVar("V")
 
 
-class Draft(Generic[K, V]):
-    """`now` is what the mapping holds at this moment; `edit()` is where to change it."""
+class CopyOnWriteMap(Generic[K, V]):
+    """`now` is the current mapping, to be read only; `edit()` returns the copy, to be changed."""
 
     __slots__ = ("_copy", "now")
 
