@@ -96,4 +96,4 @@ def test_nor_when_it_is_told_where_partitions_are(refusal: OttlaError, caplog: p
         await assignments._tell()
 
     asyncio.run(tell())
-    assert "the controller was not told in which directories partitions are" in caplog.text
+    assert "could not report to the controller in which directories partitions are" in caplog.text

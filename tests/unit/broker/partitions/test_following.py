@@ -49,7 +49,7 @@ def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest
         await held.make_topic("t", 60)
         await held.make_topic("gone", 5)
         assert [code_for(held, "t", index) for index in (0, 1, 2, 59)] == [0, 0, 56, 56]
-        assert len([record for record in caplog.records if "58 partitions of t are not there yet" in record.message]) == 1
+        assert len([record for record in caplog.records if "58 partitions of t are not created yet" in record.message]) == 1
         assert held.produced("old", 0, make_batch(b"v")).error_code == 0
         assert held.stopped == []
         await held.delete_topic("gone")

@@ -48,7 +48,7 @@ def test_a_log_that_is_closed_refuses_everyone_without_growing() -> None:
         await held.directories.close()
         for _ in range(3):
             assert held.produced("t", 0, make_batch(b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            with pytest.raises(KafkaError, match="is not to be had now"):
+            with pytest.raises(KafkaError, match="is not available now"):
                 partition.read(0, 100, Isolation.LOG_END)
         assert partition.log.write_barrier is not None
         assert partition.log.write_barrier.__traceback__ is None
