@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import cast
 
-from ottla.broker.fetch_sessions import Answers, FetchContext, Wanted
+from ottla.broker.fetch_sessions import Answers, FetchContext, FetchedPartition
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
@@ -95,7 +95,7 @@ class Fetch:
             self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
         else:
             self._isolation = _LOG_END
-        self._cold: list[tuple[Partition, str, Wanted, PartitionData]] = []
+        self._cold: list[tuple[Partition, str, FetchedPartition, PartitionData]] = []
         self.missing_bytes = 0
 
     def answer(self, is_last: bool) -> Message | Pending | None:
@@ -130,8 +130,8 @@ class Fetch:
                     total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset
                 ):
                     if (
-                        high_watermark != wanted.said_high_watermark
-                        or log.log_start_offset != wanted.said_log_start
+                        high_watermark != wanted.sent_high_watermark
+                        or log.log_start_offset != wanted.sent_log_start
                         or not is_incremental
                     ):
                         answers.append((wanted, self._nothing(wanted.index, log)))
@@ -174,12 +174,12 @@ class Fetch:
                 else:  # it has moved to another disk meanwhile, which is not to blame
                     refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be read: {error}. Ask again")
                 self._set_failed(data, refusal)
-                wanted.say(data)
+                wanted.note_sent(data)
         return response
 
     # Finding
 
-    def _resolve(self, wanted: Wanted) -> Partition:
+    def _resolve(self, wanted: FetchedPartition) -> Partition:
         """The partition that is here and fits; `KafkaError` if there is no such partition."""
         services = self._context.services
         wanted.partition = None
@@ -197,7 +197,7 @@ class Fetch:
 
     # Reading
 
-    def _read(self, partition: Partition, wanted: Wanted, left_bytes: int, is_first: bool) -> PartitionData:
+    def _read(self, partition: Partition, wanted: FetchedPartition, left_bytes: int, is_first: bool) -> PartitionData:
         """What one partition has to say, all questions asked."""
         try:
             if wanted.partition is None:
@@ -227,7 +227,7 @@ class Fetch:
             self._cold.append((partition, partition.log.folder, wanted, data))
         return data
 
-    def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:
+    def _refuse_replica(self, partition: Partition, wanted: FetchedPartition) -> None:
         """Replication between nodes is not there yet: no other node is a replica of anything here."""
         raise KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if wanted.leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
@@ -264,7 +264,7 @@ class Fetch:
 
     # Refusing
 
-    def _failed(self, wanted: Wanted, error: KafkaError) -> PartitionData:
+    def _failed(self, wanted: FetchedPartition, error: KafkaError) -> PartitionData:
         data = PartitionData()
         data.partition_index = wanted.index
         self._set_failed(data, error)
@@ -279,7 +279,7 @@ class Fetch:
         data.aborted_transactions = None
         data.records = b""
 
-    def _hint(self, response: FetchResponse, wanted: Wanted, data: PartitionData) -> None:
+    def _hint(self, response: FetchResponse, wanted: FetchedPartition, data: PartitionData) -> None:
         hint = leader_hint(self._context, wanted.topic or "", wanted.index)
         data.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
         if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):
