@@ -149,7 +149,7 @@ def test_a_topic_setting_that_cannot_be_used_is_left_out_by_name(caplog: pytest.
     assert node.settings.topic_config("t").segment_ms == 100
     assert node.settings.topic_config("t").retention_ms == 2 * HOUR_MS
     assert [message.partition(":")[0] for message in caplog.messages] == [
-        "the stored setting retention.ms of topic t is left out"
+        "the stored setting retention.ms of topic t is ignored"
     ]
 
 
