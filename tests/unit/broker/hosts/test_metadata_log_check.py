@@ -1,4 +1,4 @@
-"""After a clean stop a damaged metadata log is refused and left alone; after a crash its torn end is cut off."""
+"""After a clean shutdown a damaged metadata log is refused and left as it is; after a crash its torn end is cut off."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages, cursors, topics that are not there."""
+"""DescribeTopicPartitions: pages, cursors, unknown topics."""
 
 from types import SimpleNamespace
 
@@ -58,11 +58,11 @@ def test_a_limit_below_one_is_one() -> None:
     assert told(ask("a", limit=0)) == [("a", [0])]
 
 
-def test_a_cursor_at_a_topic_that_has_gone_goes_on_with_the_next() -> None:
+def test_cursor_at_a_deleted_topic_continues_with_the_next() -> None:
     assert told(ask(cursor=("aa", 7))) == [("b", [0]), ("c", [0, 1, 2])]
 
 
-def test_topics_that_are_not_there() -> None:
+def test_unknown_and_invalid_topics_get_an_error_code() -> None:
     response = ask("a", "missing", "not valid")
     assert [(topic.name, topic.error_code) for topic in response.topics] == [
         ("a", ErrorCode.NONE),
