@@ -1,7 +1,8 @@
 """JoinGroup: a member joins a classic group or rejoins it. Parked until all members have joined or the time is over.
 
-v1: rebalance timeout; before, the session timeout counts. v4: a member without an id gets MEMBER_ID_REQUIRED and its id, and
-joins again. v5: group.instance.id of static members. v7: protocol type in the response. v8: reason. v9: skip assignment.
+v1: rebalance timeout; before, the session timeout counts. v4: a dynamic member without an id gets MEMBER_ID_REQUIRED and an id,
+and joins again with it. v5: group.instance.id of static members. v7: protocol type in the response. v8: reason. v9: skip
+assignment.
 """
 
 from __future__ import annotations

@@ -127,7 +127,7 @@ class Loading:
         try:
             if batch.attributes & CODEC_MASK:
                 records = read_records(batch)
-            else:  # cheaper for uncompressed batches of one or two records, of which there may be very many
+            else:  # cheaper for uncompressed batches of one or two records, and there may be very many
                 start, end = batch.position + HEADER_SIZE, batch.position + LOG_OVERHEAD + batch.batch_length
                 records = list(RecordIterator(data, start, end, batch.count, batch.base_offset, batch.base_timestamp, None))
         except CorruptRecords as damage:
