@@ -89,7 +89,7 @@ REFUSED: dict[str, tuple[Callable[[Path], None], str]] = {
     "an empty vote": (overwrite(f"{METADATA}/quorum-state", b""), "quorum-state"),
     "a vote of another kind": (overwrite(f"{METADATA}/quorum-state", b'{"leaderId":"x","data_version":1}'), "quorum-state"),
     "no metadata": (lambda data: shutil.rmtree(data / METADATA), "metadata log is empty"),
-    "a damaged metadata log after a clean stop": (cut(f"{METADATA}/00000000000000000000.log", 5), "stopped in good order"),
+    "a damaged metadata log after a clean stop": (cut(f"{METADATA}/00000000000000000000.log", 5), "shut down cleanly"),
     "a folder that is no partition": (lambda data: (data / "photos").mkdir(), "photos"),
 }
 SERVED: dict[str, Callable[[Path], None]] = {

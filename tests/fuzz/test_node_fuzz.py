@@ -21,7 +21,7 @@ from ottla.wire.headers import request_header_version
 PATIENCE_S = 0.05
 """How long a reply is waited for: some requests may wait long before they are answered, and some never are."""
 
-MARKS_OF_BUGS = ("Traceback", "not foreseen", "could not even be refused")
+MARKS_OF_BUGS = ("Traceback", "unexpected error", "no error response could be made")
 
 
 @pytest.fixture(scope="module")

@@ -1,8 +1,8 @@
-"""Topics made because somebody asked about them (auto.create.topics.enable), with the cluster's defaults; internal ones with
-the settings of their kind.
+"""Creates topics that a Metadata request names and that do not exist (auto.create.topics.enable).
 
-Apache's broker answers "unknown" at once and makes the topic meanwhile; the client asks again. Here the answer waits until the
-topic is there, which saves the client a round and a log line.
+They get the cluster's defaults, internal topics the settings of their kind. Apache Kafka's broker answers
+UNKNOWN_TOPIC_OR_PARTITION at once and creates the topic in the background; the client asks again. Here the response waits until
+the topic exists, which saves the client a round trip and a log line.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _DEFAULT = -1
 
 
 async def create_missing(services: Services, names: Sequence[str]) -> dict[str, int]:
-    """Make the topics `names`; returns the error code of each that could not be made."""
+    """Create the topics `names`; returns the error code of each that could not be created."""
     codes = {name: ErrorCode.INVALID_TOPIC_EXCEPTION for name in names if topic_name_fault(name) is not None}
     wanted: list[CreatableTopic] = []
     for name in dict.fromkeys(names):

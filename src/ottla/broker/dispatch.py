@@ -1,12 +1,12 @@
-"""From a request's frame to the frame of its reply: decode, find the handler, call it, encode what it answers.
+"""Turns a request's frame into the frame of its reply: decodes it, finds and calls the handler, encodes the response.
 
-`Dispatcher.dispatch` is a plain call. It returns the parts to send; None where no reply is wanted; or a `Parked` request, whose
-reply comes later. `CloseConnection` says that the peer's connection has to end; the log line that names the request is written
-by then, and a hostile peer cannot make it more than a few (`net/fault_log.py`).
+`Dispatcher.dispatch` is a plain call. It returns the parts to send; None if no reply is wanted; or a `Parked` request, whose
+reply comes later. It raises `CloseConnection` if the peer's connection has to end, after it logged a line that names the
+request. A hostile peer cannot cause more than a few such lines (`net/fault_log.py`).
 
-Three kinds of wrong meet here: a `KafkaError` becomes a response through the API's own `refuse`; a peer's fault ends its
-connection; a broken invariant is handed to `on_broken`, which stops the node. Anything else is a bug of ours: it is logged with
-its traceback, and the client is told UNKNOWN_SERVER_ERROR. Knows no socket. Belongs to one event loop.
+A `KafkaError` becomes a response through the API's own `refuse`. A peer's fault closes its connection. A broken invariant is
+passed to `on_broken`, which stops the node. Anything else is a bug of ours: it is logged with its traceback, and the client
+gets UNKNOWN_SERVER_ERROR. Touches no socket. Belongs to one event loop.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ from ottla.wire.headers import encode_response, parse_request, read_request_head
 logger = logging.getLogger("ottla.requests")
 
 ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
-"""The APIs of which the usual requests are answered without being taken apart; their keys fit into a byte."""
+"""The APIs with a fast path that answers frames without decoding them into messages. Their keys fit into one byte."""
 
 
 class AnswersFrames(Protocol):
-    """What the module of an API may have for its most frequent requests: from frame to frame, with nothing in between."""
+    """The fast path of an API: answers its most frequent requests from frame to frame."""
 
     def answer(self, frame: bytearray, /) -> list[Part] | Message | None:
-        """The reply; the response where something went wrong in it; None, with nothing changed, to have the request handled."""
+        """The reply; or the response, if a part of it was refused; or None: nothing changed, the general path handles it."""
         ...
 
 
@@ -59,7 +59,7 @@ def load_module(api_key: int) -> HandlerModule | None:
 
 
 class Route:
-    """The way of one API's requests."""
+    """How one API's requests are handled on one kind of listener: the functions, the versions and the counters."""
 
     __slots__ = ("counters", "handle", "is_reported", "key", "name", "newest", "oldest", "refuse")
 
@@ -76,7 +76,7 @@ class Route:
 
 
 class Parked:
-    """A request whose reply is not there yet. Its connection keeps it in its place among the replies."""
+    """A request whose reply is not ready. Its connection keeps it in its place among the replies."""
 
     __slots__ = (
         "_context",
@@ -103,16 +103,16 @@ class Parked:
         self.is_ready = False
         self.parts: list[Part] | None = None
         self.fault: CloseConnection | None = None
-        """In place of `parts`: the connection has to end."""
+        """Set instead of `parts` if the connection has to end."""
         self.on_ready: Callable[[], None] | None = None
         pending.deliver_to(self._deliver)
 
     @property
     def lets_pass(self) -> bool:
-        """Whether a request behind it may be handled before it is answered, if it is of the same kind.
+        """Whether a Produce request behind this one may be handled before this one is answered.
 
         Kafka handles one request of a connection at a time. Produce requests are appended in order when they are handled, so
-        nothing is lost if the next is appended while one waits for replicas or the disk.
+        the next one may be appended while this one waits for replicas or the disk.
         """
         return self._route.key == ApiKey.PRODUCE and not self.pending.holds_back
 
@@ -134,7 +134,7 @@ class Parked:
 
 
 class Dispatcher:
-    """One node's, on the running loop. Nothing may be dispatched before `services` is set."""
+    """The dispatcher of one node, on the running loop. `services` has to be set before the first `dispatch`."""
 
     def __init__(self, services: Services | None = None, load: Callable[[int], HandlerModule | None] = load_module) -> None:
         self.services = services
@@ -148,9 +148,9 @@ class Dispatcher:
         self.reported: Container[int] = REPORTED
         """The APIs whose responses are searched for refused parts; from the first request of each on."""
         self.on_broken: Callable[[BaseException], None] | None = None
-        """Told of broken invariants: the node has to stop."""
+        """Called with a broken invariant: the node has to stop."""
         self.intercept: Intercept | None = None
-        """Lets tests interfere with requests."""
+        """Set by tests to delay, fail, lose or rewrite requests (`interception.py`)."""
 
     def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
@@ -212,7 +212,7 @@ class Dispatcher:
         response: Message | None,
         failure: BaseException | None,
     ) -> list[Part] | None:
-        """The parts of a reply, from what the handler answered or raised; counts the request."""
+        """The parts of a reply, from the handler's response or failure. Counts the request."""
         counters = route.counters
         counters.requests += 1
         counters.bytes_in += frame_bytes
@@ -251,7 +251,7 @@ class Dispatcher:
             return route.handle(context, request)
         return InterceptedRequest(interception, lambda: route.handle(context, request))
 
-    # What goes wrong
+    # Failures
 
     def _refused(self, route: Route, context: RequestContext, request: Any, failure: BaseException) -> Message | None:
         """The response to a request that failed; `CloseConnection` if there can be none."""
@@ -269,15 +269,15 @@ class Dispatcher:
                 self.on_broken(failure)
             raise CloseConnection(str(failure)) from None
         else:
-            self._report(logging.ERROR, context, route, "an error that was not foreseen; please report it", failure)
-            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "an error that was not foreseen; the node's log has the details")
+            self._report(logging.ERROR, context, route, "unexpected error; please report it", failure)
+            error = KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, "unexpected error; the node's log has the details")
         try:
             return route.refuse(context, request, error)
         except CloseConnection:
             raise
         except Exception as second:
-            self._report(logging.ERROR, context, route, "it could not even be refused; please report it", second)
-            raise CloseConnection("a request could not be refused") from None
+            self._report(logging.ERROR, context, route, "no error response could be made; please report it", second)
+            raise CloseConnection("no error response could be made") from None
 
     def _encode_refusal(self, route: Route, context: RequestContext, request: Any, flaw: Exception) -> list[Part]:
         """The response cannot be written in the request's version: a bug of the handler's."""
@@ -286,13 +286,15 @@ class Dispatcher:
             try:
                 return encode_response(refusal, context.version, context.correlation_id)
             except Exception as second:
-                self._report(logging.ERROR, context, route, "its refusal cannot be written either; please report it", second)
-        raise CloseConnection("a response could not be written") from None
+                self._report(
+                    logging.ERROR, context, route, "its error response cannot be encoded either; please report it", second
+                )
+        raise CloseConnection("a response could not be encoded") from None
 
     def _unserved_version(self, route: Route, context: RequestContext, request: Any, frame: bytearray) -> list[Part] | None:
-        """ApiVersions in a version of the future gets an answer that every client can read; others end the connection.
+        """Answer ApiVersions in a version that is not served with version 0, which every client can read; close for other APIs.
 
-        That is how newer clients find out, with every connection they make: no failure, and nothing for the log.
+        Newer clients find out the served versions in this way on every connection. It is no failure and is not logged.
         """
         if route.key != ApiKey.API_VERSIONS:
             raise self._unreadable(context.connection, frame)
@@ -301,7 +303,7 @@ class Dispatcher:
         return self.conclude(route, context, request, len(frame), route.refuse(context, request, refusal), None)
 
     def _route(self, connection: ConnectionInfo, key: int) -> Route | None:
-        """The way of an API's requests on a listener; None: it is not served there."""
+        """The route of an API on the connection's listener; None: it is not served there."""
         routes = self._controller_routes if connection.is_controller_listener else self._routes
         route = routes.get(key)
         if route is None:
@@ -317,7 +319,7 @@ class Dispatcher:
         return route
 
     def _unreadable(self, connection: ConnectionInfo, frame: bytearray, fault: str = "") -> CloseConnection:
-        """What to raise for a frame that is no request we can answer, after logging it. `fault` is what decoding said."""
+        """Log a frame that holds no request we can answer; return the exception to raise. `fault` is the decoder's text."""
         what, why = f"a frame of {len(frame)} bytes", fault
         try:
             header, _ = read_request_header(frame)
@@ -339,9 +341,9 @@ class Dispatcher:
         return CloseConnection(why)
 
     def _not_loaded(self, connection: ConnectionInfo, flaw: Exception) -> CloseConnection:
-        """What to raise, after logging it, where an API's code cannot be read at its first request: the next one tries again.
+        """Log that an API's module could not be imported at its first request; return the exception to raise.
 
-        Where all files that a process may have are open, that is so until one is closed.
+        The next request tries again: with all file descriptors of the process in use, importing works once one is closed.
         """
         why = f"the code for its request could not be loaded: {type(flaw).__name__}: {flaw}"
         self.report_fault(connection, why)
@@ -356,7 +358,7 @@ class Dispatcher:
         )
 
     def report_eviction(self, connection: ConnectionInfo) -> None:
-        """Log that a connection is closed for the memory it holds."""
+        """Log that a connection is closed because of the request memory it holds."""
         self.counters.connections.evicted += 1
         host, port = connection.peer
         self.fault_log.report(
@@ -370,7 +372,7 @@ class Dispatcher:
         )
 
     def _report(self, level: int, context: RequestContext, route: Route, text: str, bug: BaseException | None = None) -> None:
-        """Log what became of a request; with a traceback if it is our fault."""
+        """Log why a request failed, with a traceback if the cause is our bug."""
         host, port = context.connection.peer
         line = "%s version %d (correlation id %d, client id %r) from %s:%d on %s failed: %s"
         request = (route.name, context.version, context.correlation_id, context.client_id)

@@ -1,22 +1,23 @@
-"""Incremental fetch sessions: a consumer names its partitions once, and from then on only what changes, both ways.
+"""Incremental fetch sessions: a consumer names its partitions once, then requests and responses carry only changes.
 
-A session is known by an id that the broker chose and an epoch that rises by one with every request. The rules of the protocol:
+A session has an id that the broker chose and an epoch that rises by one with every request. The rules of the protocol:
 
-    epoch 0                 a full request; the answer may offer a new session. Ends the session it names, if any
+    epoch 0                 a full request; the response may offer a new session. Ends the session it names, if any
     epoch -1                a full request without a session. Ends the session it names, if any
-    any other               an incremental request: what it names is added or changed, what it forgets is dropped, and the
-                            whole of the session is fetched. The answer has only partitions with records, errors or news
+    any other               an incremental request: partitions it names are added or changed, those it forgets are dropped, and
+                            the whole session is fetched. The response has only partitions with records, errors or changes
 
-A session's partitions are read in order, and those that gave records go to its end, so that a full answer starves nobody.
+A session's partitions are read in order. Those that returned records move to the end, so that a full response starves none.
 
-When all slots are taken, a new session takes the place of one that was not used for `EVICTION_MS`; of a consumer's, if it is a
-replica's; or of one that is at least that old and has no more partitions than itself. Otherwise the consumer goes without.
+If all slots are taken, a new session evicts one that was not used for `EVICTION_MS`; or a consumer's session, if the new one is
+a replica's; or one that is older than `EVICTION_MS` and has no more partitions than the new one. If there is none of these, the
+consumer gets no session and is served by full requests.
 
-So it does when all sessions together would remember more than `PARTITIONS_MAX` partitions: requests can name any number that do
-not exist, and slots alone are no bound on memory. Consumers without a session are served all the same. As many partitions may
-be in requests without a session that wait for records; beyond, such a request is answered with what there is.
+The same happens if all sessions together would hold more than `PARTITIONS_MAX` partitions: requests can name any number of
+partitions that do not exist, so the slots alone do not bound memory. Parked requests without a session share another limit of
+`PARTITIONS_MAX`; above it, such a request is answered at once with what there is.
 
-Owns the sessions and what was last said in each; reads no log. One event loop, plain calls.
+Owns the sessions and what was last sent in each; reads no log. One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -41,17 +42,17 @@ LAST_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 SESSION_ID_MAX = 2**31 - 1
 PARTITIONS_MAX = 250_000
-"""In all sessions together, and in all requests that wait without one; each takes about 650 bytes."""
+"""Limit for all sessions together, and for all parked requests without one. A partition takes about 650 bytes."""
 TOPIC_IDS_SINCE = 13
 
 Key = tuple[str | Uuid, int]
-"""Topic name or id, as the request's version has it, and the partition's index."""
+"""Topic name (before version 13) or topic id, and the partition's index."""
 EvictionKey = tuple[bool, int, int]
-"""Is it a replica's, how many partitions does it have, its id: the least of these goes first."""
+"""Whether it is a replica's, its number of partitions, its id. The session with the least key is evicted first."""
 
 
-class Wanted:
-    """A partition that is fetched: what was asked for, and in a session what was last said."""
+class FetchedPartition:
+    """A partition of a fetch request or session: what the client asked for, and what was last sent in the session."""
 
     __slots__ = (
         "fetch_offset",
@@ -60,20 +61,20 @@ class Wanted:
         "leader_epoch",
         "max_bytes",
         "partition",
-        "said_high_watermark",
-        "said_log_start",
+        "sent_high_watermark",
+        "sent_log_start",
         "topic",
         "topic_id",
     )
 
     def __init__(self, topic: str | None, topic_id: Uuid, asked: FetchPartition) -> None:
         self.topic = topic
-        """None as long as nobody knows which topic has the id."""
+        """None until the topic id has been resolved to a name."""
         self.topic_id = topic_id
         self.index = asked.partition
         self.partition: Partition | None = None
-        """Where it was found last, if that was the topic with this id."""
-        self.said_high_watermark = self.said_log_start = -1
+        """The partition found at the last try, if its topic has this id."""
+        self.sent_high_watermark = self.sent_log_start = -1
         self.ask(asked)
 
     def ask(self, asked: FetchPartition) -> None:
@@ -82,29 +83,31 @@ class Wanted:
         self.leader_epoch = asked.current_leader_epoch
         self.last_fetched_epoch = asked.last_fetched_epoch
 
-    def is_news(self, data: PartitionData) -> bool:
-        """Whether `data` has to be said; notes that it was."""
+    def has_news(self, data: PartitionData) -> bool:
+        """Whether `data` has to be sent; remembers it as sent."""
         is_news = bool(data.records) or data.diverging_epoch is not None or data.preferred_read_replica >= 0
-        if self.said_high_watermark != data.high_watermark or self.said_log_start != data.log_start_offset:
+        if self.sent_high_watermark != data.high_watermark or self.sent_log_start != data.log_start_offset:
             is_news = True
-        self.say(data)
+        self.note_sent(data)
         return is_news or data.error_code != 0
 
-    def say(self, data: PartitionData) -> None:
-        # After an error everything is said again, even if it is as it was before.
-        self.said_high_watermark = data.high_watermark if data.error_code == 0 else -1
-        self.said_log_start = data.log_start_offset
+    def note_sent(self, data: PartitionData) -> None:
+        # After an error the partition is sent again, even if its offsets have not changed.
+        self.sent_high_watermark = data.high_watermark if data.error_code == 0 else -1
+        self.sent_log_start = data.log_start_offset
 
 
-Answers = list[tuple[Wanted, PartitionData]]
+Answers = list[tuple[FetchedPartition, PartitionData]]
 
 
 class FetchSession:
-    """One session."""
+    """One session: its partitions, its epoch and what its eviction depends on."""
 
     __slots__ = ("created_ms", "epoch", "eviction_key", "id", "is_old", "is_replica", "used_ms", "uses_topic_ids", "wanted")
 
-    def __init__(self, id: int, wanted: dict[Key, Wanted], is_replica: bool, uses_topic_ids: bool, now_ms: int) -> None:
+    def __init__(
+        self, id: int, wanted: dict[Key, FetchedPartition], is_replica: bool, uses_topic_ids: bool, now_ms: int
+    ) -> None:
         self.id = id
         self.epoch = next_epoch(FIRST_EPOCH)
         self.wanted = wanted
@@ -118,7 +121,7 @@ class FetchSession:
         for key, topic, topic_id, asked in _asked_for(request, self.uses_topic_ids):
             known = self.wanted.get(key)
             if known is None:
-                self.wanted[key] = Wanted(topic, topic_id, asked)
+                self.wanted[key] = FetchedPartition(topic, topic_id, asked)
             else:
                 known.ask(asked)
         for forgotten in request.forgotten_topics_data:
@@ -144,19 +147,19 @@ def _asked_for(request: FetchRequest, by_id: bool) -> Iterable[tuple[Key, str | 
                 yield (topic.topic, asked.partition), topic.topic, ZERO_UUID, asked
 
 
-def _wanted_by(request: FetchRequest, by_id: bool) -> dict[Key, Wanted]:
-    return {key: Wanted(topic, topic_id, asked) for key, topic, topic_id, asked in _asked_for(request, by_id)}
+def _wanted_by(request: FetchRequest, by_id: bool) -> dict[Key, FetchedPartition]:
+    return {key: FetchedPartition(topic, topic_id, asked) for key, topic, topic_id, asked in _asked_for(request, by_id)}
 
 
 class FetchContext:
-    """What a request fetches, and how its answer is put together. This one: all of it, and no session."""
+    """The partitions of a request, and how its response is put together. This class: a full request without a session."""
 
     __slots__ = ("wanted",)
 
     is_incremental = False
-    """Whether what has not changed is left out."""
+    """Whether the response leaves out partitions without changes."""
 
-    def __init__(self, wanted: dict[Key, Wanted]) -> None:
+    def __init__(self, wanted: dict[Key, FetchedPartition]) -> None:
         self.wanted = wanted
 
     def finish(self, answers: Answers) -> FetchResponse:
@@ -164,11 +167,13 @@ class FetchContext:
 
 
 class FullContext(FetchContext):
-    """A full request whose answer offers a session, if there is room."""
+    """A full request whose response offers a session, if there is room."""
 
     __slots__ = ("_is_replica", "_sessions", "_uses_topic_ids")
 
-    def __init__(self, wanted: dict[Key, Wanted], sessions: FetchSessions, is_replica: bool, uses_topic_ids: bool) -> None:
+    def __init__(
+        self, wanted: dict[Key, FetchedPartition], sessions: FetchSessions, is_replica: bool, uses_topic_ids: bool
+    ) -> None:
         super().__init__(wanted)
         self._sessions = sessions
         self._is_replica = is_replica
@@ -176,7 +181,7 @@ class FullContext(FetchContext):
 
     def finish(self, answers: Answers) -> FetchResponse:
         for wanted, data in answers:
-            wanted.say(data)
+            wanted.note_sent(data)
         return _response(self._sessions.create(self.wanted, self._is_replica, self._uses_topic_ids), answers)
 
 
@@ -194,9 +199,9 @@ class IncrementalContext(FetchContext):
 
     def finish(self, answers: Answers) -> FetchResponse:
         session = self._session
-        if session.epoch != self._epoch:  # another request of the session has come while this one waited
+        if session.epoch != self._epoch:  # another request of the session came while this one was parked
             return FetchResponse(error_code=ErrorCode.INVALID_FETCH_SESSION_EPOCH, session_id=session.id)
-        news = [answer for answer in answers if answer[0].is_news(answer[1])]
+        news = [answer for answer in answers if answer[0].has_news(answer[1])]
         partitions = session.wanted
         for wanted, data in news:
             if data.records:
@@ -206,7 +211,7 @@ class IncrementalContext(FetchContext):
 
 
 def _response(session_id: int, answers: Answers) -> FetchResponse:
-    """The partitions in their order, those of one topic that follow each other in one entry."""
+    """The partitions in their order; consecutive ones of one topic share an entry."""
     response = FetchResponse()
     response.session_id = session_id
     entry: FetchableTopicResponse | None = None
@@ -228,7 +233,7 @@ class FetchSessions:
         self._randomness = randomness
         self._settings = settings
         self._sessions: dict[int, FetchSession] = {}
-        """By id, the one that was not used for the longest time first."""
+        """By id, the least recently used first."""
         self._partition_count = 0
         self._waiting_count = 0
         self._evictable_by_all: list[EvictionKey] = []
@@ -238,7 +243,7 @@ class FetchSessions:
         return len(self._sessions)
 
     def begin(self, request: FetchRequest, version: int, is_replica: bool) -> FetchContext | FetchResponse:
-        """What the request fetches; or the answer, if its session is in disorder."""
+        """The partitions that the request fetches; or an error response, if its session is unknown or its epoch is wrong."""
         uses_topic_ids = version >= TOPIC_IDS_SINCE
         if request.session_epoch in (FIRST_EPOCH, LAST_EPOCH):
             self._end(request.session_id)
@@ -265,7 +270,7 @@ class FetchSessions:
         return IncrementalContext(session)
 
     def may_wait(self, partition_count: int) -> bool:
-        """Whether a request with that many partitions that are in no session may wait; `has_waited` ends it."""
+        """Whether a request without a session may be parked with that many partitions; `has_waited` gives them back."""
         if self._waiting_count + partition_count > PARTITIONS_MAX:
             return False
         self._waiting_count += partition_count
@@ -274,13 +279,13 @@ class FetchSessions:
     def has_waited(self, partition_count: int) -> None:
         self._waiting_count -= partition_count
 
-    def wanted_in(self, session_id: int) -> Mapping[Key, Wanted]:
+    def wanted_in(self, session_id: int) -> Mapping[Key, FetchedPartition]:
         """The partitions of a session; none if there is no such session."""
         session = self._sessions.get(session_id)
         return {} if session is None else session.wanted
 
-    def create(self, wanted: dict[Key, Wanted], is_replica: bool, uses_topic_ids: bool) -> int:
-        """A new session for `wanted`; returns its id, `NO_SESSION` if there is no room for it."""
+    def create(self, wanted: dict[Key, FetchedPartition], is_replica: bool, uses_topic_ids: bool) -> int:
+        """Create a session for `wanted`; returns its id, or `NO_SESSION` if there is no room."""
         now_ms = self._clock.now_ms()
         slots = self._settings.current.max_incremental_fetch_session_cache_slots
         if len(self._sessions) >= slots and not self._evict((is_replica, len(wanted), 0), now_ms):
@@ -295,10 +300,10 @@ class FetchSessions:
         self._touch(session)
         return session_id
 
-    # Who stays, who goes
+    # Eviction
 
     def _touch(self, session: FetchSession) -> None:
-        """The session was used, and may have changed its size."""
+        """Note that the session was used; its number of partitions may have changed."""
         now_ms = self._clock.now_ms()
         self._sessions.pop(session.id, None)
         self._sessions[session.id] = session
@@ -316,7 +321,7 @@ class FetchSessions:
         self._partition_count += len(session.wanted)
 
     def _evict(self, newcomer: EvictionKey, now_ms: int) -> bool:
-        """Make room for a new session, if one has to give way to it."""
+        """Evict a session for a new one; False if none may be evicted."""
         if self._evict_unused(now_ms):
             return True
         evictable = self._evictable_by_replicas if newcomer[0] else self._evictable_by_all
@@ -326,7 +331,7 @@ class FetchSessions:
         return True
 
     def _evict_unused(self, now_ms: int) -> bool:
-        """End the session that was not used for the longest time, if that is long enough."""
+        """Evict the least recently used session, if it was not used for `EVICTION_MS`; False if it was."""
         oldest = next(iter(self._sessions.values()), None)
         if oldest is None or now_ms - oldest.used_ms <= EVICTION_MS:
             return False

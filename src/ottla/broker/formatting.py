@@ -1,12 +1,11 @@
-"""Formatting log directories: what makes a folder one that a node may start on, as Kafka's storage tool writes it.
+"""Formats log directories: writes the files that a node needs to start, as Kafka's storage tool does.
 
-    meta.properties                                       whose directory it is; written last, so that it says "formatted"
-    bootstrap.checkpoint                                  the levels of features that a new cluster begins with, and logins
+    meta.properties                                       cluster id, node id, directory id; written last: it marks "formatted"
+    bootstrap.checkpoint                                  a new cluster's first feature levels and SCRAM credentials
     __cluster_metadata-0/00000000000000000000-0000000000.checkpoint
                                                           in metadata.log.dir, for a dynamic quorum: its first voters
 
-Everything that can be refused is refused before anything is written. A format that is cut short leaves no `meta.properties`,
-and is simply done again.
+All checks come before the first write. A format that is interrupted leaves no `meta.properties` and can be done again.
 """
 
 from __future__ import annotations
@@ -36,15 +35,15 @@ if TYPE_CHECKING:
 
 
 _OF_A_FORMAT_CUT_SHORT = (BOOTSTRAP_CHECKPOINT, META_PROPERTIES, f"{CLUSTER_METADATA_TOPIC}-0", ".lock")
-"""How the names begin that a format, or a start before it, may have left."""
+"""Prefixes of the names that an interrupted format, or a start before it, may have left."""
 
 
 class FormatRefused(OttlaError):
-    """The directories are not formatted as asked. Nothing was written."""
+    """The format was refused; nothing was written."""
 
 
 class FormatOptions(NamedTuple):
-    """What is asked for, beyond the node's settings."""
+    """The options of a format, besides the node's settings."""
 
     cluster_id: str
     standalone: bool = False
@@ -57,13 +56,13 @@ class FormatOptions(NamedTuple):
     features: Mapping[str, int] = MappingProxyType({})
     ignore_formatted: bool = False
     scram: Sequence[str] = ()
-    """Logins that the cluster begins with, in Kafka's words: see `scram_arguments`."""
+    """SCRAM credentials that the cluster begins with, in Kafka's notation: see `scram_arguments`."""
 
 
 async def format_directories(world: World, config: BrokerConfig, options: FormatOptions) -> list[str]:
-    """Format the directories of a node, those that are not yet; returns what was done, a line each.
+    """Format the directories of a node that are not formatted yet; returns what was done, one line each.
 
-    `FormatRefused` for what cannot be, `WrongDirectory` where a directory belongs to another node or cluster.
+    Raises `FormatRefused` for options that do not fit, `WrongDirectory` if a directory belongs to another node or cluster.
     """
     _check_cluster_id(options.cluster_id)
     voters = _first_voters(world, config, options)
@@ -90,11 +89,12 @@ async def format_directories(world: World, config: BrokerConfig, options: Format
 async def format_if_new(
     world: World, settings: Mapping[str, str], levels: Mapping[str, int] = MappingProxyType({})
 ) -> list[str]:
-    """Format the directories of a node that runs alone, as far as they are not: a new cluster if none is; what was done.
+    """Format the unformatted directories of a node that is its own cluster; returns what was done, one line each.
 
-    `settings` are the texts of a `server.properties`; `levels` are of features that a new cluster shall not have at the newest.
-    `FormatRefused` where the metadata log's directory is not formatted and others are: with a new one in its place, their
-    records would belong to nobody; and where a folder holds something else: the person may have named the wrong one.
+    If none is formatted, they become a new cluster. `settings` are the texts of a `server.properties`; `levels` are the feature
+    levels that differ from the newest. Raises `FormatRefused` if the metadata log's directory is not formatted and others are:
+    with a new metadata log, their partitions would belong to no topic. Raises it too if a folder holds other files: the
+    operator may have named the wrong one.
     """
     from ottla.config.broker import BrokerConfig
 
@@ -176,7 +176,7 @@ def _unformatted(disk: Disk, directories: Iterable[str], config: BrokerConfig, o
 
 
 def _levels(options: FormatOptions, is_dynamic: bool) -> dict[str, int]:
-    """The levels to begin with, kraft.version among them."""
+    """The first feature levels, including kraft.version."""
     metadata_version = _metadata_version(options)
     levels = features.default_levels(metadata_version)
     levels[features.KRAFT_VERSION] = 1 if is_dynamic else 0
@@ -219,7 +219,7 @@ def _check_level(name: str, level: int) -> None:
 
 
 def bootstrap_records(levels: Mapping[str, int]) -> list[FeatureLevelRecord]:
-    """The first records of a cluster: metadata.version, then the others by name. kraft.version is the quorum's own."""
+    """The first records of a cluster: metadata.version, then the others by name. The quorum itself stores kraft.version."""
     names = sorted(set(levels) - {features.METADATA_VERSION, features.KRAFT_VERSION})
     return [
         FeatureLevelRecord(name=name, feature_level=levels[name])
@@ -249,7 +249,7 @@ def _is_dynamic(config: BrokerConfig, options: FormatOptions) -> bool:
 
 
 def _first_voters(world: World, config: BrokerConfig, options: FormatOptions) -> VoterSet | None:
-    """The voters to write down; None where the quorum is static, or this node joins it later."""
+    """The voters to write; None if the quorum is static or this node joins it later."""
     if sum([options.standalone, options.initial_controllers is not None, options.no_initial_controllers]) > 1:
         raise FormatRefused("--standalone, --initial-controllers and --no-initial-controllers exclude each other: use one")
     is_asked = options.standalone or options.initial_controllers is not None
@@ -315,7 +315,7 @@ async def _format(
 
 
 def _missing(disk: Disk, directory: str) -> list[str]:
-    """`directory` and those of its parents that are not there yet."""
+    """`directory` and its parents, as far as they do not exist."""
     missing = []
     while directory not in ("", "/") and not disk.exists(directory):
         missing.append(directory)
@@ -324,7 +324,7 @@ def _missing(disk: Disk, directory: str) -> list[str]:
 
 
 async def _write_all(disk: Disk, files: Mapping[str, bytes], folders: Sequence[str]) -> None:
-    """Write files that nobody looks at before `meta.properties` is there; they and their names are sure when this returns."""
+    """Write files durably, with their directory entries. They are not read before `meta.properties` exists."""
     opened: list[File] = []
     try:
         for path, data in files.items():

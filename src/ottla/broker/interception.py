@@ -1,7 +1,7 @@
-"""Misbehaving on purpose: what a test may make of a single request. Part of every node, used by none unless a test sets it.
+"""Fault injection for single requests: a test can delay, answer, rewrite or lose them. Off unless a test sets it.
 
 `Dispatcher.intercept` is called with each request before its handler, and may return an `Interception`. It may also change the
-request in place, and give `rewrite` to change the answer accordingly.
+request in place, and set `rewrite` to change the response accordingly.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from ottla.wire.base import Message
 
 
 class Interception(NamedTuple):
-    """First `delay_s` passes; then the request is answered; then its reply is sent, or lost."""
+    """What happens to one request: it waits for `delay_s`, then it is answered, then its reply is sent or lost."""
 
     delay_s: float = 0.0
     """Requests behind it on the same connection wait too."""
     answer: Message | KafkaError | None = None
-    """Instead of the handler's. An error becomes a response of the request's API."""
+    """Sent instead of the handler's response. An error becomes a response of the request's API."""
     is_handled: bool = True
-    """Off: with no `answer` either, the handler is not called at all, and there is nothing to send."""
+    """False, without `answer`: the handler is not called, and no reply is sent."""
     rewrite: Callable[[Message], Message] | None = None
-    """Called with the handler's answer; what it returns is sent in its place."""
+    """Called with the handler's response; its result is sent instead."""
     refuse: Callable[[KafkaError], Message] | None = None
-    """With `rewrite`: what the handler's answer is if it raises an error, so that this too can be rewritten."""
+    """Used with `rewrite`: makes a response from the handler's error, so that it can be rewritten too."""
     is_lost: bool = False
-    """The connection is closed in place of the reply."""
+    """The connection is closed instead of sending the reply."""
 
 
 Intercept = Callable[[RequestContext, Message], Interception | None]
-"""None: let the request be."""
+"""Decides what happens to a request; None: it is handled as always."""
 
 
 class InterceptedRequest(Pending):
-    """The reply to a request that was interfered with."""
+    """The response to an intercepted request."""
 
     __slots__ = ("_handle", "_inner", "_interception", "_timer")
 

@@ -1,7 +1,7 @@
-"""How much is logged, and changing that while the node runs: the levels of Ottla's loggers under Kafka's names for them.
+"""Reads and sets the levels of Ottla's loggers while the node runs, with Kafka's names for the levels.
 
 `root` is the logger of the whole package; it and the loggers below it are Python's, shared by all nodes of a process.
-Loggers of anybody else are left alone.
+Loggers of other packages are not touched.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _PACKAGE: Final = "ottla"
 
 
 class Loggers(Protocol):
-    """What the handlers of logger settings need."""
+    """The interface that the handlers of logger settings use."""
 
     def levels(self) -> dict[str, str]:
-        """Logger → the level that it logs from, sorted by name, `root` first."""
+        """Logger → its effective level, sorted by name, `root` first."""
         ...
 
     def set_level(self, name: str, level: str | None) -> None:
-        """Log from `level` on; None: as the logger above it does."""
+        """Set a logger's level; None: it inherits the level of its parent."""
         ...
 
 

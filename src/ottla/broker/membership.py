@@ -1,8 +1,8 @@
-"""This broker as a member of its cluster: registering, being let in, telling of its directories, leaving in good order.
+"""This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
-The controller is in this process, so what brokers elsewhere send as BrokerRegistration and BrokerHeartbeat requests is handed
-to it directly; the decisions and the records are the same. A session that is kept by requests need not be kept here: when this
-process is gone, so is the controller.
+The controller is in this process, so the BrokerRegistration and BrokerHeartbeat requests that other brokers would send are
+passed to it directly; the decisions and the records are the same. No periodic heartbeats are sent: when this process ends, so
+does the controller. One event loop.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Membership:
         incarnation_id: Uuid,
         last_epoch: int,
     ) -> None:
-        """Register, and be let in: from then on this broker may lead. `last_epoch` is that of its last clean shutdown."""
+        """Register and get unfenced: from then on this broker may lead. `last_epoch` is from its last clean shutdown, or -1."""
         features = self._controller.state.settings.supported_features
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
@@ -71,28 +71,28 @@ class Membership:
         self.epoch = registered.broker_epoch
         heard = await self._heartbeat()
         if heard.is_fenced:
-            raise BrokenInvariant(f"broker {self._node_id} has read everything there is, and is still not let in")
+            raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
 
     async def tell_lost(self, directory_id: Uuid) -> None:
-        """A directory has failed: others lead what was in it, if there are others."""
+        """Report that a directory has failed: other brokers take over the partitions in it, if there are any."""
         self._offline_directories.append(directory_id)
         await self._tell("the failed directory")
 
     async def tell_cordoned(self, directory_ids: Sequence[Uuid]) -> None:
-        """From now on these directories, and no others, are to get no new partitions."""
+        """Report the cordoned directories: exactly these get no new partitions from now on."""
         self.cordoned_directories = list(directory_ids)
         await self._tell("the cordoned directories")
 
     async def _tell(self, what: str) -> None:
         if self.epoch == _NOT_REGISTERED:
-            return  # it is told with the first heartbeat
+            return  # the first heartbeat reports it
         try:
             await self._heartbeat()
-        except (KafkaError, LogDirectoryFailed) as refused:  # that the metadata log has failed is told elsewhere
-            logger.warning("the controller was not told of %s: %s", what, refused)
+        except (KafkaError, LogDirectoryFailed) as refused:  # the metadata log's own failure is reported elsewhere
+            logger.warning("could not report %s to the controller: %s", what, refused)
 
     async def leave(self) -> None:
-        """Hand over what is led, and be fenced: whoever looks knows that this broker has gone on purpose."""
+        """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
         if self.epoch == _NOT_REGISTERED:
             return
         for _ in range(_SHUTDOWN_ROUNDS_MAX):
@@ -100,9 +100,9 @@ class Membership:
                 if (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     return
             except KafkaError as refused:
-                logger.warning("leaving the cluster without its controller's word: %s", refused)
+                logger.warning("leaving the cluster without the controller's permission: %s", refused)
                 return
-        logger.warning("the controller has not let this broker go in %d rounds: leaving all the same", _SHUTDOWN_ROUNDS_MAX)
+        logger.warning("the controller did not permit the shutdown in %d heartbeats: leaving anyway", _SHUTDOWN_ROUNDS_MAX)
 
     async def _heartbeat(self, want_shut_down: bool = False) -> BrokerHeartbeatResponse:
         request = BrokerHeartbeatRequest(

@@ -1,4 +1,4 @@
-"""The cluster as this broker knows it: the newest committed image, swapped whole when more is committed."""
+"""The metadata that requests see: the newest committed image, replaced as a whole when more is committed."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ottla.metadata.image.topics import PartitionState, Topic
 
 
 class MetadataCache:
-    """Handlers read `image`; only the metadata publisher sets it, after the partitions and settings follow it."""
+    """Handlers read `image`; only `Node._publish` sets it, after partitions and settings have been updated."""
 
     __slots__ = ("features_offset", "image")
 
     def __init__(self) -> None:
         self.image = MetadataImage()
         self.features_offset = -1
-        """Up to where the metadata was known when its features last changed, or were first read."""
+        """The metadata offset at which the features last changed, or were first read."""
 
     def topic(self, name: str) -> Topic | None:
         return self.image.topics.by_name.get(name)

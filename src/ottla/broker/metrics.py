@@ -1,10 +1,10 @@
-"""What a node tells of itself, as a page of metrics: gathered when it is asked for, from numbers that are kept anyway.
+"""The metrics page of a node, computed on request from counters and state that exist anyway.
 
-Names are those that people's dashboards know from Kafka through the Prometheus JMX exporter; what Kafka does not count begins
-with `ottla_`. Each node has a page of its own: several can live in one process. Nothing here is on anybody's hot path.
+The names are those that dashboards know from Kafka through the Prometheus JMX exporter; metrics that Kafka does not have begin
+with `ottla_`. Each node has a page of its own, because several can run in one process. Nothing here is on a hot path.
 
-Two numbers are not quite Kafka's. `bytesin` and `bytesout` are the bytes of produce and fetch requests and replies, framing
-included, over all topics. `messagesin` goes by the ends of the logs, so it goes on counting over a restart.
+Two metrics differ from Kafka's. `bytesin` and `bytesout` are the bytes of produce requests and fetch replies, framing included,
+over all topics. `messagesin` is computed from log end offsets, so it does not restart from 0 with the node.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
 LOGS_AT_ONCE = 200
-"""After so many logs others get a turn: a page may have tens of thousands of lines."""
+"""After this many logs other tasks run: a page may have tens of thousands of lines."""
 
 _RUNNING = 3
-"""What Kafka's BrokerState says of a broker that serves."""
+"""Kafka's BrokerState of a running broker."""
 
 
 class NodeMetrics:
@@ -38,7 +38,7 @@ class NodeMetrics:
         self._started_ms = services.world.clock.now_ms()
 
     async def page(self) -> bytes:
-        """Everything, as it is now."""
+        """The current values of all metrics, in Prometheus's text format."""
         text = MetricsText()
         self._requests(text)
         self._connections(text)
@@ -57,7 +57,7 @@ class NodeMetrics:
             ("requests_total", "Requests answered.", "requests"),
             (
                 "errors_total",
-                "Requests refused, those that change something also in part, or ended.",
+                "Requests that were refused or closed their connection; those that change something also if refused in part.",
                 "errors",
             ),
             ("requestbytes_total", "Bytes of requests.", "bytes_in"),
@@ -70,7 +70,7 @@ class NodeMetrics:
         for api, counted in asked.items():
             text.sample(counted.requests, [("request", api)], "_count")
             text.sample(counted.time_s_total * 1000, [("request", api)], "_sum")
-        text.family(f"{prefix}_totaltimems_max", "gauge", "The longest of them since the node started.")
+        text.family(f"{prefix}_totaltimems_max", "gauge", "The longest of these times since the node started.")
         for api, counted in asked.items():
             text.sample(counted.time_s_max * 1000, [("request", api)])
         self._topics(text)
@@ -94,7 +94,7 @@ class NodeMetrics:
             for topic, partitions in self._services.partitions.by_name.items()
         }
         text.family(f"{prefix}_messagesin_total", "counter", "Records appended to the partitions that are here, ever.")
-        text.sample(sum(ends.values()))  # beside the topics', as Kafka has it
+        text.sample(sum(ends.values()))  # the sum without a label beside the topics, as in Kafka
         for topic, end in ends.items():
             text.sample(end, [("topic", topic)])
 
@@ -104,9 +104,13 @@ class NodeMetrics:
         text.gauge(f"{prefix}_connection_count", "Open connections.", connections.open)
         for name, words, value in (
             ("connection_creation_total", "Connections accepted.", connections.accepted),
-            ("connection_close_idle_total", "Connections closed because nothing happened on them.", connections.idle_closed),
-            ("connection_refused_total", "Connections closed at once: too many.", connections.refused),
-            ("connection_evicted_total", "Connections closed because they held memory and got nowhere.", connections.evicted),
+            ("connection_close_idle_total", "Connections closed because they were idle.", connections.idle_closed),
+            ("connection_refused_total", "Connections closed at once: too many from one address.", connections.refused),
+            (
+                "connection_evicted_total",
+                "Connections closed because they sent too slowly while others waited for memory.",
+                connections.evicted,
+            ),
             ("connection_fault_total", "Connections closed because the peer broke the protocol.", connections.faults),
         ):
             text.counter(f"{prefix}_{name}", words, value)
@@ -115,7 +119,7 @@ class NodeMetrics:
         partitions = self._services.partitions
         fetches = {waiting for partition in partitions for waiting in partition.watches}
         produces = sum(len(partition.ack_waits) for partition in partitions)
-        text.family("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", "Requests that wait for something.")
+        text.family("kafka_server_delayedoperationpurgatory_purgatorysize", "gauge", "Parked requests.")
         text.sample(len(fetches), [("delayedOperation", "Fetch")])
         text.sample(produces, [("delayedOperation", "Produce")])
         text.gauge(
@@ -128,7 +132,7 @@ class NodeMetrics:
         behind = sum(each.is_leading and len(each.isr) < len(each.replicas) for each in partitions)
         too_few = sum(each.is_leading and len(each.isr) < each.min_isr for each in partitions)
         for name, words, value in (
-            ("partitioncount", "Partitions that are here.", len(partitions)),
+            ("partitioncount", "Partitions on this node.", len(partitions)),
             ("leadercount", "Partitions that this node leads.", sum(each.is_leading for each in partitions)),
             ("offlinereplicacount", "Partitions whose log directory failed.", len(self._services.partitions.offline)),
             ("underreplicatedpartitions", "Partitions led here with replicas out of sync.", behind),
@@ -146,11 +150,15 @@ class NodeMetrics:
             ("globaltopiccount", "Topics of the cluster.", len(image.topics.by_name)),
             ("globalpartitioncount", "Partitions of the cluster.", len(states)),
             ("offlinepartitionscount", "Partitions without a leader.", sum(state.leader == NO_LEADER for state in states)),
-            ("activebrokercount", "Brokers that serve.", sum(broker.is_active for broker in brokers)),
-            ("fencedbrokercount", "Brokers that are shut out.", sum(broker.fenced for broker in brokers)),
+            (
+                "activebrokercount",
+                "Brokers that are neither fenced nor shutting down.",
+                sum(broker.is_active for broker in brokers),
+            ),
+            ("fencedbrokercount", "Brokers that are fenced.", sum(broker.fenced for broker in brokers)),
         ):
             text.gauge(f"{prefix}_{name}", words, value)
-        text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker serves.", _RUNNING)
+        text.gauge("kafka_server_kafkaserver_brokerstate", "3: the broker is running.", _RUNNING)
 
     def _upkeep(self, text: MetricsText) -> None:
         directories = self._services.directories
@@ -164,15 +172,17 @@ class NodeMetrics:
         text.counter("ottla_log_retention_bytes_total", "Bytes that retention has deleted.", counted.bytes_expired)
         compactor = directories.compactor
         if compactor is not None:
-            text.counter("ottla_log_compaction_passes_total", "Compactions that came to their end.", compactor.passes)
+            text.counter("ottla_log_compaction_passes_total", "Completed compactions.", compactor.passes)
             text.counter("ottla_log_compaction_read_bytes_total", "Bytes that compaction has read.", compactor.bytes_read)
-            text.counter("ottla_log_compaction_written_bytes_total", "Bytes it has written.", compactor.bytes_written)
+            text.counter(
+                "ottla_log_compaction_written_bytes_total", "Bytes that compaction has written.", compactor.bytes_written
+            )
             text.gauge(
                 "kafka_log_logcleanermanager_uncleanable_partitions_count",
                 "Partitions that are not compacted because they are damaged.",
                 len(compactor.uncleanable),
             )
-        text.gauge("ottla_log_moves", "Partitions on their way to another log directory.", len(self._services.moves))
+        text.gauge("ottla_log_moves", "Partitions that are being moved to another log directory.", len(self._services.moves))
 
     def _process(self, text: MetricsText) -> None:
         text.gauge("process_start_time_seconds", "When the node started, in seconds since 1970.", self._started_ms / 1000)
@@ -184,7 +194,7 @@ class NodeMetrics:
                 text.gauge("process_open_fds", "Files and sockets that the process has open.", usage.open_files)
 
     async def _logs(self, text: MetricsText) -> None:
-        """One number per log and family; the samples of a family have to come together."""
+        """One sample per log and family. The format wants the samples of a family together, so rows are collected first."""
         rows: list[tuple[list[tuple[str, object]], tuple[int, ...]]] = []
         for directory in self._services.directories.directories:
             for logs, more in ((directory.logs, []), (directory.future_logs, [("is_future", "true")])):
@@ -196,8 +206,8 @@ class NodeMetrics:
             (
                 ("size", "Bytes of records."),
                 ("numlogsegments", "Segments."),
-                ("logstartoffset", "The first offset."),
-                ("logendoffset", "The offset that the next record gets."),
+                ("logstartoffset", "The log start offset."),
+                ("logendoffset", "The log end offset: the offset of the next record."),
             )
         ):
             text.family(f"kafka_log_log_{family}", "gauge", words)

@@ -1,7 +1,7 @@
-"""The page of metrics over HTTP/1.1, on the node's own loop: GET /metrics, as Prometheus asks for it.
+"""A small HTTP/1.1 server for the metrics page (GET /metrics), on the node's own loop.
 
-As little of HTTP as that needs: one request after the other on a connection, no request bodies. Whoever sends too much, too
-slowly or comes in numbers is closed; nobody can make the node hold more than a page per connection.
+It serves only what Prometheus needs: one request after the other on a connection, no request bodies. A connection that sends
+too much or too slowly is closed, and so are those above `CONNECTIONS_MAX`; the node holds at most one page per connection.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger("ottla.metrics")
 HEAD_BYTES_MAX = 8192
 CONNECTIONS_MAX = 32
 IDLE_S = 120.0
-"""How long a connection is kept between two requests; Prometheus asks every minute or sooner."""
+"""How long a connection is kept between two requests; Prometheus asks at least once a minute."""
 
 Page = Callable[[], Awaitable[bytes]]
 
@@ -31,7 +31,7 @@ _FIRST_BYTES = b"\r\n" + bytes(range(0x20, 0x7F))
 
 
 class MetricsServer:
-    """A listener that answers with a page. Made by `start`."""
+    """A listener that answers with the metrics page. Created by `start`."""
 
     def __init__(self, page: Page) -> None:
         self._page = page
@@ -40,7 +40,7 @@ class MetricsServer:
 
     @classmethod
     async def start(cls, network: Network, host: str, port: int, page: Page) -> MetricsServer:
-        """Listen on `port` (0: any free one); `AddressRefused` if that cannot be."""
+        """Listen on `port` (0: any free one); raises `AddressRefused` if that fails."""
         server = cls(page)
         server._listener = await network.listen(host, port, server._accept)
         logger.info("metrics are served at http://%s:%d/metrics", host or "localhost", server.port)
@@ -67,7 +67,7 @@ class MetricsServer:
 
 
 class _Connection:
-    """One connection. Reads a request's head, answers, reads the next."""
+    """One connection: reads a request's head, answers, reads the next."""
 
     def __init__(self, stream: Stream, page: Page, others: set[_Connection]) -> None:
         self._stream = stream
@@ -84,7 +84,7 @@ class _Connection:
     def close(self) -> None:
         self._stream.close()
 
-    # What the stream tells
+    # Calls from the stream
 
     def buffer(self) -> memoryview:
         return memoryview(self._buffer)
@@ -106,7 +106,7 @@ class _Connection:
     # Requests
 
     def _read_head(self) -> None:
-        """Answer the next request, if it is there whole."""
+        """Answer the next request, if its head is complete."""
         if self._head and self._head[0] not in _FIRST_BYTES:
             # A Kafka or TLS client. It would wait for an answer, and we for the end of a line that never comes.
             self._send(400, _PLAIN, b"This port serves metrics over HTTP.\n", is_last=True)
@@ -118,7 +118,7 @@ class _Connection:
             return
         head = self._head[:end].decode("latin-1")
         del self._head[: end + 4]
-        self._stream.pause()  # until the answer is out: nobody makes us queue a second page
+        self._stream.pause()  # until the response is sent, so that a peer cannot make us queue a second page
         self._answering = self._loop.create_task(self._answer(head))
 
     async def _answer(self, head: str) -> None:
@@ -166,7 +166,7 @@ class _Connection:
             self._loop.call_soon(self._go_on)
 
     def _go_on(self) -> None:
-        """The answer is out: read on."""
+        """The response is sent: read the next request."""
         if self._answering is None and not self._is_over:
             self._stream.resume()
             self._read_head()

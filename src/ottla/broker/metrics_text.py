@@ -1,4 +1,4 @@
-"""Prometheus's text format, version 0.0.4: families of samples, written down as they come. Knows nothing of brokers.
+"""A writer for Prometheus's text format, version 0.0.4. Pure; knows nothing of brokers.
 
 # HELP name what it is
 # TYPE name counter
@@ -15,7 +15,7 @@ Labels = Iterable[tuple[str, object]]
 
 
 class MetricsText:
-    """A page in the making. The samples of a family come together, right after its `family` call."""
+    """Builds one page. The samples of a family have to follow its `family` call directly."""
 
     def __init__(self) -> None:
         self._lines: list[str] = []

@@ -1,12 +1,11 @@
-"""One node: every room put together, started in order, stopped in good order. The only file that knows them all.
+"""One node: assembles all parts, starts them in order and shuts them down cleanly. The only file that knows them all.
 
-Starting: settings are checked, directories locked, ports taken; then the metadata log is read and led, the logs are loaded with
-the settings that it tells, and the broker joins its cluster. Requests are answered from then on; connections made before wait.
-Stopping goes the other way: no new connections, what is under way is answered, the broker leaves, logs are closed with the mark
-of a clean shutdown.
+Start: check the settings, lock the directories, bind the ports; then load the metadata log and lead its quorum, load the logs
+with their topics' settings, and join the cluster. From then on requests are answered; earlier connections wait until then.
+Stop, in the opposite order: accept no connections, answer the requests under way, leave the cluster, close the logs with the
+mark of a clean shutdown.
 
-`broken` is done when the node cannot go on by itself: a disk too many has failed, or an invariant is broken. Whoever runs the
-node then stops it.
+`broken` is set when the node cannot go on: too many disks have failed, or an invariant is broken. Its owner then stops it.
 """
 
 from __future__ import annotations
@@ -55,7 +54,7 @@ logger = logging.getLogger("ottla.node")
 
 
 class Node:
-    """A node that is running. Made by `start`."""
+    """A running node. Created by `start`."""
 
     def __init__(self, world: World, settings: BrokerSettings) -> None:
         self._world = world
@@ -63,7 +62,7 @@ class Node:
         self._metadata = MetadataCache()
         self._membership: Membership | None = None
         self._partitions: Partitions | None = None
-        self._stopping = AsyncExitStack()  # what was started is stopped in the opposite order
+        self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
         self._telling: set[asyncio.Task[None]] = set()
         self._broker_endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
@@ -72,15 +71,15 @@ class Node:
         self.node_id = settings.current.node_id
         self.cluster_id = ""
         self.metrics_port: int | None = None
-        """Where metrics are served, if they are."""
+        """The port of the metrics page; None if it is not served."""
         self.broken: asyncio.Future[OttlaError] = asyncio.get_running_loop().create_future()
-        """Done, with the reason, when the node can no longer go on and must be stopped."""
+        """Set, with the reason, when the node cannot go on and must be stopped."""
 
     @classmethod
     async def start(cls, world: World, settings: Mapping[str, str], *, hostname: str = "localhost") -> Node:
-        """A node with the texts of a `server.properties`, answering requests; its directories must be formatted.
+        """Start a node with the texts of a `server.properties`; its directories must be formatted.
 
-        Whatever keeps it from starting is an `OttlaError` with one sentence, and everything is given back.
+        Raises an `OttlaError` with a one-sentence reason if it cannot start; ports and locks are released then.
         """
         node = cls(world, BrokerSettings(settings, hostname=hostname))
         try:
@@ -93,7 +92,7 @@ class Node:
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, as they write it."""
+        """The bootstrap.servers setting for clients of this node."""
         return ",".join(address_text(each.host, each.port) for each in self._broker_endpoints)
 
     @property
@@ -139,7 +138,7 @@ class Node:
         self.dispatcher.services = services
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
-        # First of all: members that wait for a rebalance are told to look for another coordinator, and hold up nobody.
+        # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
@@ -167,7 +166,7 @@ class Node:
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
-        from ottla.broker.metrics import NodeMetrics  # late: most nodes are not asked for them
+        from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
         page = NodeMetrics(services, self.dispatcher.counters).page
@@ -177,7 +176,7 @@ class Node:
 
     async def _join(self, membership: Membership, directories: LogDirectories) -> None:
         online = [each for each in directories.directories if each.is_online]
-        # Only if every directory was left in good order, in one and the same epoch, was nothing lost.
+        # Nothing was lost only if all directories have the mark of a clean shutdown, with the same broker epoch.
         epochs = {None if each.found is None else each.found.broker_epoch for each in online}
         last_epoch = epochs.pop() if len(epochs) == 1 else None
         await membership.join(
@@ -189,10 +188,10 @@ class Node:
             last_epoch=-1 if last_epoch is None else last_epoch,
         )
 
-    # -- following the cluster
+    # -- following the metadata
 
     async def _publish(self, storage: Storage, delta: MetadataDelta, image: MetadataImage) -> None:
-        """More of the metadata log is committed: follow it, then let requests see it."""
+        """Apply newly committed metadata to settings and partitions, then let requests see it."""
         change = self._settings.apply(delta, image)
         if self._partitions is None:
             self._partitions = await self._load(storage)
@@ -239,7 +238,7 @@ class Node:
             self._tell(self._membership.tell_lost(loss.directory_id))
 
     def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Have the controller told of something, which nobody waits for."""
+        """Run a report to the controller in the background."""
         task = asyncio.get_running_loop().create_task(telling)
         self._telling.add(task)
         task.add_done_callback(self._telling.discard)
@@ -247,7 +246,7 @@ class Node:
     # -- stopping
 
     async def stop(self) -> None:
-        """Stop in good order, as far as that is still possible. Stopping twice is harmless."""
+        """Shut down cleanly, as far as that is still possible. Stopping twice does nothing."""
         await self._stopping.aclose()
         logger.info("node %d has stopped", self.node_id)
 
@@ -256,7 +255,7 @@ class Node:
         if storage.directories is not None and is_trusted:
             await storage.directories.close(self._epoch)
         else:
-            storage.locked.release()  # no mark of a clean shutdown: the next start looks at everything
+            storage.locked.release()  # no mark of a clean shutdown: the next start recovers all logs
 
 
 class Storage:

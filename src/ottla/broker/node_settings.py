@@ -1,4 +1,4 @@
-"""From a node's settings to what each room wants to know of them."""
+"""Derives the settings of each package (net, controller, compaction) from the node's settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ logger = logging.getLogger("ottla.node")
 
 
 def warn_of_settings(settings: Mapping[str, str]) -> None:
-    """Tell the log of settings that have no effect here."""
+    """Log a warning for each setting that has no effect here."""
     from ottla.config.notices import notices
 
     for notice in notices(settings):
@@ -68,7 +68,7 @@ def cleaner_settings(config: BrokerLogConfig) -> CleanerSettings:
 
 
 def endpoints_of(listeners: Sequence[Listener], bound: Mapping[str, tuple[str, int]]) -> list[Endpoint]:
-    """Where others reach this node; port 0 stands for the port that was bound."""
+    """The endpoints under which others reach this node; port 0 becomes the port that was bound."""
     return [
         Endpoint(each.name, each.host, each.port or bound[each.name][1], SECURITY_PROTOCOLS[each.security_protocol])
         for each in listeners

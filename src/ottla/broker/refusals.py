@@ -1,8 +1,8 @@
-"""What was refused in a response that was not refused as a whole: a topic, a partition, a setting. For log and metrics.
+"""Finds the refused parts of a response (topics, partitions, settings) for the log and the metrics.
 
-Owns which APIs are looked at. They are those that change something: their clients count on it, and what was refused of one
-request in a thousand is hard to find on their side. Reads are left out: that a partition is not here (any more) is everyday
-news to consumers, and so is most of what coordinators refuse. Brokers for tests look at all APIs (`Dispatcher.reported`).
+Owns the list of APIs that are searched: those that change something. Their clients rely on the change, and one refused part in
+a thousand requests is hard to find on the client's side. Reads and most of the coordinators' APIs are left out: errors there
+are part of normal operation. Brokers for tests search all APIs (`Dispatcher.reported`).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ TopicName = Callable[[Uuid], str | None]
 
 
 class Refusal(NamedTuple):
-    """One part of a response: what it is about, and why it was refused."""
+    """One refused part of a response: its name, and why it was refused."""
 
     subject: str
     code: int
@@ -47,9 +47,9 @@ class Refusal(NamedTuple):
 
 
 def summary_of(response: Message, topic_name: TopicName = lambda _: None) -> str | None:
-    """What was refused, in one line; None if nothing was."""
+    """The refused parts of a response, in one line; None if there are none."""
     if response.KEY == ApiKey.PRODUCE and not _has_refused_batches(response):
-        return None  # sooner: all but a few are such
+        return None  # a cheaper check first: nearly all responses end here
     found = refusals_in(response, "", topic_name)
     if code := getattr(response, "error_code", 0):
         found = chain([Refusal("", code, getattr(response, "error_message", None))], found)
@@ -57,7 +57,7 @@ def summary_of(response: Message, topic_name: TopicName = lambda _: None) -> str
     if first is None:
         return None
     text = str(first)
-    if not text.isprintable():  # names that a peer made up, to write lines of its own into the log
+    if not text.isprintable():  # a peer may send a name with line breaks, to forge lines in the log
         text = repr(text)
     more = sum(1 for _ in islice(found, _COUNTED_MAX))
     if not more:
@@ -74,7 +74,7 @@ def _has_refused_batches(response: Any) -> bool:
 
 
 def has_refusals(part: Struct) -> bool:
-    """Whether `refusals_in` finds any: nearly always there is none, and nothing has to be named then."""
+    """Whether `refusals_in` would find any. Cheaper, because it names nothing; nearly all responses have none."""
     for field in part.__slots__:
         items = getattr(part, field)
         if isinstance(items, list):
@@ -87,7 +87,7 @@ def has_refusals(part: Struct) -> bool:
 
 
 def refusals_in(part: Struct, subject: str, topic_name: TopicName) -> Iterator[Refusal]:
-    """Every part below `part` that has an error code."""
+    """All parts below `part` that have an error code."""
     for field in part.__slots__:
         items = getattr(part, field)
         if not isinstance(items, list):

@@ -1,7 +1,7 @@
-"""One request on its way through the broker: what a handler is handed, and what it may answer.
+"""What a handler receives with a request (`RequestContext`) and what it may return (a response or a `Pending`).
 
 A handler is a plain function `handle(context, request)`. It returns the response; or a `Pending`, which is completed later on
-the same loop; or None where the protocol wants no reply (acks=0). It may raise `KafkaError`: its module's `refuse` then turns
+the same loop; or None if the protocol wants no reply (acks=0). It may raise `KafkaError`: its module's `refuse` then turns
 the error into a response of its API. Each connection keeps its replies in the order of its requests.
 """
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 class CloseConnection(Exception):
-    """The peer broke the protocol, or asked without wanting a reply and failed: end its connection. The text says why."""
+    """The peer's connection has to be closed: it broke the protocol, or a request without a reply failed. The text says why."""
 
 
 class ConnectionInfo:
-    """What is known of the other side; the same for all requests of a connection."""
+    """The peer and the listener of a connection; shared by all its requests."""
 
     __slots__ = ("client_software_name", "client_software_version", "id", "is_controller_listener", "listener", "peer")
 
@@ -36,7 +36,7 @@ class ConnectionInfo:
 
 
 class RequestContext:
-    """One request: its header, where it came from, and the node's services."""
+    """The header of one request, its connection and the node's services."""
 
     __slots__ = ("api_key", "client_id", "connection", "correlation_id", "received_s", "services", "version")
 
@@ -60,15 +60,15 @@ class RequestContext:
 
 
 class Pending:
-    """A reply that is not there yet. Whoever parks it completes it once; dispatch says where it goes then.
+    """A response that is completed later, once, by the code that parked it. Dispatch sets where it is delivered.
 
-    `abandon` is called when the connection has gone: a subclass drops what it registered, and nothing is replied.
+    `abandon` is called when the connection has ended: a subclass drops what it registered, and no reply is sent.
     """
 
     __slots__ = ("_deliver", "_failure", "_is_done", "_response")
 
     holds_back = False
-    """Whether the request behind it must wait until it is done, whatever the two are."""
+    """Whether the request behind it has to wait until it is done, even if both are Produce requests."""
 
     def __init__(self) -> None:
         self._deliver: Callable[[Message | None, BaseException | None], None] | None = None
@@ -82,7 +82,7 @@ class Pending:
 
     @property
     def outcome(self) -> tuple[Message | None, BaseException | None]:
-        """The response, or why there is none, of one that is done."""
+        """The response or the failure; valid once `is_done`."""
         return self._response, self._failure
 
     def complete(self, response: Message | None) -> None:
@@ -102,10 +102,10 @@ class Pending:
             deliver(response, failure)
 
     def deliver_to(self, deliver: Callable[[Message | None, BaseException | None], None]) -> None:
-        """Called by dispatch, once: where the answer goes, at once if it is there already.
+        """Called once, by dispatch: call `deliver` with the outcome, at once if there is one already.
 
-        It is kept no longer than until then. It leads to who keeps this: a circle, that with every request and its frame would
-        wait for the garbage collector.
+        `deliver` is dropped after the call. It refers to the object that keeps this one: the cycle would hold every request and
+        its frame until the garbage collector runs.
         """
         if self._is_done:
             deliver(self._response, self._failure)
@@ -116,13 +116,13 @@ class Pending:
         """The node is stopping: a request that waits only for more to answer with is answered with what there is."""
 
     def abandon(self) -> None:
-        """Nobody waits any more. The request is let go at once: who parks this may keep it for long."""
+        """The connection has ended. Drops the request at once, because the code that parked this may keep it for long."""
         self._is_done = True
         self._deliver = None
 
 
 class PendingTask(Pending):
-    """A reply that a coroutine makes: for requests that wait for the controller or the disk. Not for the hot path."""
+    """A response that a coroutine returns: for requests that wait for the controller or the disk. Too slow for the hot path."""
 
     __slots__ = ("_task",)
 

@@ -1,10 +1,10 @@
-"""Logins that a new cluster begins with, from `format --add-scram`: Kafka's words to the record of a SCRAM credential.
+"""Parses `format --add-scram`: turns Kafka's notation into the record of a SCRAM credential.
 
     SCRAM-SHA-256=[name=alice,password=secret]
     SCRAM-SHA-512=[name=alice,iterations=8192,salt="N3E=",saltedpassword="YCE="]
 
-What is kept is what RFC 5802 wants of a server: neither the password nor what could be used in its place. Pure; no text of an
-error repeats a password.
+The record has the stored key and server key of RFC 5802: neither the password nor anything that could be used in its place.
+Pure. No error text repeats a password.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ MECHANISMS = {"SCRAM-SHA-256": Mechanism(1, "sha256"), "SCRAM-SHA-512": Mechanis
 
 
 class BadScramArgument(OttlaError):
-    """An `--add-scram` that makes no credential."""
+    """An invalid `--add-scram` argument."""
 
 
 def parse_scram(argument: str, new_salt: Callable[[], bytes]) -> UserScramCredentialRecord:
-    """The record that `argument` asks for. `new_salt` is asked where it names none."""
+    """The record for `argument`. `new_salt` is called if the argument has no salt."""
     mechanism_name, equals, rest = argument.strip().partition("=")
     mechanism = MECHANISMS.get(mechanism_name)
     if not equals or mechanism is None:

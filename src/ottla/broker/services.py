@@ -1,4 +1,4 @@
-"""What handlers work with: the services of one node, put together by `node.py`."""
+"""The services of one node that handlers use; `node.py` assembles them."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
     from ottla.log.directories.log_directories import LogDirectories
 
 
-@dataclass(slots=True, eq=False, repr=False)  # not compared, and every method made costs a start
+@dataclass(slots=True, eq=False, repr=False)  # not compared; generating each method would cost start-up time
 class Services:
-    """One node's. Handlers reach them through their request's context."""
+    """The services of one node. Handlers reach them through `RequestContext.services`."""
 
     node_id: int
     cluster_id: str

@@ -1,7 +1,7 @@
-"""BrokerSettings: what this node goes by right now, from `server.properties` and from what the metadata log says.
+"""BrokerSettings: the current settings of this node, from `server.properties` and from the metadata log.
 
-Owns the layers and the snapshots made of them. `current` and the topics' snapshots are swapped whole on `apply`, on the event
-loop; who keeps one across an await keeps the old one. `apply` tells what changed, for those who must be told.
+Owns the layers and the snapshots made of them. `apply` replaces `current` and the topics' snapshots as a whole, on the event
+loop; code that keeps a snapshot across an await keeps the old one. `apply` returns what changed.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ _NOTHING: Mapping[str, str] = {}
 
 
 class SettingsChange(NamedTuple):
-    """What an `apply` changed."""
+    """What one `apply` changed."""
 
     attributes: tuple[str, ...] = ()
-    """Attributes of `BrokerConfig` whose value is another one now; `log` stands for any of the log's."""
+    """Attributes of `BrokerConfig` whose value changed; `log` means any of the log's settings."""
     topic_defaults_changed: bool = False
-    """Whether topics that leave a setting open run with another value now: every log must take its snapshot again."""
+    """Whether the defaults for topics changed: every log needs a new snapshot."""
     topics: tuple[str, ...] = ()
     """Topics whose own settings changed, sorted."""
 
@@ -40,7 +40,7 @@ class BrokerSettings:
     """The settings of one node, in all their layers."""
 
     def __init__(self, static: Mapping[str, str], *, hostname: str = "localhost", loggers: Loggers | None = None) -> None:
-        """`InvalidConfig` if the texts of `server.properties` cannot stand."""
+        """Raises `InvalidConfig` if the texts of `server.properties` are not valid."""
         self.static: Mapping[str, str] = dict(static)
         self.loggers: Loggers = loggers or PythonLoggers()
         self._hostname = hostname
@@ -51,42 +51,42 @@ class BrokerSettings:
 
     @property
     def dynamic_defaults(self) -> Mapping[str, str]:
-        """What was set at run time for all brokers, as far as it can be used."""
+        """The dynamic settings for all brokers, as far as they are valid."""
         return self._layers.cluster
 
     @property
     def dynamic(self) -> Mapping[str, str]:
-        """What was set at run time for this broker, as far as it can be used."""
+        """The dynamic settings of this broker, as far as they are valid."""
         return self._layers.broker
 
     @property
     def static_with_ids(self) -> Mapping[str, str]:
-        """`static`, in which the two names of the node's id stand for each other."""
+        """`static`, with the node's id under both of its names, node.id and broker.id."""
         node_id = self.static.get("node.id", self.static.get("broker.id", ""))
         return {"node.id": node_id, "broker.id": node_id, **self.static}
 
     def merged(self) -> Mapping[str, str]:
-        """Every broker setting that is set, with the text that counts."""
+        """All broker settings that are set, with the text of the layer that wins."""
         node_id = self.static_with_ids["node.id"]
         return {"node.id": node_id, "broker.id": node_id, **self._layers.settings()}
 
     def check_change(self, layer: Mapping[str, str], *, per_broker: bool) -> None:
-        """`InvalidConfig` unless `layer` may be what is set at run time for this broker, or else for all."""
+        """Raise `InvalidConfig` unless `layer` are valid dynamic settings for this broker (`per_broker`) or for all."""
         self._layers.check_change(layer, per_broker=per_broker)
 
     def topic_settings(self, topic: str) -> Mapping[str, str]:
-        """What the topic itself has set."""
+        """The topic's own settings."""
         return self._stored.get((ResourceType.TOPIC, topic), _NOTHING)
 
     def topic_config(self, topic: str) -> LogConfig:
-        """What the topic's logs run with: its own settings over the broker's."""
+        """The settings of the topic's logs: its own over the broker's defaults."""
         config = self._topics.get(topic)
         if config is None:
             config = self._topics[topic] = self._make_topic_config(topic)
         return config
 
     def apply(self, delta: MetadataDelta, image: MetadataImage) -> SettingsChange:
-        """Take the dynamic layers from `image`, which `delta` led to; tells what changed."""
+        """Take the dynamic layers from `image`, to which `delta` led; returns what changed."""
         self._stored = image.configs
         for gone in delta.deleted_topics.values():
             self._topics.pop(gone.name, None)
@@ -116,7 +116,7 @@ class BrokerSettings:
         self.current = self._layers.config
         for name, why in self._layers.rejected.items():
             if known.get(name) != why:
-                logger.warning("the stored broker setting %s is left out: %s", name, why)
+                logger.warning("the stored broker setting %s is ignored: %s", name, why)
 
     def _make_topic_config(self, topic: str) -> LogConfig:
         config = self.current.log.topic_defaults
@@ -124,10 +124,10 @@ class BrokerSettings:
         try:
             return config.with_settings(stored)
         except InvalidConfig:
-            pass  # find out which, and keep the others
+            pass  # apply them one by one, to ignore only the invalid ones
         for name, text in stored.items():
             try:
                 config = config.with_settings({name: text})
             except InvalidConfig as refused:
-                logger.warning("the stored setting %s of topic %s is left out: %s", name, topic, refused)
+                logger.warning("the stored setting %s of topic %s is ignored: %s", name, topic, refused)
         return config

@@ -136,7 +136,7 @@ def _put_fetch_errors(context: RequestContext, response: Any, errors: dict[tuple
         response.responses.append(entry)
     for key, wanted in context.services.fetch_sessions.wanted_in(response.session_id).items():
         if key in errors:
-            wanted.said_high_watermark = -1  # after an error everything is said again
+            wanted.sent_high_watermark = -1  # after an error the partition is sent again
 
 
 # Metadata

@@ -1,4 +1,4 @@
-"""Dispatch: handlers found and called, failures turned into answers or ends of connections, and into lines that name them."""
+"""Dispatch: handlers are found and called; failures become responses or close connections, and are logged."""
 
 import asyncio
 import errno
@@ -59,10 +59,10 @@ def test_a_request_is_answered_and_counted() -> None:
 
 
 @pytest.mark.parametrize("where", ["load", "parse"])
-def test_code_that_cannot_be_loaded_ends_the_connection_and_is_loaded_next_time(
+def test_failed_import_closes_the_connection_and_is_tried_again(
     where: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """As where no descriptor is left to read it with."""
+    """As when all file descriptors are in use."""
 
     def fail(*_: object) -> NoReturn:
         raise OSError(errno.EMFILE, "Too many open files")
@@ -104,7 +104,7 @@ def test_a_parked_request_is_timed_until_it_is_answered() -> None:
     run(test)
 
 
-def test_a_kafka_error_becomes_the_answer_and_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_kafka_error_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
@@ -124,7 +124,7 @@ def test_a_kafka_error_becomes_the_answer_and_a_line(caplog: pytest.LogCaptureFi
     run(test)
 
 
-def test_what_is_refused_of_a_request_is_counted_and_a_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_partly_refused_request_is_counted_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 
     def answer(*codes: int) -> ProduceResponse:
@@ -150,7 +150,7 @@ def test_what_is_refused_of_a_request_is_counted_and_a_line(caplog: pytest.LogCa
     run(test)
 
 
-def test_a_late_kafka_error_does_too() -> None:
+def test_kafka_error_of_a_parked_request_is_answered_and_logged() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
         assert isinstance(parked, Parked)
@@ -163,7 +163,7 @@ def test_a_late_kafka_error_does_too() -> None:
 
 
 @pytest.mark.parametrize("what", ["raise", "unwritable"])
-def test_a_bug_is_logged_whole_and_told_as_unknown(what: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_bug_is_logged_with_traceback_and_answered_as_unknown_error(what: str, caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         reply = ask(server, info, shake(what, 3))
         assert reply_to_shake(reply)[1].error_code == ErrorCode.UNKNOWN_SERVER_ERROR
@@ -175,7 +175,7 @@ def test_a_bug_is_logged_whole_and_told_as_unknown(what: str, caplog: pytest.Log
 
 
 @pytest.mark.parametrize("what", ["close", "decode", "raise twice"])
-def test_what_ends_the_connection(what: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_faults_that_close_the_connection(what: str, caplog: pytest.LogCaptureFixture) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         with pytest.raises(CloseConnection):
             ask(server, info, shake(what, 3, "who"))
@@ -184,7 +184,7 @@ def test_what_ends_the_connection(what: str, caplog: pytest.LogCaptureFixture) -
     run(test)
 
 
-def test_a_late_end() -> None:
+def test_parked_request_may_close_the_connection() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         parked = server.dispatcher.dispatch(info, bytearray(shake("park a", 5)[4:]))
         assert isinstance(parked, Parked)
@@ -226,7 +226,9 @@ def raw(api_key: int, version: int, body: bytes = b"") -> bytes:
         (b"\0\0\0\0", ["a frame of 0 bytes"]),
     ],
 )
-def test_what_is_no_request_of_ours(request_frame: bytes, facts: list[str], caplog: pytest.LogCaptureFixture) -> None:
+def test_unserved_requests_close_the_connection(
+    request_frame: bytes, facts: list[str], caplog: pytest.LogCaptureFixture
+) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         with pytest.raises(CloseConnection):
             server.dispatcher.dispatch(info, bytearray(request_frame[4:]))
@@ -249,8 +251,8 @@ def test_an_unstable_version_is_not_served() -> None:
 
 
 @pytest.mark.parametrize("version", [5, 99, -1, 32767])
-def test_api_versions_of_the_future_is_answered_in_version_0(version: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Newer clients ask so with every connection: lines about it would use up what the log has room for from one host."""
+def test_api_versions_in_a_newer_version_is_answered_in_version_0(version: int, caplog: pytest.LogCaptureFixture) -> None:
+    """Newer clients do so on every connection: log lines about it would use up the limit of their host."""
     caplog.set_level(logging.INFO)
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
@@ -263,7 +265,7 @@ def test_api_versions_of_the_future_is_answered_in_version_0(version: int, caplo
     run(test)
 
 
-def test_the_controllers_listener_serves_only_what_is_its() -> None:
+def test_controller_listener_serves_only_its_own_apis() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         frame = ask(server, info, hello(1))
         keys = [each.api_key for each in decode_all(ApiVersionsResponse, 3, frame, 4).api_keys]
@@ -308,7 +310,7 @@ async def later(parked: object) -> bytes | CloseConnection | None:
     return None if parked.parts is None else b"".join(parked.parts)[4:]  # type: ignore[arg-type]
 
 
-def test_an_interceptor_may_let_a_request_be() -> None:
+def test_request_is_handled_if_the_interceptor_returns_none() -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
         seen = intercepting(server)
         assert b"plain" in ask(server, info, shake("plain"))

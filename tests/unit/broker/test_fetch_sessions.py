@@ -1,4 +1,4 @@
-"""Fetch sessions: their rules one by one, who gives way to whom, and a conversation of any kind held to full fetches."""
+"""Fetch sessions: their rules one by one, eviction, and random sessions compared with full fetches."""
 
 from random import Random
 from types import SimpleNamespace
@@ -88,7 +88,7 @@ A, B, C = ("a", 0, 0), ("b", 0, 0), ("b", 1, 0)
 # The rules
 
 
-def test_a_full_request_is_offered_a_session_and_an_incremental_one_is_told_only_news() -> None:
+def test_full_request_opens_a_session_and_later_ones_get_changes_only() -> None:
     broker = Broker()
     response = broker.ask(request_of(A, B, C))
     assert told(response) == [("a", 0), ("b", 0), ("b", 1)]
@@ -112,7 +112,7 @@ def test_partitions_are_added_changed_and_forgotten() -> None:
     ]
 
 
-def test_an_error_is_told_every_time_and_its_end_once() -> None:
+def test_error_is_sent_every_time_and_its_end_once() -> None:
     broker = Broker()
     session = broker.open(A)
     broker.errors["a", 0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -123,7 +123,7 @@ def test_an_error_is_told_every_time_and_its_end_once() -> None:
     assert told(broker.ask(request_of(session_id=session, epoch=4))) == []
 
 
-def test_those_that_gave_records_go_to_the_end() -> None:
+def test_partitions_that_returned_records_move_to_the_end() -> None:
     broker = Broker()
     session = broker.open(A, B, C)
     broker.records = {("a", 0): b"x", ("b", 0): b"y", ("b", 1): b"z"}
@@ -133,7 +133,7 @@ def test_those_that_gave_records_go_to_the_end() -> None:
     assert told(broker.ask(request_of(session_id=session, epoch=2))) == [("b", 0), ("a", 0), ("b", 1)]
 
 
-def test_a_session_that_has_forgotten_everything_ends() -> None:
+def test_session_without_partitions_ends() -> None:
     broker = Broker()
     session = broker.open(A)
     assert broker.ask(request_of(session_id=session, epoch=1, forget=(("a", 0),))).session_id == 0
@@ -151,7 +151,7 @@ def test_a_full_request_ends_the_session_it_names(epoch: int) -> None:
     assert broker.ask(request_of(session_id=session, epoch=1)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_what_is_in_disorder_is_refused_and_changes_nothing() -> None:
+def test_wrong_session_id_or_epoch_is_refused_and_changes_nothing() -> None:
     broker = Broker()
     session = broker.open(A)
     unknown = broker.ask(request_of(B, session_id=session + 1, epoch=1))
@@ -164,7 +164,7 @@ def test_what_is_in_disorder_is_refused_and_changes_nothing() -> None:
     assert told(broker.ask(request_of(B, session_id=session, epoch=1))) == [("b", 0)]
 
 
-def test_a_session_with_ids_is_not_one_with_names() -> None:
+def test_session_with_topic_ids_refuses_names() -> None:
     broker = Broker()
     topic = FetchTopic(topic_id=Uuid(b"i" * 16), partitions=[FetchPartition(partition=0)])
     response = broker.ask(FetchRequest(session_epoch=0, topics=[topic]), version=13)
@@ -173,7 +173,7 @@ def test_a_session_with_ids_is_not_one_with_names() -> None:
     assert broker.ask(request, version=18).error_code == 0
 
 
-def test_a_request_overtaken_by_the_next_one_is_told_so() -> None:
+def test_request_overtaken_by_the_next_gets_an_epoch_error() -> None:
     broker = Broker()
     session = broker.open(A)
     waiting = broker.sessions.begin(request_of(session_id=session, epoch=1), 12, False)
@@ -183,14 +183,14 @@ def test_a_request_overtaken_by_the_next_one_is_told_so() -> None:
     assert (late.error_code, late.session_id) == (ErrorCode.INVALID_FETCH_SESSION_EPOCH, session)
 
 
-def test_epochs_go_round_past_0() -> None:
+def test_epoch_wraps_to_1() -> None:
     assert [next_epoch(epoch) for epoch in (0, 1, EPOCH_MAX - 1, EPOCH_MAX, -1)] == [1, 2, EPOCH_MAX, 1, -1]
 
 
-# Who gives way
+# Eviction
 
 
-def test_without_room_a_consumer_goes_without_a_session() -> None:
+def test_consumer_gets_no_session_if_all_slots_are_taken() -> None:
     broker = Broker(slots=2)
     first, second = broker.open(A), broker.open(A)
     assert broker.open(A, B) == 0, "both are too new to give way"
@@ -201,7 +201,7 @@ def test_without_room_a_consumer_goes_without_a_session() -> None:
     assert len(broker.sessions) == 2
 
 
-def test_a_session_nobody_uses_gives_way() -> None:
+def test_unused_session_is_evicted() -> None:
     broker = Broker(slots=2)
     idle, used = broker.open(A, B), broker.open(A)
     broker.clock.advance(EVICTION_MS + 1)
@@ -211,7 +211,7 @@ def test_a_session_nobody_uses_gives_way() -> None:
     assert broker.ask(request_of(session_id=used, epoch=2)).error_code == 0
 
 
-def test_an_old_session_gives_way_to_one_that_is_no_smaller() -> None:
+def test_old_session_is_evicted_for_one_with_as_many_partitions() -> None:
     broker = Broker(slots=2)
     small, large = broker.open(A, B), broker.open(A, B, C)
     broker.clock.advance(EVICTION_MS + 1)
@@ -223,7 +223,7 @@ def test_an_old_session_gives_way_to_one_that_is_no_smaller() -> None:
     assert broker.ask(request_of(session_id=small, epoch=2)).error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND
 
 
-def test_a_consumer_gives_way_to_a_replica_but_not_the_other_way() -> None:
+def test_replica_evicts_a_consumer_but_not_the_reverse() -> None:
     broker = Broker(slots=1)
     consumer = broker.open(A, B, C)
     replica = broker.open(A, is_replica=True)
@@ -240,7 +240,7 @@ def test_no_slots_no_sessions() -> None:
     assert broker.open(A) == 0
 
 
-# Any conversation
+# Random sessions
 
 END = 99
 """Stands for the end of a partition, wherever that is."""
@@ -257,7 +257,7 @@ ROUNDS = st.lists(st.tuples(st.lists(OPERATION, max_size=4), FETCH), min_size=2,
 
 
 class Conversation:
-    """A client with a session, and beside it full fetches of the same partitions in the order the session has them."""
+    """A client with a session, compared with full fetches of the same partitions in the session's order."""
 
     def __init__(self, held: HeldPartitions) -> None:
         self.held = held
@@ -330,7 +330,7 @@ def said(data: PartitionData) -> tuple[int, int, int, bytes]:
 
 @given(ROUNDS)
 @settings(deadline=None, max_examples=200)
-def test_a_session_tells_what_full_fetches_would(rounds: list[tuple[list[tuple[str, int, int]], tuple[str, int, int]]]) -> None:
+def test_session_sends_what_full_fetches_would(rounds: list[tuple[list[tuple[str, int, int]], tuple[str, int, int]]]) -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open(paths=("/a",))
         await held.make_topic("t", 4)
@@ -372,5 +372,5 @@ def test_sessions_remember_a_bounded_number_of_partitions(monkeypatch: pytest.Mo
     assert shrunk.error_code == 0
     assert broker.ask(request_of(("c", 8, 0), ("c", 9, 0), session_id=third, epoch=1)).error_code == 0
     broker.clock.advance(EVICTION_MS + 1)
-    assert broker.open(*[("d", index, 0) for index in range(10)]), "those that nobody used have made room"
+    assert broker.open(*[("d", index, 0) for index in range(10)]), "unused sessions were evicted"
     assert len(broker.sessions) == 1

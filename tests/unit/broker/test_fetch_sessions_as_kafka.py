@@ -1,4 +1,4 @@
-"""One conversation of fetch sessions, held with Apache Kafka and with Ottla: the answers are the same, step by step."""
+"""The same sequence of session requests sent to Apache Kafka and to Ottla: the responses are the same, step by step."""
 
 from collections.abc import Callable
 from typing import Any
@@ -80,7 +80,7 @@ class Peer:
 
 
 def conversation(peer: Peer, produce: Callable[[str, int], None], delete: Callable[[str, int, int], None]) -> list[Told]:
-    """What a client might say, and much that it would not."""
+    """Requests that a client might send, and many that it would not."""
     told = [peer.ask(-1, ("a", 0, 0)), peer.ask(0, ("a", 0, 0), ("b", 0, 0), ("b", 1, 0), ("a", 1, 0), ("nope", 0, 0))]
     told += [peer.ask(1), peer.ask(1), peer.ask(3), peer.ask(2)]
     produce("b", 1)
@@ -104,7 +104,7 @@ def conversation(peer: Peer, produce: Callable[[str, int], None], delete: Callab
 
 
 @pytest.mark.kafka
-def test_a_conversation_goes_as_with_kafka(apache_kafka: ApacheKafka) -> None:
+def test_session_responses_are_the_same_as_kafkas(apache_kafka: ApacheKafka) -> None:
     with apache_kafka.start_server() as server:
         ids = {name: make_topic(server.bootstrap, name, count) for name, count in TOPICS.items()}
         with RawClient.to(server.bootstrap) as client:

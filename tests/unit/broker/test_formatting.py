@@ -24,7 +24,7 @@ def levels(node: QuorumNode, directory: str = DIRECTORY) -> dict[str, int]:
     return {record.name: record.feature_level for record in records}  # type: ignore[attr-defined]  # FeatureLevelRecords
 
 
-def test_a_node_of_its_own() -> None:
+def test_standalone_node() -> None:
     async def run() -> None:
         node = QuorumNode()
         lines = await node.format()
@@ -74,7 +74,7 @@ def test_a_static_quorum_has_no_voters_on_disk() -> None:
     asyncio.run(run())
 
 
-def test_first_controllers_are_written_down_as_given() -> None:
+def test_initial_controllers_are_written_as_given() -> None:
     async def run() -> None:
         node = QuorumNode()
         mine, other = uuid_text(Uuid(b"m" * 16)), uuid_text(Uuid(b"o" * 16))
@@ -88,7 +88,7 @@ def test_first_controllers_are_written_down_as_given() -> None:
     asyncio.run(run())
 
 
-def test_who_joins_later_gets_no_voters() -> None:
+def test_node_that_joins_later_gets_no_voters() -> None:
     async def run() -> None:
         node = QuorumNode()
         await node.format(standalone=False, no_initial_controllers=True)
@@ -150,7 +150,7 @@ def test_levels_of_features(options: dict[str, object], expected: dict[str, int]
         ),
     ],
 )
-def test_what_cannot_be_is_refused_and_nothing_is_written(
+def test_invalid_options_are_refused_and_nothing_is_written(
     changes: dict[str, str], options: dict[str, object], complaint: str
 ) -> None:
     async def run() -> None:
@@ -260,7 +260,7 @@ def test_a_node_that_runs_alone_begins_with_the_levels_that_are_wanted() -> None
     asyncio.run(run())
 
 
-def test_a_lost_metadata_directory_is_not_made_anew() -> None:
+def test_lost_metadata_directory_is_not_formatted_again() -> None:
     async def run() -> None:
         node = QuorumNode({"log.dirs": "/a,/b"})
         await node.format()

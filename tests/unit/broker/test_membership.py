@@ -1,4 +1,4 @@
-"""A broker as a member of its cluster: what it tells of failed directories, and when."""
+"""A broker's membership: what it reports about failed and cordoned directories, and when."""
 
 import asyncio
 from types import SimpleNamespace
@@ -36,7 +36,7 @@ def member(controller: Any, epoch: int) -> Membership:
     return membership
 
 
-def test_a_directory_lost_before_the_broker_is_registered_is_told_later() -> None:
+def test_directory_lost_before_registration_is_reported_later() -> None:
     controller = FakeController()
     membership = member(controller, epoch=-1)
     asyncio.run(membership.tell_lost(DIRECTORY))
@@ -46,7 +46,7 @@ def test_a_directory_lost_before_the_broker_is_registered_is_told_later() -> Non
     assert controller.asked == 1
 
 
-def test_cordoned_directories_are_told_before_the_broker_is_let_in_and_when_they_change() -> None:
+def test_cordoned_directories_are_reported_when_joining_and_changing() -> None:
     told: list[Any] = []
 
     class Controller(FakeController):
@@ -74,7 +74,7 @@ def test_cordoned_directories_are_told_before_the_broker_is_let_in_and_when_they
         (LogDirectoryFailed("/a", OSError(5, "broken")), "/a failed"),
     ],
 )
-def test_a_controller_that_cannot_write_it_down_is_no_failure_of_its_own(
+def test_report_that_the_controller_cannot_write_is_only_logged(
     refusal: OttlaError, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     controller = FakeController(refusal)
@@ -86,7 +86,7 @@ def test_a_controller_that_cannot_write_it_down_is_no_failure_of_its_own(
 @pytest.mark.parametrize(
     "refusal", [KafkaError(ErrorCode.NOT_CONTROLLER, "later"), LogDirectoryFailed("/a", OSError(5, "broken"))]
 )
-def test_nor_when_it_is_told_where_partitions_are(refusal: OttlaError, caplog: pytest.LogCaptureFixture) -> None:
+def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog: pytest.LogCaptureFixture) -> None:
     async def tell() -> None:
         partitions: Any = SimpleNamespace(node_id=1)
         controller: Any = FakeController(refusal)
@@ -96,4 +96,4 @@ def test_nor_when_it_is_told_where_partitions_are(refusal: OttlaError, caplog: p
         await assignments._tell()
 
     asyncio.run(tell())
-    assert "the controller was not told in which directories partitions are" in caplog.text
+    assert "could not report to the controller in which directories partitions are" in caplog.text

@@ -1,4 +1,4 @@
-"""The page of metrics: what a node tells of itself, read by Prometheus's own parser."""
+"""The metrics page of a node, read by Prometheus's own parser."""
 
 import asyncio
 import re
@@ -23,7 +23,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 
 
 class PartitionsView:
-    """What metrics look at of the broker's `Partitions`."""
+    """The part of the broker's `Partitions` that metrics use."""
 
     def __init__(self, node: DataNode) -> None:
         self._all = node.partitions.all
@@ -134,7 +134,7 @@ def test_what_upkeep_has_done(node: DataNode) -> None:
     assert found["ottla_log_retention_bytes_total", labels()] == directories.counters.bytes_expired > 2000
 
 
-def test_the_process_tells_where_it_can(node: DataNode) -> None:
+def test_process_metrics_where_the_platform_has_them(node: DataNode) -> None:
     names = {name for name, _ in page(node, Counters())}
     assert "process_cpu_seconds_total" not in names
     found = page(node, Counters(), lambda: ProcessUsage(1.5, 10**8, -1))
@@ -143,7 +143,7 @@ def test_the_process_tells_where_it_can(node: DataNode) -> None:
     assert ("process_open_fds", labels()) not in found
 
 
-def test_the_document_names_every_family_and_no_other() -> None:
+def test_docs_list_exactly_the_families_of_the_page() -> None:
     node = DataNode(compaction=True)
     counters = Counters()
     counters.of(ApiKey.PRODUCE)

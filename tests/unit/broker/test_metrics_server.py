@@ -1,4 +1,4 @@
-"""Metrics over HTTP: what is answered, what is closed, and that nobody makes the node hold more than it should."""
+"""Metrics over HTTP: responses, closed connections, and the bound on what a peer can make the node hold."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -124,7 +124,7 @@ def test_a_request_in_many_pieces_and_several_at_once() -> None:
     scene(play)
 
 
-def test_whoever_asks_and_does_not_read_is_not_queued_for() -> None:
+def test_peer_that_does_not_read_gets_no_second_page() -> None:
     page = b"x" * 200_000
 
     async def play(network: SimNetwork, server: MetricsServer) -> None:
@@ -140,7 +140,7 @@ def test_whoever_asks_and_does_not_read_is_not_queued_for() -> None:
     scene(play, page)
 
 
-def test_silence_and_crowds_are_ended() -> None:
+def test_idle_and_surplus_connections_are_closed() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         silent = await Client(network).connect(server.port)
         client = await Client(network).connect(server.port)
@@ -154,7 +154,7 @@ def test_silence_and_crowds_are_ended() -> None:
     scene(play)
 
 
-def test_what_goes_wrong_is_said() -> None:
+def test_failing_page_is_answered_with_status_500() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         client = await Client(network).connect(server.port)
         status, _, content = await client.ask(GET)
@@ -164,7 +164,7 @@ def test_what_goes_wrong_is_said() -> None:
     scene(play, b"broken")
 
 
-def test_a_peer_that_goes_while_it_is_answered() -> None:
+def test_peer_that_disconnects_during_the_response() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         client = await Client(network).connect(server.port)
         client.stream.send([GET])

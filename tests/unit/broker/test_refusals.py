@@ -1,4 +1,4 @@
-"""What of a response was refused, for the log."""
+"""The refused parts of a response, as the log shows them."""
 
 import pytest
 
@@ -65,7 +65,7 @@ def test_what_was_refused(response: Message, said: str | None) -> None:
     assert summary_of(response) == said
 
 
-def test_a_name_can_neither_begin_a_line_nor_fill_the_log() -> None:
+def test_hostile_name_can_neither_forge_lines_nor_fill_the_log() -> None:
     said = summary_of(produced(TOO_LARGE, name="a\n2026-01-01 INFO all is well" + "x" * 9000))
     assert said is not None
     assert said.isprintable()

@@ -1,14 +1,14 @@
-"""A reply that is not there yet."""
+"""`Pending`: a response that is completed later."""
 
 import weakref
 
 from ottla.broker.request import Pending
 
 
-def test_who_is_abandoned_keeps_nothing_of_the_request() -> None:
+def test_abandoned_pending_keeps_nothing_of_the_request() -> None:
     class Parked:
         def deliver(self, response: object, failure: BaseException | None) -> None:
-            raise AssertionError("nobody waits")
+            raise AssertionError("an abandoned request was answered")
 
     parked, pending = Parked(), Pending()
     pending.deliver_to(parked.deliver)
@@ -19,7 +19,7 @@ def test_who_is_abandoned_keeps_nothing_of_the_request() -> None:
     pending.complete(None)
 
 
-def test_who_is_answered_is_let_go_without_the_garbage_collector() -> None:
+def test_completed_pending_is_freed_without_the_garbage_collector() -> None:
     class Parked:
         def __init__(self, pending: Pending) -> None:
             self.pending = pending

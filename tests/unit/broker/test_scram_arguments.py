@@ -1,4 +1,4 @@
-"""Logins in Kafka's words. That the records are Kafka's is shown beside Apache's own storage tool."""
+"""`--add-scram` arguments. tests/compat compares the records with Apache's own storage tool."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ def no_salt() -> bytes:
 
 
 def test_the_example_of_rfc_7677() -> None:
-    """Section 3: user `user`, password `pencil`; the keys must make and accept the signatures told there."""
+    """Section 3: user `user`, password `pencil`; the keys must make and accept the signatures given there."""
     record = parse_scram("SCRAM-SHA-256=[name=user,password=pencil,salt=W22ZaJ0SNY7soEsUEjb6gQ==]", no_salt)
     assert (record.name, record.mechanism, record.iterations) == ("user", 1, 4096)
     message = (
@@ -28,7 +28,7 @@ def test_the_example_of_rfc_7677() -> None:
     assert hmac.digest(record.server_key, message, "sha256") == base64.b64decode("6rriTRBi23WpRR/wtup+mMhUZUn/dB5nLTJRsjl95G4=")
 
 
-def test_salts_are_made_where_none_is_given() -> None:
+def test_salt_is_generated_if_none_is_given() -> None:
     one = parse_scram("SCRAM-SHA-512=[name=a,password=p,iterations=5000]", lambda: b"one")
     two = parse_scram("SCRAM-SHA-512=[name=a,password=p,iterations=5000]", lambda: b"two")
     assert (one.salt, two.salt, one.mechanism, one.iterations) == (b"one", b"two", 2, 5000)
@@ -62,6 +62,6 @@ def test_no_error_repeats_a_password() -> None:
         ("SCRAM-SHA-256=[name=a,password=b,more=c]", "no 'more'"),
     ],
 )
-def test_what_makes_no_login(argument: str, said: str) -> None:
+def test_invalid_arguments_are_refused(argument: str, said: str) -> None:
     with pytest.raises(BadScramArgument, match=said):
         parse_scram(argument, lambda: b"salt")

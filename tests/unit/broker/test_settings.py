@@ -1,4 +1,4 @@
-"""The layers of a running node's settings: what wins, what changes, and what is left out of the log with a warning."""
+"""The layers of a running node's settings: which layer wins, what changes, and invalid stored settings."""
 
 import logging
 from collections.abc import Mapping
@@ -65,7 +65,7 @@ def test_each_layer_wins_over_the_one_below_it() -> None:
     assert node.settings.current.max_connections == 10
 
 
-def test_apply_tells_what_changed() -> None:
+def test_apply_returns_what_changed() -> None:
     node = Node()
     assert node.store(ALL, max_connections="20") == SettingsChange(("max_connections",), False, ())
     assert node.store(ALL, max_connections="20") == SettingsChange()
@@ -84,7 +84,7 @@ def test_what_changed_is_logged_by_the_names_that_were_set(caplog: pytest.LogCap
     assert caplog.messages == ["settings changed at run time: log.cleaner.threads, num.io.threads"]
 
 
-def test_the_snapshot_before_stays_as_it_was() -> None:
+def test_earlier_snapshot_does_not_change() -> None:
     node = Node()
     before = node.settings.current
     node.store(ALL, max_connections="20")
@@ -107,7 +107,7 @@ def test_topics_run_with_their_own_settings_over_the_brokers() -> None:
     assert node.settings.topic_config("t") is node.settings.topic_config("t")
 
 
-def test_a_deleted_topic_leaves_nothing_to_a_new_one_of_its_name() -> None:
+def test_recreated_topic_does_not_inherit_settings() -> None:
     node = Node()
     node.replay(TopicRecord(name="t", topic_id=TOPIC_ID))
     node.store(TOPIC, retention_ms="9")
@@ -129,7 +129,7 @@ LEFT_OUT = [
 
 
 @pytest.mark.parametrize(("resource", "name", "text", "why"), LEFT_OUT, ids=[f"{row[1]}={row[2]}" for row in LEFT_OUT])
-def test_what_cannot_be_used_is_left_out_by_name(
+def test_invalid_stored_broker_setting_is_ignored_and_logged(
     resource: tuple[int, str], name: str, text: str, why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     node = Node()
@@ -143,13 +143,13 @@ def test_what_cannot_be_used_is_left_out_by_name(
     assert node.settings.current.max_connections == 10
 
 
-def test_a_topic_setting_that_cannot_be_used_is_left_out_by_name(caplog: pytest.LogCaptureFixture) -> None:
+def test_invalid_stored_topic_setting_is_ignored_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     node = Node()
     node.store(TOPIC, retention_ms="soon", segment_ms="100", from_a_newer_kafka="1")
     assert node.settings.topic_config("t").segment_ms == 100
     assert node.settings.topic_config("t").retention_ms == 2 * HOUR_MS
     assert [message.partition(":")[0] for message in caplog.messages] == [
-        "the stored setting retention.ms of topic t is left out"
+        "the stored setting retention.ms of topic t is ignored"
     ]
 
 

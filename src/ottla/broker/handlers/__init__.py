@@ -2,12 +2,15 @@
 
 A handler's module has two plain functions:
 
-    handle(context: RequestContext, request) -> Handled                      the answer, now or later (broker/request.py)
-    refuse(context: RequestContext, request, error: KafkaError) -> Message | None   the same API's answer to a failed request
+    handle(context: RequestContext, request) -> Handled                      the response, now or later (broker/request.py)
+    refuse(context: RequestContext, request, error: KafkaError) -> Message | None   the API's response to a failed request
 
-`MODULES` is the one list of what this broker serves: ApiVersions advertises it, dispatch serves it, the table in the docs is
-made of it. The versions of each are Kafka's (`ottla.wire.apis`). Which listeners an API is served on is Kafka's too, save
-that the controller's listener serves only those in `ON_CONTROLLER`.
+`MODULES` is the one list of what this broker serves: ApiVersions advertises it, dispatch serves it, docs/apis.md is generated
+from it. The versions of each API are Kafka's (`ottla.wire.apis`), and so are the listeners it is served on, except that the
+controller's listener serves only those in `ON_CONTROLLER`.
+
+A handler's header notes what each version of its API changed, where the handler or its client notices. Versions that only
+changed the encoding are not listed.
 """
 
 from typing import Final

@@ -1,1 +1,1 @@
-"""Where the pure machines (quorum, controller) meet the log, the clock and the loop."""
+"""Connects the pure state machines (quorum, controller, coordinators) to the log, the clock and the loop."""

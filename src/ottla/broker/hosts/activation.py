@@ -1,7 +1,8 @@
-"""What a controller writes when it becomes active: first levels of features into an empty log, the end of what was cut short.
+"""The records that a controller writes when it becomes active: bootstrap records, aborts, its own registration.
 
-The bootstrap records come from `bootstrap.checkpoint`, which formatting has left in the directory of the metadata log. They go
-into the log as one metadata transaction, as Apache's controller writes them.
+The bootstrap records set the first feature levels in an empty log. They come from `bootstrap.checkpoint`, which formatting left
+in the directory of the metadata log, and are written as one metadata transaction, as Apache's controller does. A metadata
+transaction that the last controller left open is aborted. Pure functions, except `read_bootstrap`.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ _REMEDY = "Format the directory, or restore the file from a copy"
 
 
 def read_bootstrap(disk: Disk, directory: str) -> list[Message]:
-    """The records that a new cluster begins with; `CorruptFile` if formatting has not left them."""
+    """The records that a new cluster begins with; raises `CorruptFile` if the file is missing."""
     path = f"{directory}/{BOOTSTRAP_CHECKPOINT}"
     try:
         data = disk.read_file(path)
@@ -48,16 +49,16 @@ def read_bootstrap(disk: Disk, directory: str) -> list[Message]:
 
 
 def is_new_cluster(image: MetadataImage) -> bool:
-    """Whether the log has said nothing yet, or no more than the beginning of its bootstrap records."""
+    """Whether the log is empty, or has only the beginning of its bootstrap records."""
     return not image.features and not image.cluster.brokers and not image.topics.by_id and not image.configs
 
 
 def first_records(bootstrap: Iterable[Message], is_cut_short: bool, min_insync_replicas: int) -> list[Message]:
-    """What goes into an empty log; `is_cut_short` if it has the beginning of that already."""
+    """The records for an empty log; `is_cut_short` if an unfinished bootstrap transaction is in it."""
     records: list[Message] = list(bootstrap)
     levels = {record.name: record.feature_level for record in records if isinstance(record, FeatureLevelRecord)}
     if levels.get(ELIGIBLE_LEADER_REPLICAS_VERSION, 0) > 0:
-        # Eligible leaders are told by min.insync.replicas, which must then be the same for the whole cluster.
+        # Which replicas are eligible leaders depends on min.insync.replicas: it must be the same for the whole cluster.
         records.append(
             ConfigRecord(
                 resource_type=ResourceType.BROKER,
@@ -72,7 +73,7 @@ def first_records(bootstrap: Iterable[Message], is_cut_short: bool, min_insync_r
 
 
 def later_records(image: MetadataImage) -> list[Message]:
-    """What goes into a log that is in use: the end of a transaction that its controller did not live to end."""
+    """The records for a log that is in use: the abort of a transaction that its controller left open."""
     return _abort(image.open_transaction is not None)
 
 
@@ -87,7 +88,7 @@ def registration(
     endpoints: Sequence[Endpoint],
     features: Mapping[str, tuple[int, int]],
 ) -> list[Message]:
-    """How this controller tells the cluster what it is: again at every start, since each is another incarnation."""
+    """The registration of this controller, written at every start because each start is a new incarnation."""
     if image.metadata_version < CONTROLLER_REGISTRATION_FROM:
         return []
     return [

@@ -1,11 +1,11 @@
-"""The active controller of this node: decisions made on the newest state, committed, published, then answered.
+"""The active controller of this node: makes decisions on the newest state, commits them, publishes them, then answers.
 
-Owns the `ControllerState` and the image that was last published. A decision's records are appended and replayed at once, so
-that the next decision builds on them; they are published, and their writer is answered, when they are committed. Everybody is
-told in the order of the log.
+Owns the `ControllerState` and the image that was last published. A decision's records are replayed and appended at once, so
+that the next decision builds on them. When they are committed they are published, and then their caller is answered. Changes
+are published and callers answered in the order of the log.
 
 Loop rule: deciding and appending is one plain call, nothing comes between. Publishing is awaited, one change after the other.
-A failure to commit or to publish stops the node: the state is then ahead of the disk, and nobody may build on it.
+If a commit or a publish fails, the node stops: the state is then ahead of the disk, and no decision may build on it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ Publish = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
 
 
 class ControllerHost:
-    """`start` makes it the active controller; `write` from then on."""
+    """The controller of one node. `start` makes it active; `write` works from then on."""
 
     def __init__(
         self, world: World, config: BrokerConfig, settings: ControllerSettings, quorum: QuorumHost, publish: Publish
@@ -52,11 +52,11 @@ class ControllerHost:
         self._published = MetadataImage()
         self._published_offset = 0
         self._loaded: tuple[MetadataDelta, MetadataImage] | None = None
-        """What the directory said at the start, until it is published."""
+        """The metadata loaded at the start, until it is published."""
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._snapshots = SnapshotWriter(world.clock, config, quorum)
         self.state = ControllerState(settings, world.randomness)
-        """The newest state, of which not all may be committed yet. Decisions are made on it."""
+        """The newest state. Decisions are made on it; its newest records may not be committed yet."""
 
     @property
     def is_active(self) -> bool:
@@ -64,7 +64,7 @@ class ControllerHost:
 
     @property
     def epoch(self) -> int:
-        """The controller's epoch: that in which it was elected."""
+        """The controller epoch: the quorum's epoch in which it was elected."""
         return self._quorum.epoch
 
     @property
@@ -75,9 +75,9 @@ class ControllerHost:
     # -- starting
 
     async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Load the log, be elected, and write what a new controller writes; returns when that is published.
+        """Load the log, be elected, and write the records of a new controller; returns when they are published.
 
-        `endpoints` are where this controller is reached.
+        `endpoints` are this controller's listeners.
         """
         image = self._load()
         await self._quorum.elect({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
@@ -94,7 +94,7 @@ class ControllerHost:
             raise self._quorum.failure.result() from None
 
     def _load(self) -> MetadataImage:
-        """What the directory says; kept as a delta too, to be published when it is committed."""
+        """Load snapshot and log into an image; also keeps the delta, to publish it once it is committed."""
         delta, provenance, size_bytes = MetadataDelta(MetadataImage()), Provenance(), 0
         for batch in self._quorum.load():
             delta.replay_all(batch.records)
@@ -124,9 +124,9 @@ class ControllerHost:
     # -- writing
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
-        """What `decide(state, now_ms)` answers, once its records are committed and published.
+        """The response of `decide(state, now_ms)`, once its records are committed and published.
 
-        A `KafkaError` that it raises goes to the caller, and nothing is written. `now_ms` is of a clock that never jumps.
+        A `KafkaError` that `decide` raises goes to the caller, and nothing is written. `now_ms` is from the monotonic clock.
         """
         if not self.is_active:
             raise KafkaError(
@@ -159,7 +159,7 @@ class ControllerHost:
     # -- committing
 
     def _published_up_to(self, end_offset: int) -> asyncio.Future[None]:
-        """Done when everything below `end_offset` is committed and published."""
+        """A future that is done when everything below `end_offset` is committed and published."""
         published: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if end_offset <= self._published_offset:
             published.set_result(None)
@@ -168,7 +168,7 @@ class ControllerHost:
         return published
 
     async def _committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """The quorum has committed `batches`: publish them, then answer those who wait for them."""
+        """The quorum has committed `batches`: publish them, then answer the callers that wait for them."""
         if self._loaded is not None:
             loaded, image = self._loaded
             await self._publish(loaded, image)
@@ -191,22 +191,22 @@ class ControllerHost:
         self._snapshots.committed(self._published, size_bytes)
 
     def _failed(self, failure: asyncio.Future[BaseException]) -> None:
-        """Nobody will be answered any more: what was decided may or may not be on disk."""
+        """Fail all waiting callers: their changes may or may not be on disk."""
         waiting, self._waiting = self._waiting, deque()
         for _, published in waiting:
             if not published.done():
                 published.set_exception(_has_failed(failure.result()))
 
-    # -- the end
+    # -- closing
 
     async def close(self) -> None:
-        """Write nothing any more; the quorum is closed by its owner."""
+        """Stop writing snapshots; the quorum is closed by its owner."""
         await self._snapshots.close()
 
 
 def _has_failed(reason: BaseException) -> KafkaError:
     return KafkaError(
         ErrorCode.NOT_CONTROLLER,
-        f"the controller has failed and its node stops ({reason}); the change may or may not have been made: look before "
-        "asking again",
+        f"the controller has failed and its node stops ({reason}); the change may or may not have been made: check before "
+        "you try again",
     )

@@ -1,11 +1,11 @@
 """The metadata log on disk: `__cluster_metadata-0` in metadata.log.dir, a partition log like any other, and its snapshots.
 
-Owns that folder. Records go in as changes: all of a change reach the log together or not at all, in one batch if they fit and
-else between the begin and the end of a metadata transaction. What is appended is in the page cache; it is safe from a power
-loss, and may be told to others, when `sync` has returned.
+Owns that folder. Records are appended as changes: all records of a change reach the log or none, in one batch if they fit, else
+between the begin and the end record of a metadata transaction. Appended records are in the page cache; they are durable, and
+may be committed, when `sync` has returned.
 
-`sync` makes the records sure and nothing else: indexes and leader epochs follow from them. A start therefore checks every batch
-from the newest snapshot on and makes the rest anew; what lies below was flushed whole before the snapshot was written.
+`sync` syncs the records and nothing else, because indexes and leader epochs can be rebuilt from them. A start therefore checks
+every batch from the newest snapshot on and rebuilds the rest. The log below was flushed before the snapshot was written.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 CHANGE_RECORDS_MAX = 10_000
 """A change of more records than this goes into several batches, within a transaction."""
 _BATCH_VALUES_BYTES_MAX = BATCH_BYTES_MAX - (256 << 10)
-"""What the values of a batch may have together; the rest is for what surrounds them."""
+"""How large the values of a batch may be together; the rest is for headers and lengths."""
 _READ_BYTES = 4 << 20
 _REMEDY = "Restore the folder from a copy, or from another controller of the quorum"
 
@@ -65,14 +65,14 @@ class MetadataBatch(NamedTuple):
 
 
 class PreparedChange(NamedTuple):
-    """A change with its place in the log, not yet appended."""
+    """A change with its offsets, not appended yet."""
 
     batches: Sequence[MetadataBatch]
     data: bytearray
 
 
 def log_config(config: BrokerConfig) -> LogConfig:
-    """How the metadata log is kept: no retention of its own, since snapshots decide what may go."""
+    """The settings of the metadata log: no retention, because snapshots decide what is deleted."""
     return LogConfig(
         segment_bytes=config.metadata_log_segment_bytes,
         segment_ms=config.metadata_log_segment_ms,
@@ -83,21 +83,21 @@ def log_config(config: BrokerConfig) -> LogConfig:
 
 
 class MetadataLog:
-    """The log and its snapshots, open. `open` makes one."""
+    """The open log and its snapshots. `open` creates it."""
 
     def __init__(self, disk: Disk, clock: Clock, log: PartitionLog, snapshots: SnapshotStore) -> None:
         self._disk = disk
         self._clock = clock
         self._synced_offset = log.recovery_point
         self._synced_name = -1
-        """The base offset of the newest segment whose file's name is sure to survive."""
+        """The base offset of the newest segment whose directory entry is durable."""
         self._has_topic_id = _has_topic_id(disk, log.folder)
         self.partition_log = log
         self.snapshots = snapshots
 
     @classmethod
     async def open(cls, world: World, directory: str, config: LogConfig) -> MetadataLog:
-        """Open the log in `directory`, recovered; `LogDirectoryFailed` if the disk fails, `CorruptFile` for lost records."""
+        """Open and recover the log in `directory`. `LogDirectoryFailed` if the disk fails, `CorruptFile` for lost records."""
         disk, clock = world.disk, world.clock
         folder = f"{directory}/{folder_name(PARTITION)}"
         try:
@@ -106,10 +106,10 @@ class MetadataLog:
             latest = snapshots.latest
             first_unsafe_offset = 0 if latest is None else latest.offset
             check_after_clean_stop(disk, directory, folder, first_unsafe_offset)
-            await remove_clean_shutdown(disk, directory)  # from the first append on, a torn end is that of a crash
+            await remove_clean_shutdown(disk, directory)  # from the first append on, a torn end means a crash
             log, _ = await load_log(disk, clock, folder, config, LogOptions(), recovery_point=first_unsafe_offset)
             if latest is not None and (latest.offset > log.log_end_offset or latest.epoch > (log.latest_epoch or 0)):
-                # A replica that was killed between fetching a snapshot and letting go of the log before it.
+                # A replica was killed after it fetched a snapshot and before it deleted the log below it.
                 await log.truncate_fully_and_start_at(latest.offset)
             await snapshots.tidy(log.log_start_offset)
             found = cls(disk, clock, log, snapshots)
@@ -119,17 +119,17 @@ class MetadataLog:
         return found
 
     def _check_start(self) -> None:
-        """The records before the log's start must be in a snapshot."""
+        """Raise `CorruptFile` unless a snapshot covers the records before the log's start."""
         start, latest = self.partition_log.log_start_offset, self.snapshots.latest
         if start > 0 and (latest is None or latest.offset < start):
             raise CorruptFile(
                 self.partition_log.folder,
                 0,
-                f"the metadata log starts at offset {start}, and no snapshot has what lies before it",
+                f"the metadata log starts at offset {start}, and no snapshot has the records before it",
                 _REMEDY,
             )
 
-    # -- what it holds
+    # -- reading
 
     @property
     def folder(self) -> str:
@@ -146,7 +146,7 @@ class MetadataLog:
         return max(self.partition_log.latest_epoch or 0, 0 if latest is None else latest.epoch)
 
     def batches(self, offset: int) -> Iterator[MetadataBatch]:
-        """Every batch from the one with `offset` on, to the log's end; `CorruptFile` for a damaged one."""
+        """All batches from the one with `offset` to the log's end; `CorruptFile` for a damaged one."""
         while offset < self.partition_log.log_end_offset:
             found = self.partition_log.read(offset, _READ_BYTES)
             if found.records is None:
@@ -156,7 +156,7 @@ class MetadataLog:
             while len(data) - position >= LOG_OVERHEAD:
                 view = BatchView(data, position)
                 if view.size > len(data) - position:
-                    break  # cut: the next read begins with it
+                    break  # not whole in `data`: the next read begins with it
                 if view.next_offset > offset:
                     yield self._read_batch(view, offset)
                     offset = view.next_offset
@@ -170,7 +170,7 @@ class MetadataLog:
             raise CorruptFile(self.folder, 0, f"the batch with offset {offset}: {damage}", _REMEDY) from damage
         if batch.base_offset >= offset:
             return batch
-        # A snapshot ends within the batch: what it has is not read again.
+        # A snapshot ends within the batch: the records it has are left out.
         passed = offset - batch.base_offset
         return batch._replace(base_offset=offset, records=batch.records[passed:], controls=batch.controls[passed:])
 
@@ -184,7 +184,7 @@ class MetadataLog:
         return MetadataBatch(base_offset, base_offset + len(controls) - 1, epoch, now_ms, len(data), controls=tuple(controls))
 
     def prepare(self, records: Sequence[Message], metadata_version: int, epoch: int) -> PreparedChange:
-        """One change as it would be appended now; `KafkaError` if it is too large to be one."""
+        """Encode one change for the current log end; raises a `KafkaError` if it is too large for one change."""
         values = [encode_metadata_record(record, record_version(record, metadata_version)) for record in records]
         parts = list(_parts(records, values))
         if len(parts) > 1:
@@ -215,14 +215,14 @@ class MetadataLog:
         return PreparedChange(batches, data)
 
     def append(self, change: PreparedChange) -> None:
-        """Append a change that was prepared, before anything else is."""
+        """Append a prepared change; nothing else may have been appended since it was prepared."""
         first = change.batches[0]
         if first.base_offset != self.end_offset:
             raise BrokenInvariant(f"a change for offset {first.base_offset} comes too late: the log ends at {self.end_offset}")
         self.partition_log.append_as_leader(change.data, first.epoch, AppendOrigin.RAFT_LEADER)
 
     async def sync(self) -> int:
-        """Make every record appended so far safe from a power loss; returns up to which offset that is. For one caller."""
+        """Make all records appended so far durable; returns their end offset. Only one call at a time."""
         log, target = self.partition_log, self.partition_log.log_end_offset
         log.check_usable()
         newest = log.segments.active.base_offset
@@ -238,19 +238,19 @@ class MetadataLog:
         return target
 
     async def write_topic_id(self) -> None:
-        """Say in the folder whose it is, if it is new."""
+        """Write the folder's partition.metadata, unless it exists."""
         if not self._has_topic_id:
             await write_partition_metadata(self._disk, self.folder, METADATA_TOPIC_ID)
             self._has_topic_id = True
 
     def committed(self, high_watermark: int) -> None:
-        """Everything below is committed."""
+        """Everything below `high_watermark` is committed."""
         self.partition_log.increment_high_watermark(high_watermark)
 
     # -- upkeep
 
     async def delete_before(self, snapshot_id: SnapshotId) -> None:
-        """Let the log begin at a snapshot: older segments and snapshots go."""
+        """Let the log start at a snapshot: delete older segments and snapshots."""
         self.partition_log.delete_records(snapshot_id.offset)
         await apply_retention(self.partition_log, self._clock.now_ms())
         try:
@@ -264,7 +264,7 @@ class MetadataLog:
 
 
 def read_batch(view: BatchView) -> MetadataBatch:
-    """A batch of the log taken apart; its CRC was checked."""
+    """Decode a batch of the log whose CRC was checked."""
     place = (view.base_offset, view.last_offset, view.leader_epoch, view.max_timestamp, view.size)
     if view.is_control:
         return MetadataBatch(*place, controls=[parse_control(record) for record in read_records(view)])
@@ -272,7 +272,7 @@ def read_batch(view: BatchView) -> MetadataBatch:
 
 
 _decoders: dict[bytes, Callable[..., tuple[Message, int]]] = {}
-"""The decoders by the three bytes that a record's value begins with: a start reads very many records of few kinds."""
+"""First three bytes of a record's value → decoder: a start reads very many records of few types."""
 
 
 def _decode(value: bytes) -> Message:
@@ -281,7 +281,7 @@ def _decode(value: bytes) -> Message:
         message, end = decode(value, 3)
         if end == len(value):
             return message
-    found = decode_metadata_record(value)  # among the first of its kind, or one that must be refused
+    found = decode_metadata_record(value)  # one of the first of its type, or one that must be refused
     compiled = decoder_if_many(type(found.message), found.version)
     if compiled is not None and max(value[:3]) < 0x80:  # each of the three numbers has one byte
         _decoders[value[:3]] = compiled
@@ -289,13 +289,13 @@ def _decode(value: bytes) -> Message:
 
 
 def _parts(records: Sequence[Message], values: Sequence[bytes]) -> Iterator[tuple[Sequence[Message], Sequence[bytes]]]:
-    """The change cut into what a batch takes."""
+    """Split a change into parts that fit into one batch each."""
     start, size_bytes = 0, 0
     for index, value in enumerate(values):
         if index - start == CHANGE_RECORDS_MAX or (index > start and size_bytes + len(value) > _BATCH_VALUES_BYTES_MAX):
             yield records[start:index], values[start:index]
             start, size_bytes = index, 0
-        size_bytes += len(value) + 24  # at most so much surrounds a value
+        size_bytes += len(value) + 24  # the most that the fields around a value take
     yield records[start:], values[start:]
 
 

@@ -1,8 +1,8 @@
-"""The metadata log after a clean stop: nothing may be missing from it.
+"""Checks that the metadata log is whole after a clean shutdown.
 
-What a crash has torn is cut off by recovery, and rightly so: it was not acknowledged. After a clean stop everything was synced,
-so that damage means that acknowledged changes are lost, and topics with them. That is for a person to decide. Reads only; what
-is refused is as it was.
+After a crash, recovery cuts off a torn end: it was not acknowledged. After a clean shutdown everything was synced, so damage
+means that acknowledged changes are lost, and topics with them. The operator has to decide then, and the node does not start.
+Only reads; leaves the files as they are.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.log.segments.scan import checked_batches
 
 
 def check_after_clean_stop(disk: Disk, directory: str, folder: str, snapshot_offset: int) -> None:
-    """`CorruptFile` if the directory was left in good order and the log in `folder` is not whole from its snapshot on."""
+    """Raise `CorruptFile` if the shutdown was clean and the log in `folder` is not whole from its snapshot on."""
     if read_clean_shutdown(disk, directory) is None:
         return
     remedy = (
@@ -34,7 +34,7 @@ def check_after_clean_stop(disk: Disk, directory: str, folder: str, snapshot_off
             raise CorruptFile(
                 path,
                 damage.position,
-                f"the node was stopped in good order, but here the metadata log is damaged: {damage}",
+                f"the node was shut down cleanly, but its metadata log is damaged here: {damage}",
                 remedy,
             ) from None
         finally:
@@ -43,7 +43,7 @@ def check_after_clean_stop(disk: Disk, directory: str, folder: str, snapshot_off
         raise CorruptFile(
             folder,
             0,
-            "the node was stopped in good order, but its metadata log is empty: all topics would be forgotten",
+            "the node was shut down cleanly, but its metadata log is empty: all topics would be lost",
             remedy,
         )
 

@@ -1,9 +1,9 @@
-"""Ids for producers, from blocks that the controller hands out.
+"""Assigns producer ids from blocks that the controller allocates.
 
-Each block is one record in the metadata log, committed before the first of its ids is given away: no id is ever given twice,
-by whichever node, however often nodes are killed. What is left of a block when its node stops is lost.
+Each block is one record in the metadata log, committed before the first of its ids is assigned: no id is assigned twice, by any
+node, even if nodes are killed. The unused ids of a block are lost when its node stops.
 
-One event loop. All who wait for a new block share one request for it.
+One event loop. All callers that wait for a new block share one request for it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("ottla.broker")
 
 
 class ProducerIds:
-    """The producer ids of one node. `broker_epoch` tells its newest registration."""
+    """The producer ids of one node. `broker_epoch` returns the epoch of its newest registration."""
 
     def __init__(self, node_id: int, controller: ControllerHost, broker_epoch: Callable[[], int]) -> None:
         self._node_id = node_id
@@ -33,14 +33,14 @@ class ProducerIds:
         self._renewal: asyncio.Task[None] | None = None
 
     def take(self) -> int | None:
-        """An id that nobody has had; None if a new block must be asked for first."""
+        """A new producer id; None if a new block has to be allocated first (`wait_and_take`)."""
         if self._next >= self._end:
             return None
         self._next += 1
         return self._next - 1
 
     async def wait_and_take(self) -> int:
-        """An id that nobody has had. `KafkaError` COORDINATOR_LOAD_IN_PROGRESS if the controller gives no block now."""
+        """A new producer id. Raises COORDINATOR_LOAD_IN_PROGRESS if the controller allocates no block now."""
         while (producer_id := self.take()) is None:
             if self._renewal is None:
                 self._renewal = asyncio.get_running_loop().create_task(self._renew())
@@ -48,7 +48,7 @@ class ProducerIds:
         return producer_id
 
     async def _renew(self) -> None:
-        from ottla.metadata.controller.producer_ids import allocate_producer_ids  # late: a start need not wait for them
+        from ottla.metadata.controller.producer_ids import allocate_producer_ids  # late: not needed at a start
         from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
 
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
@@ -56,10 +56,10 @@ class ProducerIds:
             block = await self._controller.write(lambda state, now_ms: allocate_producer_ids(state, request, now_ms))
         except KafkaError as refused:
             raise KafkaError(
-                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the controller gave no producer ids: {refused}. Try again"
+                ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the controller allocated no producer ids: {refused}. Try again"
             ) from refused
         finally:
             self._renewal = None
         self._next = block.producer_id_start
         self._end = block.producer_id_start + block.producer_id_len
-        logger.debug("producer ids %d up to %d are this node's to give", self._next, self._end - 1)
+        logger.debug("producer ids %d to %d are allocated to this node", self._next, self._end - 1)

@@ -1,11 +1,11 @@
-"""The quorum on this node: the metadata log opened, a leader elected, what is appended committed and told.
+"""The Raft quorum on this node: opens the metadata log, elects a leader, commits what is appended.
 
-Owns the metadata log, the voters as its records say, and the election on disk. The pure machine (`ottla.raft`) decides; this
-does: it writes the election down before anything follows from it, appends what a leader appends first, and moves the high
-watermark when the log is synced. Until there are other voters to ask, only a quorum of one can be led.
+Owns the metadata log, the voters from its records, and the quorum-state file. The pure machine (`ottla.raft`) decides, and this
+file acts: it writes the election to disk before it takes effect, appends the leader's first records, and raises the high
+watermark when the log is synced. Only a quorum of one voter is supported.
 
-Loop rule: appends are plain calls. One task syncs: what was appended while a sync was under way shares the next one. When
-that is done the batches are committed, and the listener is told of them in the order of the log, one call at a time.
+Loop rule: appends are plain calls. One task syncs; what is appended during a sync shares the next one. Then the batches are
+committed, and the listener is called with them in the order of the log, one call at a time.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ CommitListener = Callable[[Sequence[MetadataBatch]], Awaitable[None]]
 
 
 class NotAQuorumOfOne(OttlaError):
-    """This node cannot lead alone, and leading with others is not built yet."""
+    """This node is not the only voter; quorums of several voters are not supported yet."""
 
 
 class ReplicaFacts(NamedTuple):
-    """How one replica of the metadata log stands."""
+    """The progress of one replica of the metadata log."""
 
     replica_id: int
     directory_id: Uuid
@@ -50,7 +50,7 @@ class ReplicaFacts(NamedTuple):
 
 
 class QuorumFacts(NamedTuple):
-    """What DescribeQuorum tells."""
+    """What DescribeQuorum reports."""
 
     leader_id: int
     leader_epoch: int
@@ -74,20 +74,20 @@ class QuorumHost:
         self.log = metadata_log
         self.quorum = raft.start(local, history.voters, None, metadata_log.last_epoch)
         self.failure: asyncio.Future[BaseException] = asyncio.get_running_loop().create_future()
-        """Done when nothing can be committed any more, with the reason: the node must stop."""
+        """Set, with the reason, when nothing can be committed any more: the node must stop."""
 
     @classmethod
     async def open(cls, world: World, config: BrokerConfig, directory_id: Uuid) -> QuorumHost:
         """Open the metadata log of a formatted directory, whose lock the caller holds.
 
-        `LogDirectoryFailed` if the disk fails, `CorruptFile` if what it has cannot be trusted.
+        Raises `LogDirectoryFailed` if the disk fails, `CorruptFile` if a file is damaged.
         """
         metadata_log = await MetadataLog.open(world, config.log.metadata_log_dir, log_config(config))
         listener = config.controller_listener_names[0]
         history = VoterHistory(static_voters(config.controller_quorum_voters, listener))
         return cls(world, metadata_log, ReplicaKey(config.node_id, directory_id), history)
 
-    # -- what it knows
+    # -- state
 
     @property
     def node_id(self) -> int:
@@ -118,7 +118,7 @@ class QuorumHost:
         return self._history.kraft_version_before(offset), self._history.voters_before(offset)
 
     def facts(self) -> QuorumFacts:
-        """How the quorum stands now."""
+        """The current state of the quorum."""
         now_ms = self._world.clock.now_ms()
         voters = [
             ReplicaFacts(voter.key.id, voter.key.directory_id, self.end_offset, now_ms, now_ms)
@@ -135,12 +135,12 @@ class QuorumHost:
             {voter.key.id: voter.endpoints for voter in self.voters},
         )
 
-    # -- from the disk to the lead
+    # -- loading and election
 
     def load(self) -> Iterator[MetadataBatch]:
-        """Everything that the newest snapshot and the log after it say, in order. To be read to its end before `elect`.
+        """The batches of the newest snapshot and of the log after it, in order. Has to be read to its end before `elect`.
 
-        What is in the log without having been committed before is committed with the next leader's first record.
+        Records that were not committed before are committed with the next leader's first record.
         """
         offset = 0
         latest = self.log.snapshots.latest
@@ -158,9 +158,9 @@ class QuorumHost:
                 yield batch
 
     async def elect(self, endpoints: Endpoints | None = None) -> None:
-        """Lead the quorum of one, in a new epoch; `NotAQuorumOfOne` if there are others to ask.
+        """Lead the quorum of one, in a new epoch; raises `NotAQuorumOfOne` if this node is not the only voter.
 
-        `endpoints` are where the controller listens now, if that is known; voters that the quorum knows elsewhere are told.
+        `endpoints` are the controller's current listeners, if known; the voter record is updated if they have changed.
         """
         disk, folder = self._world.disk, self.log.folder
         self.quorum = raft.start(self._local, self.voters, read_quorum_state(disk, folder), self.log.last_epoch)
@@ -196,13 +196,13 @@ class QuorumHost:
         )
 
     def start(self, listener: CommitListener) -> None:
-        """Begin to commit what is appended, and to tell `listener` of it."""
+        """Start to commit what is appended, and to call `listener` with it."""
         self._committer = asyncio.get_running_loop().create_task(self._commit_forever(listener))
 
     # -- appending
 
     def prepare(self, records: Sequence[Message], metadata_version: int) -> PreparedChange:
-        """One change as it would be appended now; `KafkaError` NOT_CONTROLLER unless this node leads."""
+        """Encode one change for the current log end; raises NOT_CONTROLLER unless this node leads."""
         if not self.is_leader or self.failure.done():
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self.node_id} does not lead the metadata quorum: ask the controller that does"
@@ -210,7 +210,7 @@ class QuorumHost:
         return self.log.prepare(records, metadata_version, self.epoch)
 
     def append(self, change: PreparedChange) -> None:
-        """Append what was just prepared, to be committed with all that waits."""
+        """Append the change that was just prepared; the next sync commits it."""
         self.log.append(change)
         for batch in change.batches:
             self._take(batch)
@@ -244,16 +244,16 @@ class QuorumHost:
             await listener(committed)
 
     def fail(self, failure: BaseException) -> None:
-        """Nothing is committed from now on; the node must stop."""
+        """Commit nothing from now on; the node must stop."""
         if not self.failure.done():
             text = "the metadata log has failed" if isinstance(failure, LogDirectoryFailed) else "the controller has failed"
             logger.error("%s, so this node stops: %s", text, failure, exc_info=not isinstance(failure, OttlaError))
             self.failure.set_result(failure)
 
-    # -- the end
+    # -- closing
 
     async def close(self) -> None:
-        """Stop leading and close the log; what was appended is flushed, nobody is told of it any more."""
+        """Resign and close the log; appended records are flushed, but the listener is not called any more."""
         if self._committer is not None:
             self._committer.cancel()
             await asyncio.gather(self._committer, return_exceptions=True)

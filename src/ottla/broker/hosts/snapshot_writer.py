@@ -1,8 +1,8 @@
-"""When a snapshot of the metadata is taken, and what may go once it is.
+"""Takes snapshots of the metadata, and deletes old snapshots and the log below them.
 
 A snapshot is due when metadata.log.max.record.bytes.between.snapshots were committed since the last one, or when
-metadata.log.max.snapshot.interval.ms have passed and something was committed. It is written beside everything else, one at a
-time, from an image that nobody changes. Afterwards old snapshots go by metadata.max.retention.*, and the log below them.
+metadata.log.max.snapshot.interval.ms have passed and something was committed. A task of its own writes it, one at a time, from
+an immutable image. Then metadata.max.retention.* decides which old snapshots are deleted, and the log below them.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.controller")
 
 SNAPSHOT_FILES = 2
-"""How many files are open while one is written."""
+"""How many file descriptors writing a snapshot needs."""
 
 ROLL_BYTES = 1 << 20
-"""A segment of this size or more ends where a snapshot does, so that a start has less to check."""
+"""An active segment of at least this size is rolled after a snapshot, so that a start has less to check."""
 START_BYTES_MAX = 16 << 20
-"""When a start had to check more than this, a snapshot is taken soon, and the next start is a short one."""
+"""If a start had to check more than this, the next commit takes a snapshot, so that the next start is shorter."""
 
 
 class SnapshotWriter:
@@ -47,12 +47,12 @@ class SnapshotWriter:
         self._task: asyncio.Task[None] | None = None
 
     def loaded(self, size_bytes: int) -> None:
-        """So many bytes of the log lie after the newest snapshot."""
+        """The log was loaded: `size_bytes` of it lie after the newest snapshot."""
         is_long = self._quorum.log.partition_log.segments.active.size > START_BYTES_MAX
         self._bytes_since = self._config.metadata_log_max_record_bytes_between_snapshots if is_long else size_bytes
 
     def committed(self, image: MetadataImage, size_bytes: int) -> None:
-        """`image` is published, `size_bytes` more than before: take a snapshot of it if one is due."""
+        """`image` is published after `size_bytes` more were committed: take a snapshot of it if one is due."""
         self._bytes_since += size_bytes
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms
         is_large = self._bytes_since >= self._config.metadata_log_max_record_bytes_between_snapshots
@@ -73,14 +73,14 @@ class SnapshotWriter:
             self._task = None
 
     async def write(self, image: MetadataImage) -> None:
-        """Write a snapshot of `image`, unless it is there."""
+        """Write a snapshot of `image`, unless there is one already."""
         metadata_log = self._quorum.log
         snapshot_id = SnapshotId(image.provenance.offset + 1, image.provenance.epoch)
         latest = metadata_log.snapshots.latest
         if latest is not None and latest.offset >= snapshot_id.offset:
             return
         kraft_version, voters = self._quorum.voters_before(snapshot_id.offset)
-        await metadata_log.partition_log.flush()  # a start does not look at what lies below the snapshot any more
+        await metadata_log.partition_log.flush()  # a start does not check the log below the newest snapshot
         try:
             size_bytes = await metadata_log.snapshots.write(
                 snapshot_id,
@@ -95,13 +95,13 @@ class SnapshotWriter:
         logger.info("snapshot %s written, %d bytes", snapshot_id, size_bytes)
 
     async def _clean(self) -> None:
-        """Let the oldest snapshots and the log below go, as far as retention wants."""
+        """Delete the oldest snapshots, and the log below them, as far as retention says."""
         metadata_log, config = self._quorum.log, self._config
         if metadata_log.partition_log.segments.active.size >= ROLL_BYTES:
             try:
                 metadata_log.partition_log.roll()
             except OutOfDescriptors:
-                pass  # the next snapshot comes by here again
+                pass  # tried again after the next snapshot
         while True:
             try:
                 keep = metadata_log.snapshots.next_to_keep(
@@ -118,7 +118,7 @@ class SnapshotWriter:
         await metadata_log.partition_log.delete_due_files()
 
     async def close(self) -> None:
-        """Wait for no snapshot: one that is half written is removed at the next start."""
+        """Cancel a snapshot under way; the next start removes the half-written file."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)

@@ -1,7 +1,8 @@
-"""The snapshots beside the metadata log: found, read, written and removed.
+"""Finds, reads, writes and deletes the snapshot files beside the metadata log.
 
-Owns the `.checkpoint` files of the log's folder. One is written under another name first, synced, then renamed: a file with a
-snapshot's name is always whole. Writing yields to the loop between batches, so that a large image does not hold up requests.
+Owns the `.checkpoint` files in the log's folder. A snapshot is written under another name first, synced, then renamed: a file
+with a snapshot's name is always whole. Writing yields to the loop between batches, so that a large image does not delay
+requests.
 """
 
 from __future__ import annotations
@@ -34,7 +35,7 @@ _HEAD_BYTES = 64 << 10
 
 
 class SnapshotStore:
-    """The snapshots of one metadata log, by what they cover."""
+    """The snapshots of one metadata log, by their ids."""
 
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
@@ -51,7 +52,7 @@ class SnapshotStore:
         return f"{self._folder}/{snapshot_name(snapshot_id, suffix)}"
 
     async def tidy(self, log_start_offset: int) -> None:
-        """Remove what a killed process left half written or half deleted, and what the log's start has passed."""
+        """Remove files that a killed process left half written or half deleted, and snapshots before the log's start."""
         for name in self._leftovers:
             await self._disk.remove(f"{self._folder}/{name}")
         self._leftovers = []
@@ -68,7 +69,7 @@ class SnapshotStore:
             await self._disk.remove(self.path(old))
 
     def read(self, snapshot_id: SnapshotId) -> SnapshotContent:
-        """What a snapshot says; `CorruptFile` if it is damaged."""
+        """Read a snapshot; raises `CorruptFile` if it is damaged."""
         path = self.path(snapshot_id)
         return read_snapshot(path, self._disk.read_file(path))
 
@@ -117,9 +118,9 @@ class SnapshotStore:
         return size_bytes
 
     def next_to_keep(self, log_bytes: int, retention_bytes: int, retention_ms: int, now_ms: int) -> SnapshotId | None:
-        """The snapshot that the log may begin with if the oldest goes, by metadata.max.retention.*; None if it stays.
+        """The snapshot at which the log has to start if metadata.max.retention.* deletes the oldest one; None if it stays.
 
-        It goes when log and snapshots together are too large or it is too old, and a later one is there.
+        The oldest is deleted if log and snapshots together are too large or it is too old, and there is a later one.
         """
         if len(self.ids) < 2:
             return None

@@ -1,12 +1,12 @@
-"""One connection of a client, the broker's side: from received bytes to frames, to the dispatcher, to replies in order.
+"""The broker's side of one connection: splits received bytes into frames, dispatches them, sends the replies in order.
 
 Requests are handled in the order they came, and their replies leave in that order. As in Kafka, a request waits until the one
 before it is answered; only a Produce request may be handled while Produce requests before it wait (`Parked.lets_pass`). Most
-requests are answered at once, so most of the time nothing is queued here at all.
+requests are answered at once, so the queues here are empty most of the time.
 
-What bounds the memory of one connection: while a request that is complete waits its turn, nothing more is received; while
-replies are unsent beyond a bound, nothing more is handled; large frames ask `RequestMemory` first. A connection also gives way
-to others: it handles a few requests in a row, and goes on after they had their turn. One event loop, plain calls.
+Three bounds limit the memory of one connection. While a complete request waits for its turn, nothing more is received. While
+more than `UNSENT_BYTES_MAX` of replies are unsent, nothing more is handled. Large frames ask `RequestMemory` before they grow.
+A connection handles at most `REQUESTS_PER_TURN` requests in a row, then lets others run. One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -24,21 +24,21 @@ from ottla.wire.base import Part
 from ottla.wire.framing import FREE_BYTES, FrameSplitter
 
 PARKED_MAX = 16
-"""Requests of one connection that wait for their replies at a time; clients send five."""
+"""At most this many requests of one connection wait for their replies; clients send five at a time."""
 
 UNSENT_BYTES_MAX = 256 * 1024
-"""Beyond this much unsent, no further request of the connection is handled until all of it is sent."""
+"""With more than this unsent, no further request of the connection is handled until all of it is sent."""
 
 REQUESTS_PER_TURN = 32
 
 SMALL_REPLY_BYTES = 4096
-"""Replies up to this size leave together, if their requests came together."""
+"""Replies up to this size leave in one send, if their requests came together."""
 
 PRODUCE_KEY = b"\0\0"
 
 
 class Connection:
-    """`StreamOwner` of one accepted stream. `on_ended` is told once, when it is over."""
+    """`StreamOwner` of one accepted stream. `on_ended` is called once, when the connection has ended."""
 
     __slots__ = (
         "_dispatcher",
@@ -77,21 +77,21 @@ class Connection:
         self._memory = memory
         self._splitter = FrameSplitter(request_bytes_max, read_ahead, memory.take)
         self._on_ended = on_ended
-        self._frames: deque[bytearray] = deque()  # complete, and not handled yet
-        self._replies: deque[Parked | list[Part]] = deque()  # from the first that is not there yet
+        self._frames: deque[bytearray] = deque()  # complete, not handled yet
+        self._replies: deque[Parked | list[Part]] = deque()  # begins with a parked request
         self._is_paused = False
         self._is_pumping = False
         self._is_leaving = False
         self._is_closing = False
         self.is_active = True
-        """Something went in or out since this was last set to False, by whoever looks for idle connections."""
+        """Whether bytes went in or out since the scan for idle connections last set this to False."""
         self.is_making_room = False
-        """Closed for there being too many, though its end may not have been told yet."""
+        """Closed because of max.connections; `on_ended` may not have been called yet."""
         self.last_active_s = 0.0
         self.unsent_bytes_seen = 0
         stream.resume()
 
-    # What the stream tells
+    # Calls from the stream
 
     def buffer(self) -> memoryview:
         return self._splitter.writable()
@@ -116,7 +116,7 @@ class Connection:
                 self._pump()
 
     def _answer_only_one(self) -> None:
-        """What `_pump` would do, for what comes nearly always: one request, with nothing before it and nothing behind."""
+        """Do what `_pump` would do for the most frequent case: one request, with none before it and none behind it."""
         try:
             out = self._handle([])
         except CloseConnection:
@@ -137,7 +137,7 @@ class Connection:
     # Handling
 
     def _pump(self) -> None:
-        """Handle what may be handled, send what may be sent, and receive more or not, as befits what is left."""
+        """Handle the requests that may be handled, send the replies that are ready, then pause or resume receiving."""
         if self._is_pumping or self._is_closing:
             return
         self._is_pumping = True
@@ -175,11 +175,11 @@ class Connection:
         if not self._replies:
             return True
         last = self._replies[-1]
-        # Whatever is in front of the last one lets pass too, or the last one would not be there.
+        # The replies before the last one let requests pass too, else the last one would not have been handled.
         return len(self._replies) < PARKED_MAX and frame[:2] == PRODUCE_KEY and (not isinstance(last, Parked) or last.lets_pass)
 
     def _handle(self, out: list[Sendable]) -> list[Sendable]:
-        """Handle the next request; what there is to send then."""
+        """Handle the next request; return what is to be sent now."""
         frame = self._frames[0]
         reply = self._dispatcher.dispatch(self.info, frame)
         self._frames.popleft()
@@ -200,7 +200,7 @@ class Connection:
         return self._add(reply, out)
 
     def _collect_replies(self, out: list[Sendable]) -> list[Sendable]:
-        """Move on to `out` what is ready, up to the first that is not."""
+        """Add the replies that are ready to `out`, up to the first that is not."""
         replies = self._replies
         while replies:
             reply = replies[0]
@@ -219,7 +219,7 @@ class Connection:
         return out
 
     def _add(self, parts: list[Part], out: list[Sendable]) -> list[Sendable]:
-        """Small replies wait for each other; a large one takes them along at once, so that what is unsent is known."""
+        """Add a reply to `out`. A large one is sent at once, with those before it, so that `unsent_bytes` counts it."""
         out += parts
         if len(parts) == 1 and len(parts[0]) <= SMALL_REPLY_BYTES:
             return out
@@ -229,7 +229,7 @@ class Connection:
     # Large frames
 
     def _follow_large_frame(self, reserved_before: int) -> None:
-        """A frame that counts has begun, has grown, cannot grow, or is complete."""
+        """Tell `RequestMemory` that a large frame has begun, has grown, cannot grow, or is complete."""
         splitter, memory = self._splitter, self._memory
         if splitter.is_between_frames:
             memory.forget_incoming(self)
@@ -251,7 +251,7 @@ class Connection:
         self._dispatcher.report_eviction(self.info)
         self.end()
 
-    # The end
+    # Closing
 
     def leave(self) -> None:
         """Receive nothing more, answer what was received, then end. Fetches that wait are answered with what there is."""
@@ -284,7 +284,7 @@ class Connection:
         for frame in frames:
             self._give_back(len(frame))
         self._memory.forget_incoming(self)
-        # Connection and stream refer to each other: what is not let go of now stays until the garbage collector comes by.
+        # Connection and stream refer to each other: without this the buffer lives until the garbage collector runs.
         self._memory.give(self._splitter.abandon())
 
     def _give_back(self, frame_bytes: int) -> None:

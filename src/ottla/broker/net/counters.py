@@ -1,30 +1,30 @@
-"""What the network side of a node has counted since it started: plain numbers, for whoever wants to show them.
+"""Counters of a node's requests and connections since it started, as plain numbers.
 
-Written on the hot path, so nothing here is computed; read at leisure by metrics pages and tests. One event loop.
+Written on the hot path, so nothing is computed here. Read by the metrics page and by tests. One event loop.
 """
 
 from __future__ import annotations
 
 
 class ApiCounters:
-    """One API's."""
+    """The counters of one API."""
 
     __slots__ = ("bytes_in", "bytes_out", "errors", "requests", "time_s_max", "time_s_total")
 
     def __init__(self) -> None:
         self.requests = 0
-        """Answered, in whatever way; those that are still being worked on are not among them."""
+        """Requests that are finished, refused ones included. Parked requests are not counted yet."""
         self.errors = 0
-        """Of them: refused, of the APIs in `broker/refusals.py` also in part, or ended with their connection."""
+        """Requests that were refused or closed their connection. For the APIs in `broker/refusals.py`, also partly refused."""
         self.bytes_in = 0
         self.bytes_out = 0
         self.time_s_total = 0.0
-        """From the moment a request was complete until its reply was ready, waiting included."""
+        """Time from complete request to ready reply; time spent parked is included."""
         self.time_s_max = 0.0
 
 
 class ConnectionCounters:
-    """Connections: how many there are, and what became of the others."""
+    """How many connections are open, and why others were closed."""
 
     __slots__ = ("accepted", "evicted", "faults", "idle_closed", "open", "refused")
 
@@ -32,22 +32,22 @@ class ConnectionCounters:
         self.open = 0
         self.accepted = 0
         self.refused = 0
-        """Closed at once: their address had too many."""
+        """Closed at once: their address had too many (max.connections.per.ip)."""
         self.idle_closed = 0
         self.evicted = 0
-        """Closed because they held memory that others waited for, and did not get on."""
+        """Closed because their large request came in too slowly while others waited for memory."""
         self.faults = 0
         """Closed because the peer broke the protocol."""
 
 
 class Counters:
-    """All of a node's."""
+    """All network counters of a node."""
 
     __slots__ = ("apis", "connections")
 
     def __init__(self) -> None:
         self.apis: dict[int, ApiCounters] = {}
-        """By API key; those that were never asked for are not there."""
+        """By API key; an API that was never requested has no entry."""
         self.connections = ConnectionCounters()
 
     def of(self, api_key: int) -> ApiCounters:

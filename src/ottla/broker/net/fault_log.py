@@ -1,8 +1,8 @@
-"""Log lines about what peers do wrong, so few that a hostile one cannot fill the disk or hide what others do.
+"""Rate limit for log lines about peers' faults, so that a hostile peer can neither fill the disk nor hide other faults.
 
-Within a window every host gets a few lines, and all together get some more. Bugs of ours, which come with a traceback, have
-lines of their own, by kind of bug: no noise of peers can hide the first of a kind. What was left out is counted, and the count
-is logged when the next window begins. Nothing is remembered beyond a window.
+Within a window of `WINDOW_S` every host gets `LINES_PER_HOST` lines, and all hosts together `LINES_IN_ALL`. Our own bugs are
+logged with a traceback and have a limit of their own, per exception type and place: faults of peers cannot hide them. Lines
+left out are counted, and the count is logged when the next window begins. Nothing is kept beyond a window.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LINES_IN_ALL = 100
 
 
 class FaultLog:
-    """One node's. `report` is as cheap as can be once the window is full."""
+    """The fault log of one node. Once a limit is reached, `report` only counts."""
 
     __slots__ = ("_ends_s", "_lines", "_lines_in_all", "_logger", "_monotonic_s", "_omitted")
 
@@ -38,7 +38,7 @@ class FaultLog:
             self._omitted += 1
 
     def report_bug(self, level: int, bug: BaseException, text: str, *arguments: object) -> None:
-        """Log a line about a bug of ours, with its traceback."""
+        """Log a line about one of our own bugs, with its traceback."""
         traceback = bug.__traceback__
         while traceback is not None and traceback.tb_next is not None:
             traceback = traceback.tb_next

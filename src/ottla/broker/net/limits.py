@@ -1,9 +1,9 @@
-"""How many connections there may be: in all, on one listener, from one address, and how many new ones per second.
+"""Limits for connections: in all, on one listener, from one address, and how many new ones per second.
 
-Who is one too many from his address is turned away. At the other limits nobody is: new connections wait in the listeners'
-backlog, as they do in Kafka, until others have ended or the second is over. Brokers must not wait for clients: where they have
-a listener of their own beside others, it does not mind max.connections, and a connection of another one has to go instead.
-Decides and counts; touches no stream. One event loop.
+A connection above its address's limit is closed at once. At the other limits new connections wait in the listeners' backlog, as
+in Kafka, until others have ended or the second is over. Brokers must not wait for clients: if the inter-broker listener is one
+of several, it ignores max.connections, and a connection of another listener is closed instead. Decides and counts; touches no
+stream. One event loop.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class CreationRate:
         self._count += 1
 
     def wait_s(self, limit: int, now_s: float) -> float:
-        """How long until another may be made; 0: at once."""
+        """How long until another connection may be accepted; 0: at once."""
         return self._ends_s - now_s if self._count >= limit and now_s < self._ends_s else 0.0
 
 
@@ -41,13 +41,13 @@ class ListenerCount:
     def __init__(self, name: str, is_protected: bool = False) -> None:
         self.name = name
         self.is_protected = is_protected
-        """Whether it is the brokers' own, and there are others."""
+        """Whether it is the inter-broker listener and there are other listeners."""
         self.open = 0
         self.rate = CreationRate()
 
 
 class ConnectionLimits:
-    """The connections of a node in one of its roles, as broker or as controller; each is counted by itself, as in Kafka."""
+    """The connections of a node in one role, broker or controller. The two are counted separately, as in Kafka."""
 
     __slots__ = ("_by_host", "_open", "_rate", "settings")
 
@@ -58,7 +58,7 @@ class ConnectionLimits:
         self._rate = CreationRate()
 
     def refusal(self, host: str) -> str | None:
-        """Why a connection from `host` is turned away; None: it is not."""
+        """Why a connection from `host` is refused; None: it is accepted."""
         limit = self.settings.max_connections_per_ip_overrides.get(host, self.settings.max_connections_per_ip)
         if self._by_host.get(host, 0) < limit:
             return None
@@ -88,11 +88,11 @@ class ConnectionLimits:
 
     @property
     def excess(self) -> int:
-        """How many more there are than there may be, so that others than the protected have to go."""
+        """How many connections there are above max.connections. So many that are not protected have to be closed."""
         return self._open - self.settings.max_connections
 
     def wait_s(self, listener: ListenerCount, now_s: float) -> float:
-        """How long new connections have to wait, since there have been too many of late."""
+        """How long new connections have to wait because of max.connection.creation.rate."""
         node_rate, own_rate = self.settings.max_connection_creation_rate, self._own(listener).max_connection_creation_rate
         if node_rate == own_rate == NO_LIMIT:
             return 0.0

@@ -1,8 +1,8 @@
-"""The listeners of a node and their connections: opened, limited, looked after, and closed in good order.
+"""The listeners of a node and their connections: opens, limits and scans them, and closes them at a clean shutdown.
 
-A scan finds connections that are idle or stuck, a few times in connections.max.idle.ms, and frees memory that slow senders
-hold, every second while somebody waits for it; no connection has a timer of its own, and a node without connections none at
-all. One event loop.
+A scan closes idle connections, `SCANS_PER_IDLE_TIME` times in connections.max.idle.ms. While a connection waits for request
+memory, the scan runs every second and closes slow senders. No connection has a timer of its own, and a node without connections
+has no timer at all. One event loop.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ logger = logging.getLogger("ottla.net")
 
 SHORT_OF_MEMORY_SCAN_S = 1.0
 SCANS_PER_IDLE_TIME = 16
-"""An idle connection is closed after its time and up to two sixteenths more."""
+"""An idle connection is closed at most two sixteenths of connections.max.idle.ms too late."""
 GRACE_S = 2.0
 DEFAULT_BUFFER_BYTES = 102_400
 DEFAULT_BACKLOG = 50
@@ -34,11 +34,11 @@ BACKLOG_MAX = 4096
 
 
 def socket_options(settings: NetSettings) -> SocketOptions:
-    """What to ask the kernel for. Kafka's own defaults mean the kernel's choice; any other number is meant as it is.
+    """The socket options for `settings`. Kafka's defaults become the kernel's defaults; any other number is used as it is.
 
-    The defaults stand in every `server.properties` and are small. A receive buffer of a fixed 100 KB costs the broker twice the
-    CPU per byte, since it is filled and emptied so often; the kernel's adapts to each connection. And of a thousand clients
-    that connect at once, those beyond a backlog of 50 have to try again a second later.
+    Every `server.properties` contains Kafka's defaults, and they are small. A receive buffer of a fixed 100 KB costs the broker
+    twice the CPU per byte, because it is filled and emptied more often; the kernel's default adapts to each connection. If a
+    thousand clients connect at once, those beyond a backlog of 50 have to try again a second later.
     """
     return SocketOptions(
         -1 if settings.socket_send_buffer_bytes == DEFAULT_BUFFER_BYTES else settings.socket_send_buffer_bytes,
@@ -48,7 +48,7 @@ def socket_options(settings: NetSettings) -> SocketOptions:
 
 
 class OpenListener:
-    """One listener that is open."""
+    """One open listener: its handle, its connection count and its limits."""
 
     __slots__ = ("count", "handle", "is_controller", "is_paused", "limits")
 
@@ -61,14 +61,14 @@ class OpenListener:
 
 
 class Listeners:
-    """One node's: `open` takes the ports, `serve` begins to accept, `close` ends in good order and `abort` at once."""
+    """A node's listeners: `open` binds the ports, `serve` begins to accept, `close` answers open requests, `abort` does not."""
 
     def __init__(self, world: World, settings: NetSettings, dispatcher: Dispatcher) -> None:
         self._network = world.network
         self._settings = settings
         self._dispatcher = dispatcher
         self._counters = dispatcher.counters.connections
-        self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by: is it the controller's?
+        self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by is_controller
         self._read_ahead = bytearray(READ_AHEAD_BYTES)
         self._listeners: list[OpenListener] = []
         self._connections: dict[Connection, OpenListener] = {}
@@ -78,7 +78,7 @@ class Listeners:
         self._rate_timer: asyncio.TimerHandle | None = None
         self._gone: asyncio.Event | None = None
         self.is_refusing = False
-        """Set by tests: connections of clients are closed as soon as they are made."""
+        """Set by tests: client connections are closed as soon as they are accepted."""
         self.on_refused: Callable[[], None] | None = None
         self.memory = RequestMemory(
             settings.queued_max_request_bytes, settings.socket_request_max_bytes, on_short=self._schedule_scan
@@ -86,15 +86,15 @@ class Listeners:
 
     @property
     def connections(self) -> list[Connection]:
-        """Those that are open."""
+        """The open connections."""
         return list(self._connections)
 
     async def open(
         self, listeners: Sequence[ListenerSetting], controller_names: Collection[str] = (), inter_broker_name: str = ""
     ) -> dict[str, tuple[str, int]]:
-        """Take the ports of all `listeners`; where each listens, by its name, with the real port. Nothing is accepted yet.
+        """Bind the ports of all `listeners`; return each one's address, with the real port, by name. Nothing is accepted yet.
 
-        `AddressRefused` if one cannot be had; none is taken then.
+        Raises `AddressRefused` if one cannot be bound; then none is.
         """
         options = socket_options(self._settings)
         is_one_of_several = sum(setting.name not in controller_names for setting in listeners) > 1
@@ -119,12 +119,12 @@ class Listeners:
         self._listeners.append(listener)
 
     def serve(self) -> None:
-        """Accept connections, those that have been waiting among them."""
+        """Accept connections, including those that wait in the backlog."""
         self._is_serving = True
         self._admit()
 
     def apply(self, settings: NetSettings) -> None:
-        """Other limits, from now on. Sizes of sockets and requests are for listeners and connections to come."""
+        """Apply changed settings: limits at once, sizes of sockets and requests to new listeners and connections."""
         self._settings = settings
         for limits in self._limits.values():
             limits.settings = settings
@@ -133,7 +133,7 @@ class Listeners:
         self._schedule_scan()
 
     async def close(self, grace_s: float = GRACE_S) -> None:
-        """Accept nothing more, answer what has been asked, close. After `grace_s` whatever is left is closed as it is."""
+        """Accept nothing more, answer the requests received so far, close. Connections left after `grace_s` are aborted."""
         self._stop_accepting()
         if not self._connections:
             return
@@ -148,7 +148,7 @@ class Listeners:
             await self._gone.wait()
 
     def abort(self) -> None:
-        """Close everything as it is. Aborting twice, or after `close`, is harmless."""
+        """Close all connections without answering. Aborting twice, or after `close`, does nothing."""
         self._stop_accepting()
         for connection in self.connections:
             connection.stream.close()
@@ -162,7 +162,7 @@ class Listeners:
             listener.handle.close()
         self._listeners.clear()
 
-    # Connections come and go
+    # Accepting and ending connections
 
     def _accept(self, listener: OpenListener, stream: Stream) -> Connection | None:
         if self.is_refusing and not listener.is_controller:
@@ -201,7 +201,7 @@ class Listeners:
         return connection
 
     def _close_excess(self, limits: ConnectionLimits) -> None:
-        """Brokers have come beyond max.connections, or it was lowered: who was silent for longest makes room for them."""
+        """Close the connections that were idle longest, if brokers connected above max.connections or it was lowered."""
         if limits.excess <= 0:
             return
         closing = sum(each.is_making_room for each, listener in self._connections.items() if listener.limits is limits)
@@ -230,7 +230,7 @@ class Listeners:
             self._gone.set()
 
     def _admit(self) -> None:
-        """Let every listener accept or not, as the limits say now."""
+        """Pause or resume every listener, as the limits require now."""
         now_s = asyncio.get_running_loop().time()
         wait_s = 0.0
         for listener in self._listeners:
@@ -249,10 +249,10 @@ class Listeners:
         self._rate_timer = None
         self._admit()
 
-    # Looking after them
+    # Idle connections
 
     def _schedule_scan(self) -> None:
-        """Look again when something may be due; not at all, if nothing can be."""
+        """Set the timer for the next scan; no timer if there is nothing to scan for."""
         if self._scan_timer is not None:
             self._scan_timer.cancel()
             self._scan_timer = None

@@ -1,4 +1,4 @@
-"""What the network side of a node is told: a frozen value, swapped whole when a setting changes."""
+"""The settings of a node's network side: a frozen value, replaced as a whole when a setting changes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ NO_LIMIT = 2_147_483_647
 
 
 class ListenerLimits(NamedTuple):
-    """What `listener.name.NAME.…` says of one listener."""
+    """The limits of one listener, from `listener.name.NAME.…`."""
 
     max_connections: int = NO_LIMIT
     max_connection_creation_rate: int = NO_LIMIT
@@ -18,11 +18,11 @@ class ListenerLimits(NamedTuple):
 
 
 class NetSettings(NamedTuple):
-    """The node's. Names are those of Kafka's settings; what a running node may change is read anew at every use."""
+    """Network settings of a node, named as in Kafka. Settings that may change while the node runs are read at every use."""
 
     socket_request_max_bytes: int = 104_857_600
     socket_send_buffer_bytes: int = 102_400
-    """-1: what the operating system thinks best; so below."""
+    """-1: the operating system's default. The same holds for `socket_receive_buffer_bytes`."""
     socket_receive_buffer_bytes: int = 102_400
     socket_listen_backlog_size: int = 50
     connections_max_idle_ms: int = 600_000
@@ -33,6 +33,6 @@ class NetSettings(NamedTuple):
     """By address, as text."""
     max_connection_creation_rate: int = NO_LIMIT
     listener_limits: Mapping[str, ListenerLimits] = MappingProxyType({})
-    """By the listener's name; those that are not there have none of their own."""
+    """By the listener's name; a listener without an entry has no limits of its own."""
     queued_max_request_bytes: int = -1
-    """Requests that are coming in or being worked on, together; not positive: see `net/memory.py`."""
+    """Memory for requests that are coming in or being handled. Not positive: the default in `net/memory.py`."""

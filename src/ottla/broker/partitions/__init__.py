@@ -1,1 +1,1 @@
-"""The partitions this node holds: appending, reading, waiting."""
+"""The partitions this node holds: appends, reads, upkeep, moves between log directories."""

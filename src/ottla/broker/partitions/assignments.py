@@ -1,9 +1,9 @@
-"""In which of its log directories this node keeps each partition, told to the controller.
+"""Reports to the controller in which of its log directories this node keeps each partition.
 
-A node with one directory has nothing to tell: the controller knows. With several, the node chooses where a new partition goes,
-and may move it later. The controller must know, or it would not know whom to replace when a directory is lost.
+A node with one directory reports nothing: the controller knows. With several, the node chooses the directory of a new
+partition and may move it later. When a directory fails, the controller needs to know which partitions lose their leader.
 
-One event loop; telling is a task in the background, for all partitions that need it at once.
+One event loop; a background task reports all partitions that need it, up to `AT_ONCE_MAX` in one write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AT_ONCE_MAX = 1000
 
 
 class Assignment(NamedTuple):
-    """A partition, and the directory it is in."""
+    """A partition and the directory it is in."""
 
     topic_id: Uuid
     number: int
@@ -40,7 +40,7 @@ class Assignment(NamedTuple):
 
 
 class DirectoryAssignments:
-    """What this node tells of its directories, between `start` and `stop`."""
+    """The reports of one node, between `start` and `stop`."""
 
     def __init__(self, partitions: Partitions, metadata: MetadataCache, controller: ControllerHost) -> None:
         self._partitions = partitions
@@ -61,7 +61,7 @@ class DirectoryAssignments:
             await asyncio.wait([self._telling])
 
     def look(self) -> None:
-        """Partitions may have been made or moved: see what the controller does not know, and tell it."""
+        """Partitions may have been created or moved: report those that the controller does not know of."""
         if self._is_stopped or len(self._partitions.directories.directories) < 2:
             return
         self._is_due = True
@@ -69,14 +69,14 @@ class DirectoryAssignments:
             self._telling = asyncio.get_running_loop().create_task(self._tell())
 
     async def announce(self, name: TopicPartition, directory: LogDirectory) -> bool:
-        """Tell the controller that a partition is about to be in `directory`; True when it is written down."""
+        """Report that a partition is about to move to `directory`; True once that is committed to the metadata log."""
         partition = self._partitions.find(*name)
         if partition is None or directory.directory_id is None:
             return partition is not None
         try:
             await self._write([Assignment(partition.topic_id, partition.index, directory.directory_id)])
         except KafkaError as refused:
-            logger.warning("%s stays where it is: the controller cannot be told of its new directory: %s", name, refused)
+            logger.warning("%s is not moved: could not report its new directory to the controller: %s", name, refused)
             return False
         return True
 
@@ -87,16 +87,13 @@ class DirectoryAssignments:
                 unknown = self._unknown()
                 for start in range(0, len(unknown), AT_ONCE_MAX):
                     await self._write(unknown[start : start + AT_ONCE_MAX])
-        except (
-            KafkaError,
-            LogDirectoryFailed,
-        ) as refused:  # if the metadata log has failed, the node is told of that elsewhere
-            logger.warning("the controller was not told in which directories partitions are: %s", refused)
+        except (KafkaError, LogDirectoryFailed) as refused:  # the metadata log's own failure is reported elsewhere
+            logger.warning("could not report to the controller in which directories partitions are: %s", refused)
         finally:
             self._telling = None
 
     def _unknown(self) -> list[Assignment]:
-        """Partitions that are not where the controller believes them to be. Those on their way are left alone."""
+        """Partitions in another directory than the metadata says. Those being moved are left out."""
         found = []
         for partition in self._partitions:
             directory = self._partitions.directories.directory_of(partition.name)

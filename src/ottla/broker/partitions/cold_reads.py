@@ -1,8 +1,8 @@
-"""Records that are not in memory: read by a worker before they are sent, so that the loop does not wait for the device.
+"""Reads records that are not in the page cache in a worker thread, so that sending them does not block the loop.
 
-`sendfile` of a range whose bytes the kernel has to fetch first would stop the whole node for as long as that takes. What was
-appended lately is in memory; of anything else the range is asked (`FileRange.is_resident`, a few microseconds). Only a few
-ranges are warmed at a time: the same workers flush logs.
+`sendfile` of a range that the kernel has to read from the device first would block the whole node. Records appended lately are
+in the page cache; for others `FileRange.is_resident` tells (a few microseconds). At most `WARM_AT_ONCE_MAX` ranges are read at
+a time, because the same workers flush logs.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from ottla.log.partition_log import PartitionLog
 from ottla.log.read import ReadInfo
 
 NEAR_TAIL_BYTES = 4 << 20
-"""So close to its end a log is not asked: it was just written."""
+"""Records this close to the log's end were written lately: they are taken to be in the page cache without asking."""
 
 WARM_AT_ONCE_MAX = 2
 
 
 class ColdReads:
-    """Tells cold ranges, and warms them."""
+    """Finds ranges that are not in the page cache, and reads them."""
 
     __slots__ = ("_disk", "_turns")
 
@@ -29,7 +29,7 @@ class ColdReads:
         self._turns = asyncio.Semaphore(WARM_AT_ONCE_MAX)
 
     def is_cold(self, log: PartitionLog, info: ReadInfo) -> bool:
-        """Whether the records that were found have to be warmed before they are sent."""
+        """Whether the records of a read have to be warmed before they are sent."""
         if info.records is None:
             return False
         active = log.segments.active
@@ -38,6 +38,6 @@ class ColdReads:
         return not info.records.is_resident()
 
     async def warm(self, records: FileRange) -> None:
-        """Wait until the range is in memory. `OSError` if the device cannot read it."""
+        """Read the range into the page cache. Raises `OSError` if the device cannot read it."""
         async with self._turns:
             await self._disk.warm(records)

@@ -1,8 +1,8 @@
-"""How this node's partitions follow the cluster's metadata: logs made, adopted, reconfigured, put aside, deleted.
+"""Applies the cluster's metadata to this node's partitions: creates, adopts, reconfigures and deletes their logs.
 
-Works on the table of `Partitions`; decides nothing that the metadata does not say. Deletions come first: a topic may have been
-made anew under the same name. A partition whose log cannot be had is offline; the others go on. One that could not be made
-because too many files are open waits, and is made as soon as there is room (`make_waiting`).
+Works on the table of `Partitions`; decides nothing that the metadata does not say. Deletions come first, because a topic may
+have been created again under the same name. A partition whose log cannot be opened is offline; the others are not affected. A
+partition that could not be created for lack of file descriptors waits until there are some (`make_waiting`). One event loop.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ logger = logging.getLogger("ottla.partitions")
 
 
 async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -> None:
-    """See `Partitions.apply`."""
+    """Bring the partitions from `delta.base` to `image`; the work behind `Partitions.apply`."""
     is_start = not here.has_followed
     here.deleted.clear()
     here.directories.cordon(here.settings.current.cordoned_log_dirs)
@@ -50,7 +50,7 @@ async def follow(here: Partitions, delta: MetadataDelta, image: MetadataImage) -
 
 
 async def _put_strays_aside(here: Partitions, image: MetadataImage) -> None:
-    """Logs that the cluster does not place on this node: of topics deleted, or moved away, while it was down."""
+    """Rename logs that the metadata does not place on this node: their topics were deleted or moved while it was down."""
     for directory in list(here.directories.online()):
         for name in sorted(directory.partitions):
             topic = image.topics.by_name.get(name.topic)
@@ -76,7 +76,7 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
         elif (partition := here.find(topic.name, index)) is not None:
             partition.adopt(state)
         else:
-            # At a node's start nothing counts as new: a log that is not found may lie on a disk that has failed.
+            # At a node's start no partition is new: a log that is not found may be on a disk that has failed.
             is_new = not is_start and (before is None or index not in before.partitions)
             config = here.settings.topic_config(topic.name)
             directory_id = _directory_of(state, here.node_id)
@@ -84,11 +84,12 @@ async def _follow_topic(here: Partitions, topic: Topic, before: Topic | None, is
     if moved_away:
         await _delete(here, moved_away, topic.id)
     if missing and (shortage := await _make(here, topic, missing)) is not None:
-        logger.error("%s of %s not made yet: %s", counted(here.waiting_of(topic.id), "partition"), topic.name, shortage)
+        count = counted(here.waiting_of(topic.id), "partition")
+        logger.error("not created yet: %s of %s: %s", count, topic.name, shortage)
 
 
 async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> OutOfDescriptors | None:
-    """Find or make the logs of partitions; why some have to wait, if they do."""
+    """Find or create the logs of partitions; returns why some have to wait, if they do."""
     shortage = None
     for new, made in zip(missing, await here.directories.create_all(missing), strict=True):
         if isinstance(made, OutOfDescriptors):
@@ -103,32 +104,32 @@ async def _make(here: Partitions, topic: Topic, missing: list[NewPartition]) -> 
 
 
 async def make_waiting(here: Partitions, image: MetadataImage) -> None:
-    """Try again to make what has waited for room."""
+    """Try again to create the partitions that wait for file descriptors."""
     by_topic: dict[Uuid, list[NewPartition]] = {}
     for new in here.waiting_for_room.values():
         by_topic.setdefault(new.topic_id, []).append(new._replace(config=here.settings.topic_config(new.partition.topic)))
     for topic_id, waiting in by_topic.items():
-        topic = image.topics.by_id[topic_id]  # else they would not wait any more
+        topic = image.topics.by_id[topic_id]  # deleting the topic would have removed them from `waiting_for_room`
         await _make(here, topic, waiting)
         if (made_count := len(waiting) - here.waiting_of(topic_id)) > 0:
-            logger.info("there is room for files again: made %s of %s", counted(made_count, "partition"), topic.name)
+            logger.info("files can be opened again: created %s of %s", counted(made_count, "partition"), topic.name)
 
 
 def _directory_of(state: PartitionState, node_id: int) -> Uuid | None:
-    """Where the cluster says that this node has the partition, if it does say."""
+    """The directory in which this node has the partition, if the metadata names one."""
     directory_id = state.directories[state.replicas.index(node_id)] if state.directories else None
     return None if directory_id is None or is_reserved(directory_id) else directory_id
 
 
 async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseException) -> Partition | None:
-    """The partition with its log, found or made; None if it is offline."""
+    """The partition with its log, found or created; None if it is offline."""
     name, config = new.partition, new.config
     try:
         if isinstance(made, BaseException):
             raise made
         log = made
         if log.log_end_offset - log.recovery_point >= config.flush_messages:
-            await log.flush()  # a killed process left them: they are made as safe as they must be before anybody sees them
+            await log.flush()  # a killed process left unflushed records: flush.messages wants them durable before they are read
     except BrokenInvariant:
         raise
     except OttlaError as failure:
@@ -147,7 +148,7 @@ async def _open(here: Partitions, new: NewPartition, made: PartitionLog | BaseEx
 
 
 async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid) -> None:
-    """Take partitions away; whoever waits for one is told that it is gone."""
+    """Delete partitions; requests parked on them get UNKNOWN_TOPIC_OR_PARTITION."""
     doomed = []
     for name in names:
         here.offline.pop(name, None)
@@ -160,12 +161,12 @@ async def _delete(here: Partitions, names: list[TopicPartition], topic_id: Uuid)
             partition.fail(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} was deleted")
         doomed.append(name)
     for failed in await here.directories.delete_all(doomed):
-        logger.error("files of a deleted partition stay: %s", failed.brief)
+        logger.error("the files of a deleted partition remain: %s", failed.brief)
         here.lose_directory(failed)
 
 
 def _follow_configs(here: Partitions, delta: MetadataDelta) -> None:
-    """Swap the settings of the logs whose topic, or whose broker's defaults, have changed."""
+    """Replace the settings of the logs whose topic's settings, or whose broker's defaults, have changed."""
     topics: list[str]
     if any(kind == ResourceType.BROKER for kind, _ in delta.changed_configs):
         topics = list(here.by_name)
@@ -181,7 +182,7 @@ def _follow_configs(here: Partitions, delta: MetadataDelta) -> None:
 
 
 def _follow_verification(here: Partitions) -> None:
-    """Have the logs ask for proof that a transaction is known to its coordinator, or not, as the settings say now."""
+    """Apply transaction.partition.verification.enable to the logs: whether a transaction's first batch must be verified."""
     verify = here.settings.current.log.transaction_partition_verification_enable
     if here.directories.options.verify_transactions != verify:
         here.directories.options = here.directories.options._replace(verify_transactions=verify)

@@ -1,10 +1,10 @@
-"""Partitions on their way from one log directory of this node to another: one task each, a few at a time.
+"""Moves partitions from one log directory of this node to another: one task each, a few at a time.
 
-Decides whether a partition may be moved to the directory asked for, and drives the move (`log/directories/relocation.py`):
-copies in pieces, between which other tasks run, tells the controller where the partition will be, has the copy take the log's
-place, and hands it to the partition. Moves that a stop has cut short are gone on with at the next start.
+Decides whether a partition may move to the requested directory, and drives the move (`log/directories/relocation.py`): copies
+the log in pieces, between which other tasks run; reports the new directory to the controller; replaces the log by the copy. A
+move that a shutdown interrupts continues at the next start.
 
-One event loop. Whoever reads or writes the partition notices nothing: its log is another one from one request to the next.
+One event loop. Clients do not notice: between two requests the partition's log is replaced by its copy.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.partitions")
 
 PIECE_BYTES = 256 << 10
-"""What is copied at once, so that nobody waits for long."""
+"""How much is copied without letting other tasks run."""
 PIECE_BYTES_MAX = 16 << 20
-"""Where records come in faster than they are copied, pieces grow up to this: a move must come to its end."""
+"""If records are appended faster than they are copied, pieces grow up to this, so that the move ends."""
 WANTED_MAX = 10_000
-"""How many wishes for partitions that are not there yet are remembered."""
+"""How many requests for partitions that do not exist yet are remembered."""
 
 
 class Moves:
@@ -46,7 +46,7 @@ class Moves:
         self._directories = partitions.directories
         self._settings = partitions.settings
         self._assignments = DirectoryAssignments(partitions, metadata, controller)
-        self._asking = asyncio.Lock()  # one request after the other: each looks at what the one before has done
+        self._asking = asyncio.Lock()  # one request at a time: each depends on what the one before did
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(
             self._settings.current.num_replica_alter_log_dirs_threads or len(self._directories.directories)
@@ -56,13 +56,13 @@ class Moves:
         return len(self._tasks)
 
     def start(self) -> None:
-        """Go on with the moves that were under way when the node stopped."""
+        """Continue the moves that were under way when the node stopped."""
         self._assignments.start()
         for move in found_at_start(self._directories):
             self._run(move)
 
     async def stop(self) -> None:
-        """Leave off; what has been copied stays. A switch that is being made is waited for."""
+        """Cancel the moves and keep their copies. A switch to the copy that has begun is waited for."""
         tasks = list(self._tasks.values())
         for task in tasks:
             task.cancel()
@@ -71,15 +71,15 @@ class Moves:
         await self._assignments.stop()
 
     def metadata_changed(self) -> None:
-        """Partitions may have been made: the controller is told where."""
+        """Partitions may have been created: report their directories to the controller."""
         self._assignments.look()
 
-    # Asking for a move
+    # Requests
 
     async def request(self, name: TopicPartition, path: str) -> None:
-        """Begin to move a partition to the directory `path`; or call its move off, if it is there already.
+        """Begin to move a partition to the directory `path`. If it is there already, cancel its move to another one.
 
-        Returns when the move has begun. `KafkaError` with the code for whoever asked, if it may not be.
+        Returns when the move has begun. Raises a `KafkaError` for the client if the move is not allowed.
         """
         async with self._asking:
             target = self._target(name, path)
@@ -92,7 +92,7 @@ class Moves:
                     await self._call_off(name)
                 if self._directories.directory_of(name) is not target:
                     self._run(await self._begin(name, target))
-            elif name not in self._tasks:  # it had been given up
+            elif name not in self._tasks:  # an earlier task gave up and left the copy
                 self._run(Relocation.of(self._directories, name))
 
     async def _begin(self, name: TopicPartition, target: LogDirectory) -> Relocation:
@@ -123,7 +123,7 @@ class Moves:
         return directory
 
     def _remember(self, name: TopicPartition, path: str) -> None:
-        """Where the partition is to be made, should it ever be."""
+        """Remember the directory in which the partition has to be created, should it be."""
         wanted = self._directories.wanted_in
         wanted[name] = path
         while len(wanted) > WANTED_MAX:
@@ -141,7 +141,7 @@ class Moves:
             task.cancel()
             await asyncio.wait([task])
         await self._directories.drop_future(name)
-        self._assignments.look()  # the controller may have been told of the new place already
+        self._assignments.look()  # the new directory may have been reported to the controller already
 
     # Moving
 
@@ -156,7 +156,7 @@ class Moves:
             async with self._turns, self._directories.compaction_paused(name):
                 await self._copy(move)
                 if not await self._assignments.announce(name, move.target):
-                    return  # the copy stays: the next start, or the next who asks, goes on with it
+                    return  # the copy stays: the next start or the next request continues with it
                 await move.future.flush()
                 await self._copy(move)
                 await self._uninterrupted(move)
@@ -171,7 +171,7 @@ class Moves:
             await self._directories.drop_future(name)
 
     async def _copy(self, move: Relocation) -> None:
-        """Copy until, for a moment, there is nothing more to copy."""
+        """Copy until the copy has caught up with the log."""
         pace = Pace()
         piece_bytes, lag_before = PIECE_BYTES, LONG_MAX
         while True:
@@ -193,7 +193,7 @@ class Moves:
             await asyncio.shield(switch)
         except asyncio.CancelledError:
             await asyncio.wait([switch])
-            switch.exception()  # seen: a directory that failed meanwhile is told by its own way
+            switch.exception()  # marks it as retrieved; `_switch` itself reports a failed directory
             raise
 
     async def _switch(self, move: Relocation) -> None:
@@ -207,18 +207,18 @@ class Moves:
         finally:
             await switch.release()
             self._partitions.take_losses()
-            self._partitions.upkeep_is_due()  # the old folder goes after a while
+            self._partitions.upkeep_is_due()  # sets the timer for deleting the old folder
 
 
 class Pace:
-    """Keeps copying below a number of bytes per second, and lets others run in any case."""
+    """Limits copying to a number of bytes per second. Lets other tasks run after every piece."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._next_s = self._loop.time()
 
     async def keep(self, size_bytes: int, bytes_per_second: int) -> None:
-        """So much was copied: wait until more may be."""
+        """`size_bytes` were copied: wait until more may be copied."""
         now_s = self._loop.time()
         self._next_s = max(self._next_s, now_s) + size_bytes / max(1, bytes_per_second)
         await asyncio.sleep(self._next_s - now_s)

@@ -1,10 +1,10 @@
-"""One partition as this node holds it: who leads it, its log, and who waits for news of it.
+"""One partition on this node: its leadership, its log, and the requests parked on it.
 
-Owns the high watermark and the waiting lists. The log is `ottla.log`'s; who leads is the cluster's to say (`adopt`). Everything
-runs on the node's event loop as plain calls; only a flush that must come before an acknowledgement is a task.
+Owns the high watermark and the lists of parked requests. The log belongs to `ottla.log`; the metadata decides who leads
+(`adopt`). Everything runs on the node's event loop as plain calls; only a flush before an acknowledgement is a task.
 
-The high watermark is how far every replica in sync has the log: on one node, its end. It stands still while the partition has
-fewer replicas in sync than it must, and while records of which flush.messages says that they be flushed first are not.
+The high watermark is the lowest log end offset of the in-sync replicas: on one node, the log's own. It does not advance while
+the partition has fewer in-sync replicas than min.insync.replicas, nor over records that flush.messages wants flushed first.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ ALL_IN_SYNC = -1
 
 
 class AckWaiter(Protocol):
-    """Whoever waits for the high watermark or the disk."""
+    """A request that waits for the high watermark or the disk."""
 
     def settle(self, partition: Partition) -> bool:
-        """Something has changed: True if the waiting is over, well or badly."""
+        """The partition has changed: True if the wait is over, with success or failure."""
         ...
 
 
 class PartitionOwner(Protocol):
-    """What a partition tells whoever holds it."""
+    """What a partition calls on the object that holds it (`Partitions`)."""
 
     def has_news(self, partition: Partition) -> None:
-        """Somebody watches the partition, and there is more to read."""
+        """Fetches watch the partition, and there is more to read."""
         ...
 
     def has_changed(self, partition: Partition) -> None:
-        """Somebody watches the partition, and may have to be refused now."""
+        """Fetches watch the partition, and may have to be refused now."""
         ...
 
     def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog) -> None:
@@ -60,12 +60,12 @@ class PartitionOwner(Protocol):
         ...
 
     def broken(self, failure: BaseException) -> None:
-        """Something that cannot happen has happened where nobody waits who could be told."""
+        """An invariant is broken, and there is no request to fail: the node has to stop."""
         ...
 
 
 class Partition(PartitionTail):
-    """One partition. `Partitions` makes it, has it follow the cluster, and takes it away."""
+    """One partition. `Partitions` creates it, applies the metadata to it, and removes it."""
 
     __slots__ = (
         "_failure",
@@ -84,16 +84,16 @@ class Partition(PartitionTail):
     flushing: asyncio.Task[None] | None
     """The flush under way that acknowledgements wait for."""
     follower_ends: dict[int, int]
-    """How far the other replicas have the log, by their word."""
+    """Replica → its log end offset, as it last reported it."""
     is_leading: bool
-    """Whether this node leads the partition and can use its log: appending and reading need no other question."""
+    """Whether this node leads the partition and can use its log. Appends and reads check nothing else."""
     log: PartitionLog
     min_isr: int
     """min.insync.replicas, or the number of replicas if that is less."""
     unread_bytes: int
-    """How many bytes were appended, at most, of which those who watch have not been told."""
+    """Upper bound of the bytes appended since the watching fetches were last tried."""
     watches: dict[DelayedFetch, None]
-    """Fetches that wait for more records; a dict, for its order."""
+    """Parked fetches that wait for more records; a dict, for its order."""
 
     def __init__(self, owner: PartitionOwner, node_id: int, topic_id: Uuid, log: PartitionLog) -> None:
         self._owner = owner
@@ -125,10 +125,10 @@ class Partition(PartitionTail):
     def name(self) -> TopicPartition:
         return self.log.partition
 
-    # What the cluster says
+    # Following the metadata
 
     def adopt(self, state: PartitionState) -> None:
-        """Follow the cluster's newest word on this partition."""
+        """Apply the partition's newest state in the metadata."""
         is_new_epoch = state.leader_epoch > self.leader_epoch
         was_leading = self.is_leading
         self.replicas, self.isr = state.replicas, state.isr
@@ -136,7 +136,7 @@ class Partition(PartitionTail):
         self._others_in_sync = tuple(replica for replica in state.isr if replica != self.node_id)
         self.is_leading = state.leader == self.node_id and self._failure is None
         if self.is_leading and is_new_epoch:
-            # Also before its first record: replicas that ask where an epoch ended must be told of this one.
+            # Even before the epoch's first record: replicas that ask where an epoch ended must learn of this one.
             self.log.assign_epoch(self.leader_epoch, self.log.log_end_offset)
             self.follower_ends.clear()
         self.follow_config()
@@ -149,7 +149,7 @@ class Partition(PartitionTail):
         self.advance()
 
     def fail(self, code: int, text: str) -> None:
-        """The partition cannot be used any more: offline, or gone. Whoever waits is told so."""
+        """The partition is offline or deleted: refuse it from now on, parked requests included."""
         self._failure = (code, text)
         self.is_leading = False
         self._tell_of_change()
@@ -159,10 +159,10 @@ class Partition(PartitionTail):
         if self.watches:
             self._owner.has_changed(self)
 
-    # May I?
+    # Leadership checks
 
     def check_leading(self, leader_epoch: int = -1) -> None:
-        """`KafkaError` unless this node leads the partition, in `leader_epoch` if the asker names one (not -1)."""
+        """Raise a `KafkaError` unless this node leads the partition, and in `leader_epoch` unless that is -1."""
         if leader_epoch != -1 and leader_epoch != self.leader_epoch and self._failure is None:
             if leader_epoch < self.leader_epoch:
                 raise KafkaError(
@@ -177,15 +177,15 @@ class Partition(PartitionTail):
             raise self.refusal()
 
     def refusal(self) -> KafkaError:
-        """Why the partition is not to be had from this node. Made anew each time: a raised exception grows."""
+        """Why this node does not serve the partition. New each time: an exception that is raised again grows its traceback."""
         if self._failure is not None:
             return KafkaError(*self._failure)
         who = "has no leader now" if self.leader == NO_LEADER else f"is led by node {self.leader}, not by node {self.node_id}"
         return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} {who}: ask for new metadata and go there")
 
     def refused_by(self, failure: OttlaError) -> KafkaError:
-        """What the peer is told when the log has raised `failure`. For a failed disk, also does what has to be done."""
-        failure.__traceback__ = None  # logs raise one exception again and again; it would grow
+        """The error for the client when the log has raised `failure`. A failed disk's directory is also taken offline."""
+        failure.__traceback__ = None  # a log raises the same exception object again; its traceback would grow
         if isinstance(failure, KafkaError):
             return failure
         if isinstance(failure, BrokenInvariant):
@@ -197,8 +197,8 @@ class Partition(PartitionTail):
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(failure))
         if isinstance(failure, CorruptFile):
             return KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{self.name} cannot be read: {failure}")
-        # The log was closed, or taken out of its directory: somebody else has it, or will soon.
-        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is not to be had now: {failure}")
+        # The log was closed, or taken out of its directory: another broker has the partition, or will soon.
+        return KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{self.name} is not available now: {failure}")
 
     # Appending
 
@@ -211,10 +211,10 @@ class Partition(PartitionTail):
         verified_by: VerificationState | None = None,
         transaction_version: int = 0,
     ) -> AppendInfo:
-        """Append one batch as the leader. `KafkaError` for whoever sent it, if it is refused.
+        """Append one batch as the leader. Raises a `KafkaError` for the client if the batch is refused.
 
-        `verified_by` is the proof that a transaction's first batch needs, `transaction_version` that of an end marker.
-        Acknowledge it once `is_acknowledged` says so; where it does not at once, `AckWait` waits for it.
+        `verified_by` is the verification that a transaction's first batch needs, `transaction_version` that of an end marker.
+        The batch may be acknowledged once `is_acknowledged` is true; until then an `AckWait` waits for it.
         """
         if not self.is_leading:
             raise self.refusal()
@@ -241,25 +241,25 @@ class Partition(PartitionTail):
         return info
 
     def is_acknowledged(self, info: AppendInfo, acks: int) -> bool:
-        """Whether an append is as safe as its producer asked."""
+        """Whether an append has reached what `acks` and flush.messages ask for."""
         if acks == ALL_IN_SYNC:
             return self.log.high_watermark > info.last_offset
         return not info.flush_needed or self.log.recovery_point > info.last_offset
 
     def take_unread_bytes(self) -> int:
-        """`unread_bytes`, to be told to those who watch. What is above the high watermark is told again later."""
+        """Return `unread_bytes` for the watching fetches. Not reset while bytes above the high watermark are among them."""
         size_bytes = self.unread_bytes
         if self.log.high_watermark >= self.log.log_end_offset:
             self.unread_bytes = 0
         return size_bytes
 
     def follower_is_at(self, replica: int, end_offset: int) -> None:
-        """Another replica has the log up to `end_offset`."""
+        """Replica `replica` has the log up to `end_offset`."""
         self.follower_ends[replica] = end_offset
         self.advance()
 
     def settle_acks(self) -> None:
-        """Answer the producers that have waited for what is there now, or who wait in vain."""
+        """Settle the waits that have been reached, and those that can no longer be."""
         for wait in list(self.ack_waits):
             if wait.settle(self):
                 self.ack_waits.pop(wait, None)
@@ -272,7 +272,7 @@ class Partition(PartitionTail):
             self.flushing = asyncio.get_running_loop().create_task(self._flush())
 
     async def _flush(self) -> None:
-        """Flush until nothing is left that must be; appends that come meanwhile share the next flush."""
+        """Flush up to `_flush_goal`. Appends that arrive during a flush share the next one."""
         try:
             while min(self._flush_goal, self.log.log_end_offset) > self.log.recovery_point:
                 await self.log.flush()
@@ -283,7 +283,7 @@ class Partition(PartitionTail):
         except BrokenInvariant as failure:
             self._owner.broken(failure)
         except OttlaError as failure:
-            self.refused_by(failure)  # and the high watermark stays where it is: what was not flushed is not safe
+            self.refused_by(failure)  # the high watermark stays where it is: the rest is not durable
         finally:
             self.flushing = None
         self.settle_acks()
@@ -291,22 +291,22 @@ class Partition(PartitionTail):
     # Reading
 
     def read(self, offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool = True) -> ReadInfo:
-        """As `PartitionLog.read`; every refusal is a `KafkaError`."""
+        """Call `PartitionLog.read`; every failure becomes a `KafkaError`."""
         try:
             return self.log.read(offset, max_bytes, isolation, min_one_batch)
         except OttlaError as failure:
             raise self.refused_by(failure) from None
 
     def diverging_epoch(self, epoch: int, offset: int) -> tuple[int, int] | None:
-        """Where the log of a reader that has everything up to `offset`, lastly of `epoch`, parts from this one, if it does.
+        """Where the log of a reader, whose last record before `offset` is of `epoch`, diverges from this log; None: nowhere.
 
-        (epoch, end offset) up to which both may agree. `KafkaError` OFFSET_OUT_OF_RANGE where that cannot be told.
+        Returns (epoch, end offset) up to which both may agree. Raises OFFSET_OUT_OF_RANGE if that is unknown.
         """
         found = self.log.end_offset_for_epoch(epoch)
         if found is None:
             raise KafkaError(
                 ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"{self.name} knows nothing of epoch {epoch}, in which offset {offset - 1} is said to be written: begin again",
+                f"{self.name} has no epoch {epoch}, in which the reader says offset {offset - 1} was written: reset the offset",
             )
         if offset < self.log.log_start_offset:
             raise KafkaError(

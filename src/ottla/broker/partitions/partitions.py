@@ -1,9 +1,9 @@
-"""All partitions this node holds: finding them, having them follow the cluster, coping with disks that fail.
+"""The table of all partitions this node holds: lookup, metadata changes, failed log directories.
 
-Owns the table of partitions and what became of those that cannot be used. How the table follows the metadata is in
-`following.py`, what comes round with time in `upkeep_loop.py`, the waking of fetches in `purgatory/wakeups.py`.
+Owns the table, and the reasons why partitions are offline. `following.py` applies the metadata to the table, `upkeep_loop.py`
+does the work in the background, `purgatory/wakeups.py` tries parked fetches again.
 
-One event loop. Looking up is plain calls; `apply` is awaited, one at a time.
+One event loop. Lookups are plain calls; `apply` is awaited, one call at a time.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ class Partitions:
         self.settings = settings
         self.directories = directories
         self.on_must_stop: Callable[[str], None] | None = None
-        """Called once with the reason when so many disks have failed that the node cannot go on."""
+        """Called once, with the reason, when so many disks have failed that the node has to stop."""
         self.on_broken: Callable[[BaseException], None] | None = None
-        """Called when something that cannot happen has happened in the background: the node has to stop."""
+        """Called with an invariant that broke in background work: the node has to stop."""
         self.on_directory_lost: Callable[[DirectoryLoss], None] | None = None
-        """Called with every directory that has failed, so that the controller can be told."""
+        """Called with every directory that has failed, to report it to the controller."""
         self.by_name: dict[str, dict[int, Partition]] = {}
-        """Topic name → index → partition: those that can be used, and no empty entries."""
+        """Topic name → index → partition. Only partitions that are online; no empty inner dicts."""
         self.by_id: dict[Uuid, dict[int, Partition]] = {}
-        """The same by topic id."""
+        """Topic id → index → partition, the same partitions as in `by_name`."""
         self.offline: dict[TopicPartition, str] = {}
-        """Partitions that belong here but cannot be used, and why."""
+        """Partition that belongs here but is offline → reason."""
         self.waiting_for_room: dict[TopicPartition, NewPartition] = {}
-        """Those of them that are made as soon as more files can be opened."""
+        """Offline partitions that are created as soon as there are free file descriptors."""
         self.deleted: dict[TopicPartition, None] = {}
-        """Those that the newest metadata has deleted, until requests see that metadata."""
+        """Partitions that the newest metadata has deleted, until requests see that metadata."""
         self.has_followed = False
-        """Whether the metadata has been followed once; before, nobody knows which logs belong here."""
+        """Whether `apply` has run once; before, it is unknown which logs belong here."""
         self.cold_reads = ColdReads(world.disk)
         self._metadata = metadata
         self._following = asyncio.Lock()
@@ -74,18 +74,18 @@ class Partitions:
     def __iter__(self) -> Iterator[Partition]:
         return (partition for partitions in self.by_name.values() for partition in partitions.values())
 
-    # Looking
+    # Lookup
 
     def find(self, topic: str, index: int) -> Partition | None:
-        """The partition, if this node holds it and its disk works; leading it is another question."""
+        """The partition, if this node holds it and it is online. This node need not lead it."""
         partitions = self.by_name.get(topic)
         return None if partitions is None else partitions.get(index)
 
     def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
-        """The partition, led by this node, in `leader_epoch` if the asker names one.
+        """The partition, if this node leads it, and in `leader_epoch` unless that is -1.
 
-        `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
-        KAFKA_STORAGE_ERROR if it is not to be had.
+        Raises `KafkaError` UNKNOWN_TOPIC_OR_PARTITION, NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH, UNKNOWN_LEADER_EPOCH or
+        KAFKA_STORAGE_ERROR otherwise.
         """
         partition = self.find(topic, index)
         if partition is None:
@@ -94,7 +94,7 @@ class Partitions:
         return partition
 
     def reason_missing(self, topic: str, index: int) -> KafkaError:
-        """Why `find` has found nothing."""
+        """The error for a partition that `find` does not find."""
         name = TopicPartition(topic, index)
         if (reason := self.offline.get(name)) is not None:
             return KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{name} is offline: {reason}")
@@ -106,25 +106,25 @@ class Partitions:
             f"{name} is not on node {self.node_id}, its replicas are {list(state.replicas)}: ask for new metadata and go there",
         )
 
-    # Following the cluster
+    # Following the metadata
 
     async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Make, change and delete what is here, as `image` says; `delta` leads to it. The settings have followed it before.
+        """Create, change and delete partitions as `image` says; `delta` lists what changed. Settings must be applied before.
 
-        The first call must bring everything that was committed when the node started: logs that it does not know of are put
-        aside.
+        The first call must carry all metadata that was committed when the node started: logs that it does not name are renamed
+        to strays.
         """
         async with self._following:
             await follow(self, delta, image)
         self.upkeep_is_due()
 
     async def make_waiting(self) -> None:
-        """Make the partitions that wait for room, if there is some now."""
+        """Create the partitions that wait for file descriptors, if there are some now."""
         async with self._following:
             await make_waiting(self, self._metadata.image)
 
     def waiting_of(self, topic_id: Uuid) -> int:
-        """How many partitions of a topic wait for room."""
+        """How many partitions of a topic wait for file descriptors."""
         return sum(new.topic_id == topic_id for new in self.waiting_for_room.values())
 
     def add(self, partition: Partition) -> None:
@@ -141,7 +141,7 @@ class Partitions:
         if not self.by_id.get(partition.topic_id):
             self.by_id.pop(partition.topic_id, None)
 
-    # What partitions tell
+    # Calls from partitions (`PartitionOwner`)
 
     def has_news(self, partition: Partition) -> None:
         self._wakeups.has_news(partition)
@@ -157,15 +157,15 @@ class Partitions:
         if self.on_broken is not None:
             self.on_broken(failure)
 
-    # Disks that fail
+    # Failed log directories
 
     def lose_directory(self, failure: LogDirectoryFailed, log: PartitionLog | None = None) -> None:
-        """A log was told by its disk that it has failed: everything in that directory is offline from now on."""
+        """The disk of a log directory has failed: all its partitions are offline from now on."""
         self.directories.note_loss(failure, log)
         self.take_losses()
 
     def take_losses(self) -> None:
-        """Do what has to be done about directories that were lost: their partitions are refused, the node may have to stop."""
+        """Act on directories that have failed since the last call: set their partitions offline, stop the node if needed."""
         for loss in self.directories.take_losses():
             reason = f"its log directory {loss.directory} has failed; the log of this node says why"
             for name in loss.partitions:
@@ -188,11 +188,11 @@ class Partitions:
     # Running
 
     def start(self) -> None:
-        """Begin retention, flushes, checkpoints and compaction in the background."""
+        """Start retention, flushes, checkpoints and compaction in the background."""
         self._upkeep.start()
 
     async def stop(self) -> None:
-        """End them, and wait for what is under way. The logs stay open: `LogDirectories.close` closes them."""
+        """Stop the background work and wait for steps under way. The logs stay open: `LogDirectories.close` closes them."""
         await self._upkeep.stop()
         for partition in list(self):
             if partition.flushing is not None:

@@ -1,14 +1,14 @@
-"""What comes round with time, as tasks on the node's loop: retention, flushes, removals, checkpoints, compaction.
+"""Background tasks for the logs of a node: retention, flushes, file deletions, checkpoints, compaction.
 
-`log/directories/upkeep.py` and the compactor know what is due; here they are asked, at the intervals of the settings, which
-may change at any time. Appends and reads never wait for it: work that waits for the device runs in worker threads, work that
-burns CPU in helper processes.
+`log/directories/upkeep.py` and the compactor know what is due. This file calls them at the intervals of the settings, which may
+change at any time. Appends and reads never wait for this work: waits for the device run in worker threads, CPU-heavy work in
+helper processes.
 
-A failure of a disk is what the log room makes of it (`LogDirectories.take_losses`), a broken invariant stops the node; any
-other error ends the round it came up in, is logged, and the next round comes all the same.
+A failed disk takes its directory offline (`LogDirectories.take_losses`). A broken invariant stops the node. Any other error is
+logged and ends that round; the next round runs at its time.
 
-Stopping lets every step that is under way come to its end: a write in a worker thread goes on even if nobody waits for it any
-more, and must not meet the one that closes the logs. Only compaction, which may take minutes, is given up.
+`stop` waits for every step under way: a write in a worker thread runs on even if its task is cancelled, and must not run while
+the logs are being closed. Only compaction, which may take minutes, is cancelled.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.partitions")
 
 ROOM_CHECK_S = 5.0
-"""How often partitions that wait for room are tried."""
+"""How often the creation of partitions that wait for file descriptors is tried."""
 WAIT_MIN_S = 0.02
 WAIT_MAX_S = 3600.0
 
 
 class UpkeepOwner(Protocol):
-    """Whose logs they are."""
+    """The object whose logs are looked after (`Partitions`)."""
 
     directories: LogDirectories
     settings: BrokerSettings
     waiting_for_room: dict[TopicPartition, NewPartition]
 
     async def make_waiting(self) -> None:
-        """There may be room for those that wait for it."""
+        """Try to create the partitions in `waiting_for_room`."""
         ...
 
     def take_losses(self) -> None:
-        """A disk may have failed."""
+        """Act on directories that have failed, if any."""
         ...
 
     def broken(self, failure: BaseException) -> None:
-        """Something that cannot happen has happened."""
+        """An invariant is broken: stop the node."""
         ...
 
 
@@ -92,7 +92,7 @@ class UpkeepLoop:
             self._compactions = [loop.create_task(self._compact(compactor, 0))]
 
     async def stop(self) -> None:
-        """Begin nothing more, and wait for what is under way."""
+        """Start no further step, and wait for those under way."""
         self._stopping.set()
         self._due.set()
         for task in self._compactions:
@@ -130,18 +130,18 @@ class UpkeepLoop:
         except BrokenInvariant as failure:
             self._owner.broken(failure)
         except Exception:
-            logger.exception("upkeep of the logs went wrong; it is tried again at its next turn")
+            logger.exception("upkeep of the logs failed; it is tried again at its next interval")
         self._owner.take_losses()
 
     async def _retain(self) -> None:
         if await self._upkeep.run_retention():
-            self.look()  # the files go after a while
+            self.look()  # sets the timer for deleting the files
 
     async def _expire_producers(self) -> None:
         expiration_ms = self._settings.current.log.producer_id_expiration_ms
         Upkeep(self._directories, self._clock, expiration_ms).remove_expired_producers()
 
-    # What is due at a certain time
+    # Deadlines
 
     async def _do_what_is_due(self) -> None:
         while not self._stopping.is_set():
@@ -159,7 +159,7 @@ class UpkeepLoop:
             await self._owner.make_waiting()
 
     def _seconds_to_next(self) -> float:
-        """Until the next deadline that is known; and as often as flush.ms of any log, since its next record sets a new one."""
+        """Time to the next known deadline, and at most the lowest flush.ms: a new record may set a deadline at any time."""
         flush_ms = min((log.config.flush_ms for log in self._directories.logs.values()), default=LONG_MAX)
         wait_s = _seconds(min(flush_ms, self._settings.current.log.log_flush_scheduler_interval_ms))
         if self._owner.waiting_for_room:
@@ -169,7 +169,7 @@ class UpkeepLoop:
             wait_s = min(wait_s, deadline_s - self._clock.monotonic_s())
         return max(wait_s, WAIT_MIN_S)
 
-    # Checkpoints: written where something has changed since
+    # Checkpoints, written only if an offset has changed
 
     async def _write_recovery_points(self) -> None:
         await self._write("recovery points", lambda log: log.recovery_point, self._upkeep.write_recovery_points)
@@ -189,7 +189,7 @@ class UpkeepLoop:
     # Compaction
 
     async def _compact(self, compactor: Compactor, number: int) -> None:
-        """One of as many as log.cleaner.threads says: the first begins the others, and those too many have nothing to do."""
+        """One of log.cleaner.threads tasks. Number 0 starts the others; if the setting is lowered, surplus tasks idle."""
         while not self._stopping.is_set():
             wanted = self._settings.current.log.log_cleaner_threads
             while number == 0 and len(self._compactions) < wanted:
@@ -200,12 +200,12 @@ class UpkeepLoop:
             await self._is_stopping_within(self._settings.current.log.log_cleaner_backoff_ms)
 
     async def _compact_all(self, compactor: Compactor) -> None:
-        """One log after the other, as long as one is due; each with the settings as they are then."""
+        """Compact one log after the other while one is due, each with the current settings."""
         while True:
             compactor.settings = cleaner_settings(self._settings.current.log)
             if await compactor.run_once(self._directories.logs) is None:
                 return
-            self.look()  # the files of the old segments go after a while
+            self.look()  # sets the timer for deleting the old segments' files
 
 
 def _seconds(interval_ms: int) -> float:

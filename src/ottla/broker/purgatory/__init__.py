@@ -1,1 +1,1 @@
-"""Replies that wait: fetches for records, produce requests for replicas or the disk."""
+"""Parked requests: fetches that wait for records, produce requests that wait for replicas or the disk."""

@@ -1,6 +1,6 @@
-"""Produce requests that wait until their records are as safe as was asked: on the replicas in sync, or on the disk.
+"""Produce requests parked until their records are on all in-sync replicas (acks=all) or durable (flush.messages).
 
-A request is answered once all its partitions are: each either safe, or failed, or given up because the time is over.
+A request is answered when each of its partitions has reached that point, has failed, or has timed out. One event loop.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class AckWait:
-    """One partition of a produce request that waits. `answer` says success until it is known to be otherwise."""
+    """One partition of a parked produce request. `answer` says success until `fail` sets an error."""
 
     __slots__ = ("_request", "answer", "end_offset", "is_for_all")
 
@@ -26,12 +26,12 @@ class AckWait:
         self._request = request
         self.answer = answer
         self.end_offset = end_offset
-        """What has to be safe: everything below it."""
+        """All records below this offset have to be replicated or durable."""
         self.is_for_all = is_for_all
-        """Whether on all replicas in sync, rather than on this node's disk."""
+        """True: wait for the high watermark (all in-sync replicas). False: wait for this node's disk."""
 
     def settle(self, partition: Partition) -> bool:
-        """Whether the waiting is over, well or badly; the request is told then."""
+        """Whether the wait is over, with success or failure; if so, `DelayedProduce.settled` is called."""
         if not partition.is_leading:
             refusal = partition.refusal()
             self.fail(refusal.code, str(refusal))
@@ -51,11 +51,11 @@ class AckWait:
 
 
 class DelayedProduce(Pending):
-    """A produce request that waits, for no longer than `timeout_ms`.
+    """A produce request parked for at most `timeout_ms`.
 
-    Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. A disk that
-    fails under a later one can end the wait for an earlier one before that: the request is not answered then, since partitions
-    yet to be added would count as safe.
+    Its partitions are added one by one as they are appended to, and the last `add` is followed by `all_added`. If the disk of a
+    later partition fails, the wait for an earlier one can end before `all_added`. The request is not answered then, because
+    partitions that are not added yet would count as acknowledged.
     """
 
     __slots__ = ("_are_all_added", "_response", "_timer", "_waits")
@@ -73,7 +73,7 @@ class DelayedProduce(Pending):
         partition.ack_waits[wait] = None
 
     def all_added(self) -> None:
-        """Nothing more is added: the request is answered when nothing is waited for."""
+        """All partitions are added: answer the request as soon as none of them waits."""
         self._are_all_added = True
         self._complete_if_settled()
 
@@ -88,10 +88,8 @@ class DelayedProduce(Pending):
 
     def _time_is_over(self) -> None:
         for wait, partition in self._waits.items():
-            wait.fail(
-                ErrorCode.REQUEST_TIMED_OUT,
-                f"the records were appended to {partition.name}, but are not as safe yet as was asked",
-            )
+            missing = "on all in-sync replicas" if wait.is_for_all else "flushed to disk"
+            wait.fail(ErrorCode.REQUEST_TIMED_OUT, f"the records were appended to {partition.name}, but are not {missing} yet")
         self._leave()
         self.complete(self._response)
 

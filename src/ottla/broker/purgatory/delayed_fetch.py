@@ -1,4 +1,4 @@
-"""A fetch that waits for records: until there is enough to read, something is wrong, or its time is over."""
+"""A fetch request parked until there is enough to read, one of its partitions fails, or its time is over."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ class FetchAttempt(Protocol):
     """A fetch that can be tried again."""
 
     missing_bytes: int
-    """How much was missing when it was last tried; 0 if any news may bring more than the bytes it is about."""
+    """How many bytes were missing at the last try; 0 if new records may add more to the response than their own size."""
 
     def answer(self, is_last: bool) -> Message | Pending | None:
-        """The answer; None if it is worth waiting for more, which it never is at the last try."""
+        """The response; None to wait for more. Never None if `is_last`."""
         ...
 
 
 class DelayedFetch(Pending):
-    """The waiting itself: watches the partitions, sets one timer. `on_left` is told once, when it is over."""
+    """A parked fetch: watches its partitions and sets one timer. `on_left` is called once, when it is no longer parked."""
 
     __slots__ = ("_attempt", "_missing_bytes", "_on_left", "_partitions", "_timer")
 
@@ -46,17 +46,19 @@ class DelayedFetch(Pending):
         self._timer = asyncio.get_running_loop().call_later(wait_ms / 1000, self.answer_now)
 
     def may_be_answered_by(self, size_bytes: int) -> bool:
-        """Whether `size_bytes` more in one of the partitions could make up what was missing."""
+        """Count `size_bytes` more in one of the partitions; whether the missing bytes may be there now."""
         self._missing_bytes -= size_bytes
         return self._missing_bytes <= 0
 
     def try_answer(self, is_last: bool = False) -> None:
-        """Answer if there is enough to say."""
+        """Try the fetch again; complete this if there is an answer or a failure."""
         if self._is_done or self._timer.cancelled():  # answered, or its records are being read from the disk
             return
         try:
             answer = self._attempt.answer(is_last)
-        except Exception as failure:  # told to whoever asked, as if the handler had raised it: others wait behind this one
+        except (
+            Exception
+        ) as failure:  # answered as if the handler had raised it; the fetches behind this one must still be tried
             self._leave()
             self.fail(failure)
             return

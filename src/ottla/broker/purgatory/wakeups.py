@@ -1,8 +1,8 @@
-"""Waking fetches that wait: not within the append that brings them records, but right after it, once for all.
+"""Tries parked fetches again after an append: on the loop's next turn, once for all appends of a turn.
 
-An append only notes that there is news. The fetches that may be answered now are tried at the loop's next turn: by then the
-producer has its reply, and everything else that came in meanwhile goes into one answer. However many wait for one partition,
-no turn of the loop takes more than `TRIES_PER_TURN` of them, so that the other connections get theirs.
+An append only marks its partition. The fetches that may be answered now are tried on the loop's next turn: by then the producer
+has its reply, and one response carries all records appended until then. A turn tries at most `TRIES_PER_TURN` fetches, however
+many are parked, so that other connections are served in between.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ TRIES_PER_TURN = 32
 
 
 class Wakeups:
-    """The fetches of one node that are to be tried at the loop's next turn."""
+    """The parked fetches of one node that are tried on the loop's next turn."""
 
     __slots__ = ("_is_scheduled", "_news", "_ready")
 
@@ -28,12 +28,12 @@ class Wakeups:
         self._is_scheduled = False
 
     def has_news(self, partition: Partition) -> None:
-        """There is more to read: tell those whose wish may be fulfilled by that."""
+        """There is more to read: try the fetches whose missing bytes may be there now."""
         self._news[partition] = None
         self._schedule()
 
     def has_changed(self, partition: Partition) -> None:
-        """Another leader, another epoch, or offline: all who wait have to look again."""
+        """The partition has another leader or epoch, or is offline: try all its fetches."""
         self._ready.update(partition.watches)
         self._schedule()
 

@@ -1,4 +1,4 @@
-"""What a controller writes first."""
+"""The records that a controller writes when it becomes active."""
 
 import asyncio
 
@@ -33,7 +33,7 @@ def test_an_empty_log_gets_the_bootstrap_records_in_a_transaction() -> None:
     assert records[0] == BeginTransactionRecord(name="Bootstrap records")
 
 
-def test_eligible_leaders_need_one_min_isr_for_all() -> None:
+def test_eligible_leader_replicas_set_min_isr_for_the_cluster() -> None:
     records = first_records([level("metadata.version", 30), level("eligible.leader.replicas.version", 1)], False, 2)
     assert records[-2] == ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="2")
     assert isinstance(records[-1], EndTransactionRecord)
@@ -48,7 +48,7 @@ def test_bootstrap_records_that_were_cut_short_are_written_again() -> None:
     assert kinds(records) == ["AbortTransaction", "BeginTransaction", "FeatureLevel", "EndTransaction"]
 
 
-def test_what_nobody_ended_is_aborted_in_a_log_in_use() -> None:
+def test_open_transaction_in_a_used_log_is_aborted() -> None:
     assert later_records(MetadataImage(features={"metadata.version": 30})) == []
     cut = MetadataImage(features={"metadata.version": 30}, open_transaction=())
     assert later_records(cut) == [AbortTransactionRecord(reason="Controller failover")]
@@ -56,7 +56,7 @@ def test_what_nobody_ended_is_aborted_in_a_log_in_use() -> None:
     assert is_new_cluster(MetadataImage(open_transaction=(level("metadata.version", 30),)))
 
 
-def test_a_new_cluster_says_the_same_as_apaches() -> None:
+def test_new_cluster_writes_the_same_records_as_apache() -> None:
     async def run() -> None:
         node = QuorumNode()
         await node.format()
@@ -91,7 +91,7 @@ def test_an_old_cluster_registers_no_controllers() -> None:
     asyncio.run(run())
 
 
-def test_bootstrap_records_cut_short_on_disk_are_made_up_for() -> None:
+def test_bootstrap_interrupted_on_disk_is_completed_at_the_next_start() -> None:
     async def run() -> None:
         node = QuorumNode()
         await node.format()

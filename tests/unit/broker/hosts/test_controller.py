@@ -85,7 +85,7 @@ def test_an_answer_without_records_waits_for_what_it_builds_on() -> None:
     asyncio.run(run())
 
 
-def test_the_first_publication_is_what_the_directory_says() -> None:
+def test_first_publication_is_the_loaded_metadata() -> None:
     async def run() -> None:
         node = await started()
         await node.set(NAME, "5")
@@ -102,7 +102,7 @@ def test_the_first_publication_is_what_the_directory_says() -> None:
     asyncio.run(run())
 
 
-def test_the_state_knows_where_the_next_record_goes() -> None:
+def test_state_has_the_offset_of_the_next_record() -> None:
     async def run() -> None:
         node = await started()
         assert node.controller.state.next_offset == node.quorum.end_offset
@@ -162,7 +162,7 @@ def test_without_transactions_a_change_must_fit_into_a_batch() -> None:
     asyncio.run(run())
 
 
-def test_a_transaction_that_nobody_ended_is_aborted() -> None:
+def test_transaction_left_open_is_aborted_at_the_start() -> None:
     async def run() -> None:
         node = await started()
         await node.set(NAME, "1")
@@ -203,7 +203,7 @@ def test_a_publication_that_fails_stops_the_node() -> None:
     asyncio.run(run())
 
 
-def test_a_disk_that_fails_is_told_as_a_controller_that_is_gone() -> None:
+def test_failed_disk_is_answered_with_not_controller() -> None:
     async def run() -> None:
         node = await started()
         node.disk.fail("append", "*/__cluster_metadata-0/*")

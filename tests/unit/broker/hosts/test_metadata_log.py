@@ -1,4 +1,4 @@
-"""The metadata log: changes in, batches out, whole after every end."""
+"""The metadata log: appended changes are read back, and synced records survive crashes."""
 
 import asyncio
 
@@ -61,7 +61,7 @@ def test_a_change_prepared_before_another_comes_too_late() -> None:
     asyncio.run(run())
 
 
-def test_what_is_synced_survives_and_the_rest_may_go() -> None:
+def test_synced_records_survive_a_power_loss() -> None:
     async def run() -> None:
         for seed in range(20):
             node = QuorumNode(seed=seed)
@@ -142,7 +142,7 @@ def test_a_log_that_starts_after_its_snapshots_is_refused() -> None:
     asyncio.run(run())
 
 
-def test_a_log_that_ends_before_its_snapshot_begins_anew_there() -> None:
+def test_log_that_ends_before_its_snapshot_starts_again_there() -> None:
     async def run() -> None:
         node = QuorumNode()
         log = await opened(node)

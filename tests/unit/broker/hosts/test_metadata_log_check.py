@@ -1,4 +1,4 @@
-"""After a clean stop a damaged metadata log is refused and left alone; after a crash its torn end is cut off."""
+"""After a clean shutdown a damaged metadata log is refused and left as it is; after a crash its torn end is cut off."""
 
 import asyncio
 from collections.abc import Callable
@@ -54,7 +54,7 @@ def test_damage_after_a_clean_stop_is_refused_and_left_alone(damage: Callable[[F
         node = await stopped(is_clean=True)
         damage(node.disk.open(LOG, OpenMode.WRITE))
         before = node.disk.read_file(LOG)
-        with pytest.raises(CorruptFile, match=r"stopped in good order.*remove /data/\.kafka_cleanshutdown"):
+        with pytest.raises(CorruptFile, match=r"shut down cleanly.*remove /data/\.kafka_cleanshutdown"):
             await opened(node)
         assert node.disk.read_file(LOG) == before
 

@@ -1,4 +1,4 @@
-"""Producer ids: blocks from the controller, shared by those who wait, never given twice."""
+"""Producer ids: blocks from the controller, shared by all waiters, no id assigned twice."""
 
 import asyncio
 from collections.abc import Callable
@@ -15,7 +15,7 @@ from ottla.metadata.controller.decision import Decision
 
 
 class Controller:
-    """Decides and replays at once; what was decided is told a moment later, as after a commit."""
+    """Decides and replays at once; answers a moment later, as after a commit."""
 
     def __init__(self) -> None:
         self.cluster = ControllerCluster()
@@ -43,7 +43,7 @@ async def taken(ids: ProducerIds, count: int) -> list[int]:
     return list(await asyncio.gather(*(ids.wait_and_take() for _ in range(count))))
 
 
-def test_nothing_is_there_to_take_before_a_block_is() -> None:
+def test_take_returns_none_without_a_block() -> None:
     ids = Controller().node()
     assert ids.take() is None
     assert run(ids.wait_and_take()) == 0
@@ -57,21 +57,21 @@ def test_those_who_wait_share_one_block() -> None:
     assert controller.cluster.state.image.next_producer_id == 1000
 
 
-def test_a_block_that_does_not_do_for_all_is_followed_by_others() -> None:
+def test_more_waiters_than_ids_allocate_further_blocks() -> None:
     controller = Controller()
     assert sorted(run(taken(controller.node(), 2500))) == list(range(2500))
     assert controller.writes == 3
 
 
-def test_what_is_left_at_a_stop_is_lost_and_never_given_again() -> None:
+def test_unused_ids_are_never_assigned_after_a_restart() -> None:
     controller = Controller()
     given: list[int] = []
-    for _ in range(5):  # five lives of one node
+    for _ in range(5):  # one node, started five times
         given += run(taken(controller.node(), 3))
     assert given == [life * 1000 + number for life in range(5) for number in range(3)]
 
 
-def test_a_block_whose_answer_was_lost_is_not_given_either() -> None:
+def test_block_whose_response_was_lost_is_not_assigned() -> None:
     controller = Controller()
     ids = controller.node()
     controller.lose_the_answer = True
@@ -83,7 +83,7 @@ def test_a_block_whose_answer_was_lost_is_not_given_either() -> None:
     assert run(ids.wait_and_take()) == 2000
 
 
-def test_a_waiter_that_goes_away_takes_nothing_from_the_others() -> None:
+def test_cancelled_waiter_takes_no_id_from_the_others() -> None:
     async def scene() -> list[int]:
         ids = Controller().node()
         waiters = [asyncio.create_task(ids.wait_and_take()) for _ in range(3)]
@@ -94,7 +94,7 @@ def test_a_waiter_that_goes_away_takes_nothing_from_the_others() -> None:
     assert run(scene()) == [0, 1]
 
 
-def test_a_stale_registration_is_told_as_something_to_retry() -> None:
+def test_stale_broker_epoch_becomes_a_retriable_error() -> None:
     controller = Controller()
     ids = ProducerIds(1, controller, lambda: 12345)  # type: ignore[arg-type]
     with pytest.raises(KafkaError, match="register again") as refused:

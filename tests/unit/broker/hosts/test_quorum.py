@@ -1,4 +1,4 @@
-"""The quorum on a node: from a formatted directory to the lead, and what it commits."""
+"""The quorum on a node: election on a formatted directory, and commits."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Sequence
@@ -63,7 +63,7 @@ def test_every_start_is_another_epoch() -> None:
     on_formatted(run)
 
 
-def test_a_lost_quorum_state_is_made_up_for_by_the_log() -> None:
+def test_lost_quorum_state_is_replaced_from_the_log() -> None:
     async def run(node: QuorumNode) -> None:
         await node.start()
         await node.close()
@@ -83,7 +83,7 @@ def test_a_damaged_quorum_state_is_refused() -> None:
     on_formatted(run)
 
 
-def test_a_vote_for_another_is_kept_until_the_next_epoch() -> None:
+def test_vote_for_another_node_is_kept_until_the_next_epoch() -> None:
     async def run(node: QuorumNode) -> None:
         voted = ElectionState(8, voted=ReplicaKey(4, ZERO_UUID))
         await write_quorum_state(node.disk, FOLDER, voted, 1, VoterSet())
@@ -105,7 +105,9 @@ def test_a_vote_for_another_is_kept_until_the_next_epoch() -> None:
         ),
     ],
 )
-def test_whoever_is_not_alone_is_told(changes: dict[str, str], options: dict[str, object], complaint: str) -> None:
+def test_node_that_is_not_the_only_voter_is_refused_with_a_remedy(
+    changes: dict[str, str], options: dict[str, object], complaint: str
+) -> None:
     async def run() -> None:
         node = QuorumNode(changes)
         await node.format(**options)
@@ -142,7 +144,7 @@ def test_facts_for_describe_quorum() -> None:
     on_formatted(run)
 
 
-def test_what_waits_shares_one_sync_and_is_told_in_order() -> None:
+def test_waiting_appends_share_one_sync_and_commit_in_order() -> None:
     async def run(node: QuorumNode) -> None:
         await node.open()
         quorum = node.quorum
@@ -168,7 +170,7 @@ def test_what_waits_shares_one_sync_and_is_told_in_order() -> None:
     on_formatted(run)
 
 
-def test_nothing_is_told_before_it_is_on_disk() -> None:
+def test_listener_is_not_called_before_the_sync() -> None:
     async def run(node: QuorumNode) -> None:
         await node.open()
         quorum = node.quorum
@@ -197,7 +199,7 @@ def test_nothing_is_told_before_it_is_on_disk() -> None:
     on_formatted(run)
 
 
-def test_a_failed_sync_ends_the_node_and_nothing_is_told() -> None:
+def test_failed_sync_stops_the_node_without_calling_the_listener() -> None:
     async def run(node: QuorumNode) -> None:
         await node.start()
         node.disk.fail("sync", f"{FOLDER}/*.log")
@@ -222,7 +224,7 @@ def test_only_the_leader_appends() -> None:
     on_formatted(run)
 
 
-def test_a_controller_that_listens_elsewhere_tells_the_quorum() -> None:
+def test_changed_controller_endpoint_updates_the_voter_record() -> None:
     async def run(node: QuorumNode) -> None:
         await node.open()
         list(node.quorum.load())

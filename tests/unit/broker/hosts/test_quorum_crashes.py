@@ -1,7 +1,7 @@
-"""The power fails at every single step: nothing that was answered is lost, and no epoch is led twice.
+"""A power loss at every single step: no answered write is lost, and no epoch is led twice.
 
-A run formats, starts, writes, takes a snapshot, starts again and writes on. It is repeated with the disk ending before its
-first changing call, its second, and so on, until it comes to its end untouched. After each, the node starts on what is left.
+A run formats, starts, writes, takes a snapshot, starts again and writes more. It is repeated with a power loss before its first
+changing disk call, its second, and so on, until a run completes. After each run, the node starts on what is left.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ class Witness:
 
     def check(self, node: QuorumNode) -> None:
         found = int(node.settings().get(NAME, "0"))
-        assert self.answered <= found <= self.answered + 1, "an answered record is lost, or one came back that nobody wrote"
+        assert self.answered <= found <= self.answered + 1, "an answered record is lost, or one appeared that was not written"
         for batch in node.quorum.log.batches(node.quorum.log.partition_log.log_start_offset):
             if batch.last_offset in self.places:
                 epoch, value = self.places[batch.last_offset]
@@ -87,7 +87,7 @@ async def crash_at(step: int, seed: int, power_loss: bool) -> bool:
 
 
 @pytest.mark.parametrize(("power_loss", "stride"), [(True, 1), (False, 5)])
-def test_the_end_comes_at_every_step(power_loss: bool, stride: int) -> None:
+def test_answered_writes_survive_a_power_loss_at_every_step(power_loss: bool, stride: int) -> None:
     async def run() -> int:
         step = 0
         while await crash_at(step, seed=step, power_loss=power_loss):
@@ -123,7 +123,7 @@ OFTEN = {"metadata.log.max.record.bytes.between.snapshots": "600", "metadata.max
 
 
 async def write_until_the_end(node: QuorumNode, key: str, answered: dict[str, int]) -> None:
-    """One of several writers: counts up, and remembers what it was told is done."""
+    """One of several writers: counts up, and remembers the last write that was answered."""
     while True:
         value = answered[key] + 1
         await node.set(key, str(value))

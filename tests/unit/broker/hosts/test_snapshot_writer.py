@@ -1,4 +1,4 @@
-"""Snapshots: when they are taken, what they hold, what goes after them."""
+"""Snapshots: when they are taken, what they hold, and what is deleted after them."""
 
 import asyncio
 
@@ -30,7 +30,7 @@ async def started(changes: dict[str, str]) -> QuorumNode:
     return node
 
 
-def test_one_is_taken_after_so_many_bytes_and_read_at_the_next_start() -> None:
+def test_snapshot_is_taken_by_size_and_loaded_at_the_next_start() -> None:
     async def run() -> None:
         node = await started(SMALL)
         for number in range(30):
@@ -51,7 +51,7 @@ def test_one_is_taken_after_so_many_bytes_and_read_at_the_next_start() -> None:
     asyncio.run(run())
 
 
-def test_one_is_taken_after_so_long_if_anything_happened() -> None:
+def test_snapshot_is_taken_after_the_interval_if_records_came() -> None:
     async def run() -> None:
         node = await started({"metadata.log.max.snapshot.interval.ms": "60000"})
         await node.set(NAME, "1")
@@ -78,7 +78,7 @@ def test_the_interval_can_be_turned_off() -> None:
     asyncio.run(run())
 
 
-def test_old_ones_go_by_size_and_the_log_below_with_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_retention_by_size_deletes_old_snapshots_and_the_log_below(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         monkeypatch.setattr(snapshot_writer, "ROLL_BYTES", 1)
         node = await started(SMALL | {"metadata.max.retention.bytes": "4000"})
@@ -99,7 +99,7 @@ def test_old_ones_go_by_size_and_the_log_below_with_them(monkeypatch: pytest.Mon
     asyncio.run(run())
 
 
-def test_old_ones_go_by_age_but_never_the_last() -> None:
+def test_retention_by_age_keeps_the_last_snapshot() -> None:
     async def run() -> None:
         node = await started({"metadata.log.max.snapshot.interval.ms": "1000", "metadata.max.retention.ms": "100000"})
         for number in range(5):
@@ -116,7 +116,7 @@ def test_old_ones_go_by_age_but_never_the_last() -> None:
     asyncio.run(run())
 
 
-def test_a_start_that_had_much_to_check_is_the_last_of_its_kind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_start_takes_a_snapshot_soon(monkeypatch: pytest.MonkeyPatch) -> None:
     async def run() -> None:
         monkeypatch.setattr(snapshot_writer, "ROLL_BYTES", 1)
         node = await started({})
@@ -176,7 +176,7 @@ def test_the_same_snapshot_is_not_written_twice() -> None:
     asyncio.run(run())
 
 
-def test_a_snapshot_that_cannot_be_written_ends_the_node() -> None:
+def test_snapshot_that_cannot_be_written_stops_the_node() -> None:
     async def run() -> None:
         node = await started(SMALL)
         node.disk.fail("append", f"{FOLDER}/*.part")

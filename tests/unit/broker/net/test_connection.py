@@ -63,8 +63,8 @@ def test_a_request_waits_until_the_one_before_it_is_answered(play: Play) -> None
         await client.silence()
         assert server.asked == ["park a"]
         other = await stage.client()
-        other.send(shake("meanwhile", 9))
-        assert await other.answers(1) == [(9, ["meanwhile"])]
+        other.send(shake("other", 9))
+        assert await other.answers(1) == [(9, ["other"])]
         server.parked["a"].complete(handshake("first"))
         assert await client.answers(3) == [(1, ["first"]), (2, ["second"]), (3, ["third"])]
 
@@ -102,7 +102,7 @@ def test_only_so_many_produce_requests_wait_at_a_time(play: Play) -> None:
     play(act)
 
 
-def test_an_answer_that_comes_late_may_be_none_at_all(play: Play) -> None:
+def test_parked_request_may_end_without_a_reply(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client()
         client.send(shake("park a", 1))
@@ -114,7 +114,7 @@ def test_an_answer_that_comes_late_may_be_none_at_all(play: Play) -> None:
     play(act)
 
 
-def test_what_waits_is_abandoned_with_the_connection(play: Play) -> None:
+def test_parked_requests_are_abandoned_with_the_connection(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client()
         client.send(produce("park a", 1), produce("park b", 2, padding_bytes=100_000))
@@ -132,7 +132,7 @@ def test_what_waits_is_abandoned_with_the_connection(play: Play) -> None:
     play(act)
 
 
-def test_a_reader_that_does_not_read_is_not_served_on(play: Play) -> None:
+def test_no_request_is_handled_while_replies_are_unsent(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client(is_reading=False)
         topics = [MetadataResponseTopic(name="t" * 200) for _ in range(100)]
@@ -146,8 +146,8 @@ def test_a_reader_that_does_not_read_is_not_served_on(play: Play) -> None:
         assert connection.stream.unsent_bytes < 1_000_000
         assert len(connection._frames) * len(ask) < 70_000
         other = await stage.client()
-        other.send(shake("meanwhile", 9))
-        assert await other.answers(1) == [(9, ["meanwhile"])]
+        other.send(shake("other", 9))
+        assert await other.answers(1) == [(9, ["other"])]
         client.stream.resume()
         for _ in range(3000):
             await client.frame()
@@ -155,7 +155,7 @@ def test_a_reader_that_does_not_read_is_not_served_on(play: Play) -> None:
     play(act)
 
 
-def test_one_connection_gives_way_to_others(play: Play) -> None:
+def test_connection_yields_to_others_after_a_few_requests(play: Play) -> None:
     async def act(stage: Any) -> None:
         server = stage.server
         greedy, modest = await stage.client(), await stage.client("other")
@@ -218,7 +218,7 @@ def test_frames_beyond_the_limit_are_refused(play: Play) -> None:
     play(act, NetSettings(socket_request_max_bytes=1000))
 
 
-def test_memory_is_given_back_for_every_way_a_large_request_can_end(play: Play) -> None:
+def test_request_memory_is_released_however_a_large_request_ends(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, memory = stage.server, stage.server.listeners.memory
         client = await stage.client()
@@ -244,7 +244,7 @@ def test_memory_is_given_back_for_every_way_a_large_request_can_end(play: Play) 
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_whatever_waits_replies_come_in_order(play: Play, seed: int) -> None:
+def test_replies_come_in_order_however_requests_park(play: Play, seed: int) -> None:
     """Requests that park or do not, answered in any order, large and small: the replies are those of the requests in order."""
 
     async def act(stage: Any) -> None:

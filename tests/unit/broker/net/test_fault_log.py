@@ -1,4 +1,4 @@
-"""The log of faults: enough to see what is wrong, too little to fill a disk."""
+"""The rate limit of the fault log: enough lines to see what is wrong, too few to fill a disk."""
 
 import logging
 
@@ -35,7 +35,7 @@ def bug(kind: type[Exception]) -> Exception:
         return error
 
 
-def test_noise_does_not_hide_bugs(caplog: pytest.LogCaptureFixture) -> None:
+def test_faults_of_peers_do_not_hide_bugs(caplog: pytest.LogCaptureFixture) -> None:
     log = FaultLog(lambda: 5.0, logging.getLogger("test"))
     for number in range(1000):
         log.report(logging.WARNING, f"host-{number}", "fault")

@@ -1,4 +1,4 @@
-"""Listeners: limits on connections, idle ones closed, and an end in good order."""
+"""Listeners: limits on connections, idle connections, clean shutdown."""
 
 import asyncio
 from collections.abc import Callable
@@ -37,7 +37,7 @@ def test_connections_wait_until_the_node_serves(play: Play) -> None:
     play(act)
 
 
-def test_if_one_port_cannot_be_had_none_is_taken(play: Play) -> None:
+def test_if_one_port_cannot_be_bound_none_is(play: Play) -> None:
     async def act(stage: Any) -> None:
         taken = stage.server.ports["PLAINTEXT"]
         other = type(stage.server)(stage.network.host("server"))
@@ -49,7 +49,7 @@ def test_if_one_port_cannot_be_had_none_is_taken(play: Play) -> None:
     play(act)
 
 
-def test_one_address_may_have_only_so_many(play: Play, caplog: pytest.LogCaptureFixture) -> None:
+def test_connections_above_max_per_ip_are_refused(play: Play, caplog: pytest.LogCaptureFixture) -> None:
     async def act(stage: Any) -> None:
         first = [await stage.client("a") for _ in range(2)]
         assert [await is_served(each) for each in first] == [True, True]
@@ -85,7 +85,7 @@ def test_beyond_max_connections_new_ones_wait(play: Play) -> None:
     play(act, NetSettings(max_connections=3))
 
 
-def test_brokers_do_not_wait_for_clients_whoever_was_silent_for_longest_goes(play: Play) -> None:
+def test_broker_above_max_connections_replaces_the_idlest_client(play: Play) -> None:
     async def act(stage: Any) -> None:
         clients = [await stage.client() for _ in range(3)]
         for _ in range(10):
@@ -115,7 +115,7 @@ def test_the_only_listener_is_not_protected(play: Play) -> None:
     play(act, NetSettings(max_connections=1), listeners=("BROKERS", "CONTROLLER"))
 
 
-def test_when_the_limit_is_lowered_those_beyond_it_go(play: Play) -> None:
+def test_lowered_limit_closes_the_excess_connections(play: Play) -> None:
     async def act(stage: Any) -> None:
         clients = [await stage.client() for _ in range(5)]
         stage.server.listeners.apply(NetSettings(max_connections=2))
@@ -125,7 +125,7 @@ def test_when_the_limit_is_lowered_those_beyond_it_go(play: Play) -> None:
     play(act)
 
 
-def test_a_node_without_connections_is_not_woken(play: Play) -> None:
+def test_node_without_connections_runs_no_scan(play: Play) -> None:
     async def act(stage: Any) -> None:
         scans = 0
         listeners, scan = stage.server.listeners, stage.server.listeners._scan
@@ -158,7 +158,7 @@ def test_a_listener_has_its_own_limit(play: Play) -> None:
     play(act, NetSettings(listener_limits={"PLAINTEXT": ListenerLimits(max_connections=1)}))
 
 
-def test_only_so_many_new_connections_per_second(play: Play) -> None:
+def test_new_connections_above_the_creation_rate_wait(play: Play) -> None:
     async def act(stage: Any) -> None:
         loop = asyncio.get_running_loop()
         begun_s = loop.time()
@@ -202,7 +202,7 @@ def test_a_reader_that_is_stuck_is_closed_too(play: Play) -> None:
     play(act, NetSettings(connections_max_idle_ms=10_000))
 
 
-def test_closing_answers_what_was_asked(play: Play) -> None:
+def test_close_answers_the_requests_received_before(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client, idle = stage.server, await stage.client(), await stage.client()
         client.send(produce("park a", 1), produce("b", 2), shake("c", 3))
@@ -225,7 +225,7 @@ def test_closing_answers_what_was_asked(play: Play) -> None:
     play(act)
 
 
-def test_closing_does_not_wait_for_ever(play: Play) -> None:
+def test_close_aborts_connections_after_the_grace(play: Play) -> None:
     async def act(stage: Any) -> None:
         server, client = stage.server, await stage.client()
         client.send(shake("park a", 1))
@@ -270,7 +270,7 @@ def test_slow_senders_do_not_hold_the_memory_that_others_need(play: Play, caplog
     play(act, NetSettings(queued_max_request_bytes=limit))
 
 
-def test_announcing_much_takes_little(play: Play) -> None:
+def test_announced_length_alone_takes_little_memory(play: Play) -> None:
     async def act(stage: Any) -> None:
         hostile = [await stage.client("hostile") for _ in range(50)]
         for client in hostile:
@@ -288,8 +288,8 @@ def test_announcing_much_takes_little(play: Play) -> None:
 
 
 def test_kafkas_defaults_leave_the_sockets_to_the_kernel() -> None:
-    usual = socket_options(NetSettings())
-    assert (usual.send_buffer_bytes, usual.receive_buffer_bytes, usual.backlog) == (-1, -1, 4096)
+    default = socket_options(NetSettings())
+    assert (default.send_buffer_bytes, default.receive_buffer_bytes, default.backlog) == (-1, -1, 4096)
     chosen = socket_options(
         NetSettings(socket_send_buffer_bytes=50_000, socket_receive_buffer_bytes=60_000, socket_listen_backlog_size=7)
     )

@@ -19,7 +19,7 @@ THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
 
 class StandInController:
-    """Decides on what the node knows, and commits at once."""
+    """Decides on the node's own metadata and commits at once."""
 
     def __init__(self, held: HeldPartitions) -> None:
         self._held = held

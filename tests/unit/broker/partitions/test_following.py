@@ -1,4 +1,4 @@
-"""Partitions follow the metadata: made, adopted, reconfigured, put aside, deleted; on one disk or several, also failed ones."""
+"""Partitions follow the metadata: created, adopted, reconfigured, stray, deleted; on one disk or several, also failed ones."""
 
 import asyncio
 import errno
@@ -41,7 +41,7 @@ def code_for(held: HeldPartitions, topic: str, index: int = 0, leader_epoch: int
     return 0
 
 
-def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest.LogCaptureFixture) -> None:
+def test_partitions_wait_for_file_descriptors_and_are_created_later(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open(paths=("/a",))
         await held.make_topic("old")
@@ -50,7 +50,7 @@ def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest
         await held.make_topic("t", 60)
         await held.make_topic("gone", 5)
         assert [code_for(held, "t", index) for index in (0, 1, 2, 59)] == [0, 0, 56, 56]
-        assert len([record for record in caplog.records if "58 partitions of t not made yet" in record.message]) == 1
+        assert len([record for record in caplog.records if "not created yet: 58 partitions of t" in record.message]) == 1
         assert held.produced("old", 0, make_batch(b"v")).error_code == 0
         assert held.stopped == []
         await held.delete_topic("gone")
@@ -58,7 +58,7 @@ def test_partitions_wait_for_room_and_are_made_when_there_is_some(caplog: pytest
         held.disk.files_left = None
         await asyncio.sleep(6)
         assert [code_for(held, "t", index) for index in range(60) if index != 50] == [0] * 59
-        assert code_for(held, "t", 50) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "what was said of it meanwhile is known"
+        assert code_for(held, "t", 50) == ErrorCode.NOT_LEADER_OR_FOLLOWER, "metadata that changed while it waited is applied"
         assert code_for(held, "gone") == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert not held.partitions.waiting_for_room
         assert not held.partitions.offline
@@ -85,7 +85,7 @@ def test_a_new_topic_gets_its_logs() -> None:
     virtual(scenario())
 
 
-def test_partitions_that_are_elsewhere_get_none() -> None:
+def test_partitions_of_other_nodes_get_no_log() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(2, 3))
@@ -119,7 +119,7 @@ def test_leader_epochs_are_checked() -> None:
     virtual(scenario())
 
 
-def test_a_new_reign_is_written_down_before_its_first_record() -> None:
+def test_new_leader_epoch_is_recorded_before_its_first_record() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t")
@@ -132,7 +132,7 @@ def test_a_new_reign_is_written_down_before_its_first_record() -> None:
     virtual(scenario())
 
 
-def test_a_grown_topic_keeps_what_it_had() -> None:
+def test_adding_partitions_keeps_the_existing_ones() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         topic_id = await held.make_topic("t")
@@ -164,7 +164,7 @@ def test_a_deleted_topic_is_gone_at_once_and_its_files_later() -> None:
     virtual(scenario())
 
 
-def test_deleted_and_made_anew_in_one_step() -> None:
+def test_topic_deleted_and_created_again_in_one_delta() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         old_id = await held.make_topic("t")
@@ -217,10 +217,10 @@ def test_a_restart_finds_everything_again(crash: bool) -> None:
     virtual(scenario())
 
 
-def test_logs_that_do_not_belong_here_are_put_aside_at_the_start() -> None:
+def test_logs_that_do_not_belong_here_become_strays_at_the_start() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
-        for name in ("stays", "deleted", "anew"):
+        for name in ("stays", "deleted", "again"):
             await held.make_topic(name)
             held.produced(name, 0, make_batch(b"a"))
         moved_id = await held.make_topic("moved", replicas=(1, 2))
@@ -228,21 +228,21 @@ def test_logs_that_do_not_belong_here_are_put_aside_at_the_start() -> None:
         new_id = held.new_uuid()
         while_down = [
             RemoveTopicRecord(topic_id=topics["deleted"].id),
-            RemoveTopicRecord(topic_id=topics["anew"].id),
-            TopicRecord(name="anew", topic_id=new_id),
+            RemoveTopicRecord(topic_id=topics["again"].id),
+            TopicRecord(name="again", topic_id=new_id),
             partition_record(new_id),
         ]
         moved = {"replicas": [2], "isr": [2], "leader": 2, "directories": [DIRECTORY_UNASSIGNED]}
         while_down.append(PartitionChangeRecord(partition_id=0, topic_id=moved_id, **moved))
         await held.restart(before=while_down)
-        assert folders(held) == ["anew-0", "anew-0-stray", "deleted-0-stray", "moved-0-stray", "stays-0"]
-        assert held.partition("anew").log.log_end_offset == 0
+        assert folders(held) == ["again-0", "again-0-stray", "deleted-0-stray", "moved-0-stray", "stays-0"]
+        assert held.partition("again").log.log_end_offset == 0
         assert held.partition("stays").log.log_end_offset == 1
 
     virtual(scenario())
 
 
-# Disks that fail
+# Failed disks
 
 
 def test_a_failed_directory_takes_only_its_partitions_offline() -> None:
@@ -277,8 +277,8 @@ def test_the_last_directory_stops_the_node() -> None:
     virtual(scenario())
 
 
-def test_a_partition_on_a_failed_disk_is_not_made_anew_elsewhere() -> None:
-    """Else its records would seem lost while the disk is away, and there would be two of it when it is back."""
+def test_partition_on_a_failed_disk_is_not_created_elsewhere() -> None:
+    """Else its records would seem lost while the disk is offline, and there would be two logs when it is back."""
 
     async def scenario() -> None:
         held = await HeldPartitions.open(paths=("/a", "/b", "/c"))
@@ -308,7 +308,7 @@ def test_a_topic_whose_disk_has_failed_can_be_deleted() -> None:
     virtual(scenario())
 
 
-def test_verification_of_transactions_follows_its_setting_in_old_logs_and_new_ones() -> None:
+def test_verification_setting_applies_to_old_and_new_logs() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("old")

@@ -1,4 +1,4 @@
-"""Moves between log directories, beside producers and consumers, and what may come in their way."""
+"""Moves between log directories, concurrent with producers and consumers, and their failures."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -80,7 +80,7 @@ def test_a_move_from_the_request_to_its_end() -> None:
     scene(play)
 
 
-def test_fetches_that_wait_over_a_move_are_answered() -> None:
+def test_fetch_parked_during_a_move_is_answered() -> None:
     async def play(node: MovingNode) -> None:
         asked = FetchPartition(partition=0, fetch_offset=100, partition_max_bytes=10_000)
         request = FetchRequest(max_wait_ms=60_000, min_bytes=1, topics=[FetchTopic(topic="t", partitions=[asked])])
@@ -96,7 +96,7 @@ def test_fetches_that_wait_over_a_move_are_answered() -> None:
     scene(play)
 
 
-def test_acknowledged_and_flushed_records_survive_a_power_loss_at_any_time_of_a_move() -> None:
+def test_flushed_records_survive_a_power_loss_at_any_step_of_a_move() -> None:
     places: set[str] = set()
     for turns in range(0, 120, 3):
 
@@ -132,7 +132,7 @@ def test_acknowledged_and_flushed_records_survive_a_power_loss_at_any_time_of_a_
     assert places == {"/a", "/b"}
 
 
-def test_asked_back_before_its_end_a_move_is_called_off() -> None:
+def test_move_back_to_the_old_directory_cancels_the_move() -> None:
     async def play(node: MovingNode) -> None:
         node.throttle(SLOW)
         await node.moves.request(T_0, "/b")
@@ -147,7 +147,7 @@ def test_asked_back_before_its_end_a_move_is_called_off() -> None:
     scene(play)
 
 
-def test_another_wish_takes_the_place_of_the_first() -> None:
+def test_second_target_replaces_the_first() -> None:
     async def play(node: MovingNode) -> None:
         node.throttle(SLOW)
         await node.moves.request(T_0, "/b")
@@ -161,7 +161,7 @@ def test_another_wish_takes_the_place_of_the_first() -> None:
     scene(play, ("/a", "/b", "/c"))
 
 
-def test_two_who_ask_at_once() -> None:
+def test_last_of_concurrent_requests_decides_the_directory() -> None:
     async def play(node: MovingNode) -> None:
         await asyncio.gather(*(node.moves.request(T_0, path) for path in ("/b", "/b", "/c", "/b")))
         await until(lambda: not len(node.moves))
@@ -184,7 +184,7 @@ def test_a_move_goes_on_after_a_restart(crash: bool) -> None:
     scene(play)
 
 
-def test_a_topic_deleted_on_its_way() -> None:
+def test_topic_deleted_during_its_move() -> None:
     async def play(node: MovingNode) -> None:
         node.throttle(SLOW)
         await node.moves.request(T_0, "/b")
@@ -241,7 +241,7 @@ def test_records_that_are_damaged_are_not_moved() -> None:
     scene(play)
 
 
-def test_without_a_word_from_the_controller_it_stays() -> None:
+def test_partition_stays_if_the_controller_refuses_the_report() -> None:
     async def play(node: MovingNode) -> None:
         await until(lambda: node.known_place() == "/a")
         node.controller.refusal = KafkaError(ErrorCode.NOT_CONTROLLER, "not now")
@@ -256,7 +256,7 @@ def test_without_a_word_from_the_controller_it_stays() -> None:
     scene(play)
 
 
-def test_records_faster_than_pieces_do_not_keep_a_move_from_its_end() -> None:
+def test_move_ends_although_appends_outrun_the_pieces() -> None:
     async def play(node: MovingNode) -> None:
         async def flood() -> None:
             number = 100
@@ -298,7 +298,7 @@ def test_refusals(name: TopicPartition, path: str, code: int) -> None:
     scene(play, ("/a", "/b", "/c"), cordoned_log_dirs="/c")
 
 
-def test_a_wish_is_remembered_until_the_partition_is_made() -> None:
+def test_requested_directory_is_used_when_the_partition_is_created() -> None:
     async def play(node: MovingNode) -> None:
         for number in range(4):
             with pytest.raises(KafkaError):
@@ -309,7 +309,7 @@ def test_a_wish_is_remembered_until_the_partition_is_made() -> None:
     scene(play)
 
 
-def test_the_controller_is_told_where_new_partitions_are() -> None:
+def test_directories_of_new_partitions_are_reported_to_the_controller() -> None:
     async def play(node: MovingNode) -> None:
         await node.held.make_topic("new", 4)
         node.moves.metadata_changed()
@@ -323,7 +323,7 @@ def test_the_controller_is_told_where_new_partitions_are() -> None:
     scene(play)
 
 
-def test_a_node_with_one_directory_has_nothing_to_tell() -> None:
+def test_node_with_one_directory_reports_nothing() -> None:
     async def play(node: MovingNode) -> None:
         node.moves.metadata_changed()
         await asyncio.sleep(1)

@@ -1,4 +1,4 @@
-"""One partition: what its refusals are made of, and what it forgets when somebody else's word counts no more."""
+"""One partition: its refusals, and what a new leader epoch resets."""
 
 import pytest
 from tests.support.logs.batches import make_batch
@@ -11,7 +11,7 @@ from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.metadata_records import ConfigRecord
 
 
-def test_a_new_reign_does_not_count_on_what_replicas_said_in_the_old_one() -> None:
+def test_new_leader_epoch_forgets_the_followers_offsets() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(1, 2))
@@ -27,7 +27,7 @@ def test_a_new_reign_does_not_count_on_what_replicas_said_in_the_old_one() -> No
     virtual(scenario())
 
 
-def test_what_a_killed_process_left_is_flushed_before_anybody_sees_it() -> None:
+def test_unflushed_records_of_a_killed_process_are_flushed_first() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t")
@@ -40,7 +40,7 @@ def test_what_a_killed_process_left_is_flushed_before_anybody_sees_it() -> None:
     virtual(scenario())
 
 
-def test_a_log_that_is_closed_refuses_everyone_without_growing() -> None:
+def test_closed_log_refuses_without_growing_its_traceback() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t")
@@ -48,7 +48,7 @@ def test_a_log_that_is_closed_refuses_everyone_without_growing() -> None:
         await held.directories.close()
         for _ in range(3):
             assert held.produced("t", 0, make_batch(b"a")).error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
-            with pytest.raises(KafkaError, match="is not to be had now"):
+            with pytest.raises(KafkaError, match="is not available now"):
                 partition.read(0, 100, Isolation.LOG_END)
         assert partition.log.write_barrier is not None
         assert partition.log.write_barrier.__traceback__ is None
@@ -56,7 +56,7 @@ def test_a_log_that_is_closed_refuses_everyone_without_growing() -> None:
     virtual(scenario())
 
 
-def test_damage_in_a_file_is_told_and_a_broken_invariant_is_not_hidden() -> None:
+def test_damaged_file_is_refused_and_a_broken_invariant_raised() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t")
@@ -68,7 +68,7 @@ def test_damage_in_a_file_is_told_and_a_broken_invariant_is_not_hidden() -> None
     virtual(scenario())
 
 
-def test_its_words_are_for_people() -> None:
+def test_refusal_and_repr_name_the_leader() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(1, 2), leader=2)

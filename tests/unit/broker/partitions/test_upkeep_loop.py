@@ -1,4 +1,4 @@
-"""What comes round with time, in virtual time: that it comes, when it comes, and that it ends."""
+"""The background tasks in virtual time: that they run, when they run, and that they stop."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ def checkpoint(held: HeldPartitions, name: str) -> dict[str, int]:
     return found
 
 
-def test_old_segments_go_and_their_files_follow() -> None:
+def test_retention_removes_old_segments_and_later_their_files() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open(QUICK)
         await held.make_topic("t", 1, {"segment.bytes": 1_048_576, "retention.bytes": 3_000_000, "file.delete.delay.ms": 5000})
@@ -187,7 +187,7 @@ def test_a_disk_that_fails_in_the_background_takes_its_partitions_offline() -> N
     virtual(scenario())
 
 
-def test_a_broken_invariant_is_told_and_any_other_error_waits_for_the_next_round(
+def test_broken_invariant_is_reported_and_other_errors_are_retried(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def scenario() -> None:

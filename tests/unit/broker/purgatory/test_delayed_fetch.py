@@ -1,4 +1,4 @@
-"""Fetches that wait: when they are tried again, and what becomes of one whose try goes wrong."""
+"""Parked fetches: when they are tried again, and what happens if a try fails."""
 
 import asyncio
 
@@ -37,7 +37,7 @@ async def two_partitions() -> tuple[HeldPartitions, list[Partition]]:
     return held, [held.partition("t", index) for index in (0, 1)]
 
 
-def test_it_is_tried_only_when_the_news_could_be_enough() -> None:
+def test_fetch_is_tried_only_when_the_new_bytes_may_be_enough() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
         size = len(make_batch(b"a"))
@@ -53,7 +53,7 @@ def test_it_is_tried_only_when_the_news_could_be_enough() -> None:
         assert attempt.tries == 1, "two partitions and three batches: what was missing at first"
         held.produced("t", 0, make_batch(b"a"))
         await asyncio.sleep(1)
-        assert attempt.tries == 1, "it was told anew what is missing"
+        assert attempt.tries == 1, "the failed try has set what is missing"
         attempt.enough = True
         held.produced("t", 1, make_batch(b"a"))
         await reply
@@ -86,7 +86,7 @@ def test_when_the_node_stops_it_is_answered_at_once_and_only_once() -> None:
     virtual(scenario())
 
 
-def test_a_try_that_goes_wrong_is_told_and_the_others_are_answered() -> None:
+def test_failed_try_fails_that_fetch_and_the_others_are_answered() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
         attempts = [Attempt(), Attempt()]
@@ -101,7 +101,7 @@ def test_a_try_that_goes_wrong_is_told_and_the_others_are_answered() -> None:
     virtual(scenario())
 
 
-def test_a_turn_takes_no_more_than_its_share() -> None:
+def test_a_loop_turn_tries_a_bounded_number_of_fetches() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
         attempts = [Attempt() for _ in range(2 * TRIES_PER_TURN + 1)]
@@ -118,7 +118,7 @@ def test_a_turn_takes_no_more_than_its_share() -> None:
     virtual(scenario())
 
 
-def test_an_answer_that_is_itself_not_there_yet_is_waited_for() -> None:
+def test_pending_answer_is_awaited() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
         attempt = Attempt()
@@ -134,7 +134,7 @@ def test_an_answer_that_is_itself_not_there_yet_is_waited_for() -> None:
     virtual(scenario())
 
 
-def test_one_that_was_given_up_is_not_tried() -> None:
+def test_abandoned_fetch_is_not_tried() -> None:
     async def scenario() -> None:
         held, partitions = await two_partitions()
         attempt = Attempt()

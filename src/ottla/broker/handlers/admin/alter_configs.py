@@ -1,4 +1,7 @@
-"""AlterConfigs: all run-time settings of a resource are replaced. What the request does not name is removed."""
+"""AlterConfigs: replaces all dynamic settings of a resource. Settings that the request does not name are removed.
+
+All versions (0 to 2) have the same fields.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""AlterPartitionReassignments: the controller decides."""
+"""AlterPartitionReassignments: moves partitions to other brokers. The controller decides.
+
+v1: the client may forbid a change of the replication factor.
+"""
 
 from __future__ import annotations
 

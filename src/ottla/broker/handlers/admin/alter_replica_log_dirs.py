@@ -1,6 +1,8 @@
-"""AlterReplicaLogDirs: partitions are moved to other log directories of this node. The answer comes when the moves have begun.
+"""AlterReplicaLogDirs: moves partitions to other log directories of this node. Answered when the moves have begun.
 
-A partition that is not here yet is refused, and made in the wanted directory when it comes.
+A partition that this node does not hold yet is refused. If it is created later, it is created in the requested directory.
+
+All versions (1 and 2) have the same fields.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def handle(context: RequestContext, request: AlterReplicaLogDirsRequest) -> Handled:
-    # A partition that is named twice goes where it was said last.
+    # If a partition is named twice, the last directory counts.
     wanted = {
         TopicPartition(topic.name, index): directory.path
         for directory in request.dirs

@@ -1,7 +1,7 @@
-"""What AlterConfigs and IncrementalAlterConfigs share: what is refused before the controller is asked, and the answer.
+"""Shared by AlterConfigs and IncrementalAlterConfigs: the broker's checks, and the response.
 
-The broker checks what only it can know, its own settings and loggers; the rest of the request goes to the controller, and both
-outcomes become one answer in the order of the request.
+The broker checks what only it knows: its own settings and loggers. The rest of the request goes to the controller. Both
+outcomes become one response, in the order of the request.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ottla.metadata.image.image import ConfigResource, ResourceType
 from ottla.wire.messages import alter_configs, incremental_alter_configs
 
 Outcomes = dict[ConfigResource, KafkaError | None]
-"""Resource → why it was refused; None where all is well."""
+"""Resource → why it was refused, or None if it was accepted."""
 
 
 class _Config(Protocol):
@@ -44,7 +44,7 @@ def key_of(resource: _Resource) -> ConfigResource:
 
 
 def refused_repeats(resources: Sequence[R]) -> Outcomes:
-    """Resources that come more than once: it is not for us to choose which change is meant."""
+    """Resources that the request names more than once, with INVALID_REQUEST."""
     counts: dict[ConfigResource, int] = {}
     for resource in resources:
         counts[key_of(resource)] = counts.get(key_of(resource), 0) + 1
@@ -53,7 +53,7 @@ def refused_repeats(resources: Sequence[R]) -> Outcomes:
 
 
 def check_names(resource: _Resource, may_be_null: frozenset[str] = frozenset()) -> None:
-    """INVALID_REQUEST for a setting that comes twice, or has no value."""
+    """Raise INVALID_REQUEST for a setting that is named twice or has no value."""
     names = [config.name for config in resource.configs]
     if len(set(names)) != len(names):
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a setting comes more than once in the request")
@@ -63,7 +63,7 @@ def check_names(resource: _Resource, may_be_null: frozenset[str] = frozenset()) 
 
 
 def check_broker(services: Services, name: str, after: Mapping[str, str]) -> None:
-    """INVALID_REQUEST unless `after` may be what is set at run time for this broker, or for all (an empty name)."""
+    """Raise INVALID_REQUEST unless `after` are valid dynamic settings for this broker, or for all (an empty name)."""
     if name:
         check_is_this_node(services, name)
     try:

@@ -1,7 +1,8 @@
-"""The settings of a resource as DescribeConfigs shows them: value, layer it is from, and everything that says the same.
+"""The settings of a resource as DescribeConfigs shows them: value, source and synonyms.
 
-The synonyms of a setting come in the order in which they win: this broker's dynamic ones, those for all brokers, the file's,
-the defaults; within a layer the setting that wins first. A setting of unknown type may be a secret, and is shown without value.
+The synonyms of a setting are sorted by priority: dynamic settings of this broker, dynamic settings for all brokers, the file,
+the defaults; within a layer the setting with priority first. A setting of unknown type may be a secret and is shown without its
+value.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ Synonym = tuple[str, str | None, int]
 
 
 class EntryMaker:
-    """Makes the entries of one request: whether synonyms and documentation are wanted is the same for all of them."""
+    """Makes the entries of one request, which all have synonyms or not, and documentation or not."""
 
     def __init__(self, settings: BrokerSettings, include_synonyms: bool, include_documentation: bool) -> None:
         self._settings = settings
@@ -80,7 +81,7 @@ class EntryMaker:
         return [self._broker_entry(name, merged, None) for name in _shown(BROKER_KEYS, merged, wanted)]
 
     def all_brokers_entries(self, wanted: Callable[[str], bool]) -> list[DescribeConfigsResourceResult]:
-        """Only what was set at run time for all brokers."""
+        """Only the dynamic settings for all brokers."""
         layer = self._settings.dynamic_defaults
         return [self._broker_entry(name, layer, DYNAMIC_DEFAULT_SOURCE) for name in sorted(layer) if wanted(name)]
 
@@ -125,7 +126,7 @@ class EntryMaker:
         return self._entry(name, value, key, synonyms, is_read_only, words)
 
     def _broker_layers(self, name: str) -> list[Synonym]:
-        """Where the broker setting `name` and its synonyms are set, as far as they are not more important than it."""
+        """Where the broker setting `name` and its synonyms are set, from the first that is `name` itself."""
         names = broker_synonyms(name)
         found: list[Synonym] = []
         for layer, source in self._layers:
@@ -171,13 +172,13 @@ def _topic_words(key: ConfigKey | None) -> str | None:
 
 
 def _shown(table: Mapping[str, ConfigKey], own: Iterable[str], wanted: Callable[[str], bool]) -> list[str]:
-    """The settings of `table` and `own`, sorted; internal ones only where they are set."""
+    """The settings of `table` and `own`, sorted; internal ones only if they are set."""
     names = {name for name in table if wanted(name) and not table[name].internal}
     return sorted(names.union(name for name in own if wanted(name)))
 
 
 def _value(name: str, settings: Mapping[str, str]) -> str | None:
-    """The text of a broker setting's value, as Kafka would write it."""
+    """The text of a broker setting's value, as Kafka writes it."""
     key = BROKER_KEYS[name]
     return _parsed(key, settings[name]) if name in settings else format_value(key.default)
 
@@ -188,4 +189,4 @@ def _parsed(key: ConfigKey | None, text: str) -> str | None:
     try:
         return format_value(key.parse(text))
     except InvalidConfig:
-        return text  # stored by another version of Kafka, which takes it
+        return text  # stored by another version of Kafka that accepts it

@@ -1,4 +1,7 @@
-"""CreatePartitions: the controller decides."""
+"""CreatePartitions: adds partitions to topics. The controller decides.
+
+All versions (0 to 3) have the same fields.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""CreateTopics: the controller decides."""
+"""CreateTopics: creates topics. The controller decides.
+
+v5: the response has partition count, replication factor and settings of each topic. v7: topic ids in the response.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DeleteTopics: the controller decides. Up to version 5 topics have names only, later names or ids."""
+"""DeleteTopics: deletes topics. The controller decides.
+
+v3: TOPIC_DELETION_DISABLED; older clients get INVALID_REQUEST. v5: error messages. v6: topics by name or id.
+"""
 
 from __future__ import annotations
 

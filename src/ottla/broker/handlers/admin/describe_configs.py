@@ -1,8 +1,10 @@
-"""DescribeConfigs: the settings of topics, brokers, loggers, groups and client metrics, with where each value is from.
+"""DescribeConfigs: the settings of topics, brokers, loggers, groups and client metrics, with the source of each value.
 
 A few bytes of a request can ask for a hundred entries of a response, each with its documentation. So a resource that is named
-more than once is answered once, a response has a bound on its entries, and long ones are made bit by bit, while others are
-served.
+more than once is answered once, a response takes no further resource after `ENTRIES_MAX` entries, and long responses are made
+in steps between which other tasks run.
+
+v3: types and documentation of the settings.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from ottla.wire.messages.describe_configs import (
 
 RESOURCES_PER_TURN = 16
 ENTRIES_MAX = 60_000
-"""Of one response: all settings of 1,700 topics."""
+"""A response with this many entries takes no further resource; that is all settings of 1,700 topics."""
 
 
 def handle(context: RequestContext, request: DescribeConfigsRequest) -> Handled:
@@ -108,7 +110,7 @@ def _entries(
         ]
     if resource.resource_type in (ResourceType.CLIENT_METRICS, ResourceType.GROUP):
         if not name:
-            raise KafkaError(ErrorCode.INVALID_REQUEST, "a group or client metrics subscription has a name: give it")
+            raise KafkaError(ErrorCode.INVALID_REQUEST, "the name of a group or client metrics subscription must not be empty")
         own = services.metadata.image.configs.get((resource.resource_type, name), {})
         of_group = resource.resource_type == ResourceType.GROUP
         return maker.group_entries(own, wanted) if of_group else maker.client_metrics_entries(own, wanted)
@@ -116,7 +118,7 @@ def _entries(
 
 
 def _wanted(keys: list[str] | None) -> Callable[[str], bool]:
-    """Whether a setting was asked for; none named means all."""
+    """A function that says whether a setting is requested; no keys mean all settings."""
     return frozenset(keys).__contains__ if keys else lambda name: True
 
 

@@ -1,7 +1,9 @@
-"""DescribeLogDirs: the log directories of this node, how full they are, and what lies in them.
+"""DescribeLogDirs: the log directories of this node, their sizes, and the partitions in them.
 
-A replica that is being moved here is shown beside the one in use, with how far it is behind. A directory that has failed is
-named with KAFKA_STORAGE_ERROR and nothing else.
+A partition that is being moved is listed twice: where it is, and as a future replica in its new directory, with its lag. A
+directory that has failed has only KAFKA_STORAGE_ERROR.
+
+v3: an error code for the whole response. v4: total and usable bytes of each directory. v5: whether a directory is cordoned.
 """
 
 from __future__ import annotations

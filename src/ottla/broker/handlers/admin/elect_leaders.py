@@ -1,4 +1,7 @@
-"""ElectLeaders: the controller decides."""
+"""ElectLeaders: elects the leaders of partitions. The controller decides.
+
+v0: only preferred leaders. v1: election type, preferred or unclean; an error code for the whole response.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from ottla.wire.messages.elect_leaders import (
 )
 
 ERROR_CODE_SINCE = 1
-"""Before, a response has the errors of its partitions only."""
+"""In older versions a response has only the errors of its partitions."""
 
 
 def handle(context: RequestContext, request: ElectLeadersRequest) -> Handled:

@@ -1,4 +1,7 @@
-"""IncrementalAlterConfigs: single settings are set, removed, appended to, subtracted from; loggers get other levels."""
+"""IncrementalAlterConfigs: sets, removes, appends to or subtracts from single settings; sets the levels of loggers.
+
+All versions (0 and 1) have the same fields.
+"""
 
 from __future__ import annotations
 
@@ -75,7 +78,7 @@ async def _alter(context: RequestContext, request: IncrementalAlterConfigsReques
 
 
 def _change_loggers(loggers: Loggers, resource: AlterConfigsResource, validate_only: bool) -> None:
-    """Check all of the changes, then make them."""
+    """Check all changes, then apply them."""
     known = loggers.levels()
     for config in resource.configs:
         if config.config_operation not in (SET, DELETE):
@@ -93,4 +96,4 @@ def _change_loggers(loggers: Loggers, resource: AlterConfigsResource, validate_o
     for config in resource.configs:
         level = config.value if config.config_operation == SET else None
         loggers.set_level(config.name, level)
-        logger.warning("logger %s now logs %s", config.name, "as the one above it" if level is None else f"from {level} on")
+        logger.warning("logger %s now has %s", config.name, "the level of its parent" if level is None else f"level {level}")

@@ -1,4 +1,7 @@
-"""ListConfigResources: everything that has settings, by type."""
+"""ListConfigResources: the resources that have settings, by type.
+
+v0: only client metrics. v1: all types, and a filter for them.
+"""
 
 from __future__ import annotations
 

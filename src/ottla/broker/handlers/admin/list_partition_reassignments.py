@@ -1,4 +1,7 @@
-"""ListPartitionReassignments: partitions on their way to other brokers. What is not there, or not on its way, is left out."""
+"""ListPartitionReassignments: the partitions that are being moved to other brokers. All others are left out.
+
+There is only version 0.
+"""
 
 from __future__ import annotations
 

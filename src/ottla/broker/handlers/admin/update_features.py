@@ -1,6 +1,7 @@
-"""UpdateFeatures: the controller decides.
+"""UpdateFeatures: changes the levels of the cluster's features. The controller decides.
 
-Version 0 can say that a downgrade is allowed, and Apache's controller does not listen to that: everything is an upgrade there.
+v0: its AllowDowngrade is ignored, as Apache Kafka's controller does: every change is an upgrade. v1: upgrade type, validate
+only. v2: no results for single features.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""APIs that tell who is who: versions, metadata, brokers, quorum, coordinators."""
+"""APIs that describe the cluster: versions, metadata, brokers, quorum, coordinators."""

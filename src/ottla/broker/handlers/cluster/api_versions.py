@@ -1,8 +1,10 @@
 """ApiVersions: which APIs are served on this listener, in which versions, and which features the cluster has.
 
-What is told here is what `handlers.MODULES` lists, and nothing else. A version of this API that is not known is refused in
-version 0, which every client can read, and the refusal names the versions that are. Of the supported features, those that can
-be at level 0 are told from version 4 on only: older clients take a lowest level of 0 for a fault.
+The APIs are those in `handlers.MODULES`. A version of ApiVersions that is not served is refused in version 0, which every
+client can read; the error response names the versions that are served.
+
+v3: name and version of the client's software; features. v4: supported features whose lowest level is 0, which older clients
+take for an error.
 """
 
 from __future__ import annotations
@@ -47,7 +49,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
             FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
             for name, level in sorted(finalised.items())
         ],
-        # A controller says where the features came from, a broker how much of the metadata it knows, as with Apache Kafka.
+        # As in Apache Kafka: a controller gives the offset of the last feature change, a broker that of its metadata image.
         finalized_features_epoch=metadata.features_offset
         if context.connection.is_controller_listener
         else metadata.image.provenance.offset,
@@ -72,7 +74,7 @@ def _version(api_key: int) -> ApiVersion:
 
 
 def _note_software(context: RequestContext, request: ApiVersionsRequest) -> None:
-    """Remember what the client says it is; `KafkaError` for a name that could not be shown to people."""
+    """Remember name and version of the client's software; INVALID_REQUEST if they have characters that are not allowed."""
     name, version = request.client_software_name, request.client_software_version
     for text in (name, version):
         if _SOFTWARE.fullmatch(text) is None:

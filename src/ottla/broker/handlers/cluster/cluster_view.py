@@ -1,5 +1,7 @@
-"""What several handlers tell of the cluster: topics and partitions for Metadata and DescribeTopicPartitions, and whole numbers
-that stand for "everything is allowed" while there is no authorizer."""
+"""What several handlers report about the cluster: leaders, offline replicas, endpoints, authorized operations.
+
+There is no authorizer, so the bit fields of authorized operations allow everything.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ CLUSTER_OPERATIONS = _CREATE | _CLUSTER_ACTION | _DESCRIBE_CONFIGS | _ALTER_CONF
 
 
 class PartitionView(NamedTuple):
-    """One partition as clients are told of it."""
+    """One partition as Metadata and DescribeTopicPartitions report it."""
 
     error_code: int
     leader: int
@@ -28,18 +30,18 @@ class PartitionView(NamedTuple):
 
 
 def alive_broker_id(image: MetadataImage) -> int:
-    """A broker that takes requests for the controller: what clients are told to be the controller; -1 if there is none."""
+    """The broker that is reported to clients as the controller: one that takes requests for it; -1 if there is none."""
     return next((broker.id for broker in image.cluster.brokers.values() if not broker.fenced), -1)
 
 
 def alive_endpoint(image: MetadataImage, broker_id: int, listener: str) -> Endpoint | None:
-    """Where the broker can be reached, if it is alive and has that listener."""
+    """The broker's endpoint on `listener`, if the broker is not fenced and has that listener."""
     broker = image.cluster.brokers.get(broker_id)
     return None if broker is None or broker.fenced else broker.endpoints.get(listener)
 
 
 def view_partition(image: MetadataImage, state: PartitionState, listener: str) -> PartitionView:
-    """What to say of a partition to a client on `listener`."""
+    """The partition as a client on `listener` sees it."""
     offline = [
         replica
         for replica, directory in zip(state.replicas, state.directories, strict=False)
@@ -58,5 +60,5 @@ def _is_online(image: MetadataImage, replica: int, directory: Uuid) -> bool:
 
 
 def unknown_topic_code(name: str) -> int:
-    """Why there is no such topic: its name could not be one, or nobody has made it."""
+    """The error code for a topic that does not exist: its name may be invalid."""
     return ErrorCode.INVALID_TOPIC_EXCEPTION if topic_name_fault(name) is not None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

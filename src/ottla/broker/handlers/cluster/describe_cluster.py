@@ -1,4 +1,7 @@
-"""DescribeCluster: the nodes of the cluster, as brokers see it (on a broker's listener) or as controllers do."""
+"""DescribeCluster: the brokers of the cluster, or on a controller's listener its controllers.
+
+v1: endpoint type, brokers or controllers. v2: fenced brokers, if the request asks for them.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ BROKERS, CONTROLLERS = 1, 2
 def handle(context: RequestContext, request: DescribeClusterRequest) -> DescribeClusterResponse:
     expected = CONTROLLERS if context.connection.is_controller_listener else BROKERS
     if context.version == 0 and expected == CONTROLLERS:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, "version 0 knows of brokers only, and this listener serves controllers")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "version 0 describes only brokers, and this listener serves controllers")
     if request.endpoint_type != expected:
         raise _wrong_endpoint(request.endpoint_type, expected)
     services = context.services
@@ -47,7 +50,9 @@ def handle(context: RequestContext, request: DescribeClusterRequest) -> Describe
 def _wrong_endpoint(asked_for: int, expected: int) -> KafkaError:
     names = {BROKERS: "brokers", CONTROLLERS: "controllers"}
     if asked_for not in names:
-        return KafkaError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"there is no endpoint type {asked_for}: ask for 1 or 2")
+        return KafkaError(
+            ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"there is no endpoint type {asked_for}: 1 is for brokers, 2 for controllers"
+        )
     return KafkaError(
         ErrorCode.MISMATCHED_ENDPOINT_TYPE,
         f"this listener serves {names[expected]}, and the request asks for {names[asked_for]}: use the other kind's address",

@@ -1,4 +1,7 @@
-"""DescribeQuorum: who leads the metadata log, what is committed, how its voters stand."""
+"""DescribeQuorum: the leader and the high watermark of the metadata log, its voters and observers.
+
+v1: when each replica last fetched and was last caught up. v2: directory ids, endpoints of the nodes, error messages.
+"""
 
 from __future__ import annotations
 
@@ -65,7 +68,7 @@ def _nodes(facts: QuorumFacts) -> list[Node]:
 
 
 def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Only the metadata log has a quorum: anything else is a partition that is not known."""
+    """Only the metadata log has a quorum: every other partition gets UNKNOWN_TOPIC_OR_PARTITION."""
     code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     topics = []
     for topic in request.topics:

@@ -1,7 +1,9 @@
-"""DescribeTopicPartitions: topics and their partitions, a page at a time, with the replicas that may lead.
+"""DescribeTopicPartitions: topics and their partitions, a page at a time, with the eligible leader replicas.
 
-Topics come in the order of their names. A page ends after so many partitions; its cursor says where the next begins. A topic
-that has gone since is passed over, and the next one begins at its start.
+Topics come in the order of their names. A page ends after a number of partitions; its cursor says where the next page begins.
+If the cursor's topic was deleted since, the next page begins with the first partition of the following topic.
+
+There is only version 0.
 """
 
 from __future__ import annotations
@@ -26,9 +28,11 @@ def handle(context: RequestContext, request: DescribeTopicPartitionsRequest) -> 
     image = context.services.metadata.image
     cursor = request.cursor
     if cursor is not None and request.topics and all(topic.name != cursor.topic_name for topic in request.topics):
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"the cursor stands at {cursor.topic_name!r}, which is not asked for")
+        raise KafkaError(
+            ErrorCode.INVALID_REQUEST, f"the cursor is at topic {cursor.topic_name!r}, which the request does not name"
+        )
     if cursor is not None and cursor.partition_index < 0:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cursor cannot stand at partition {cursor.partition_index}")
+        raise KafkaError(ErrorCode.INVALID_REQUEST, f"a cursor cannot be at partition {cursor.partition_index}")
     wanted = sorted({topic.name for topic in request.topics}) or sorted(image.topics.by_name)
     if cursor is not None:
         wanted = [name for name in wanted if name >= cursor.topic_name]

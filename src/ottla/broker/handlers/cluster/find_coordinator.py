@@ -1,7 +1,10 @@
-"""FindCoordinator: which broker keeps a group, or a transactional id.
+"""FindCoordinator: which broker coordinates a group or a transactional id.
 
-That is whoever leads the partition of the internal topic that the key hashes to. The topic is made when it is first asked for.
-Apache answers COORDINATOR_NOT_AVAILABLE meanwhile and the client asks again; here the answer waits until the topic is there.
+That is the leader of the partition of the internal topic that the key hashes to. The first request creates the topic. Apache
+Kafka answers COORDINATOR_NOT_AVAILABLE until it exists, and the client asks again; here the request is parked until it exists.
+
+v1: key type (group or transactional id), error message. v4: several keys in one request. v6: key type 2 for share groups, which
+are not served.
 """
 
 from __future__ import annotations
@@ -66,7 +69,7 @@ def _answer(context: RequestContext, request: FindCoordinatorRequest, topic: str
 
 def _find(context: RequestContext, topic: str, key: str) -> Found:
     known = context.services.metadata.topic(topic)
-    assert known is not None, "the topic was made before"
+    assert known is not None, "the topic was created before"
     leader = known.partitions[partition_for(key, len(known.partitions))].leader
     endpoint = alive_endpoint(context.services.metadata.image, leader, context.connection.listener)
     if endpoint is None:

@@ -1,6 +1,9 @@
-"""Metadata: brokers, topics and who leads their partitions. Topics that are asked for and missing may be made on the way.
+"""Metadata: brokers, topics and the leaders of their partitions. May create topics that are named and do not exist.
 
-In version 0 an empty list of topics means all of them, later null does. From version 12 on topics can be asked for by id.
+v1: null means all topics (in v0 an empty list does); replicas that are not alive are listed; controller, racks, is_internal.
+v2: cluster id. v4: the client says whether topics may be created. v5: offline replicas. v6: LISTENER_NOT_FOUND. v7: leader
+epoch. v8: authorized operations. v10: topic ids in the response. v11: no authorized operations for the cluster. v12: topics may
+be requested by id. v13: an error code for the whole response.
 """
 
 from __future__ import annotations
@@ -62,7 +65,7 @@ async def _create_and_answer(context: RequestContext, request: MetadataRequest, 
 
 
 def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str, int]) -> MetadataResponse:
-    """The response; `failed` says why topics that should have been made were not."""
+    """The response; `failed` has the error codes of topics that could not be created."""
     image, listener = context.services.metadata.image, context.connection.listener
     response = MetadataResponse(cluster_id=context.services.cluster_id, controller_id=alive_broker_id(image))
     for broker in image.cluster.brokers.values():
@@ -77,7 +80,7 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
         response.topics = _named(context, image, request, failed)
     if request.include_topic_authorized_operations:
         for described in response.topics:
-            if described.name is not None:  # of topics that are not there, too: what could be done if they were
+            if described.name is not None:  # as in Kafka, also for topics that do not exist
                 described.topic_authorized_operations = TOPIC_OPERATIONS
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -87,7 +90,7 @@ def _answer(context: RequestContext, request: MetadataRequest, failed: dict[str,
 def _named(
     context: RequestContext, image: MetadataImage, request: MetadataRequest, failed: dict[str, int]
 ) -> list[MetadataResponseTopic]:
-    """The topics that were asked for, each once. If any is asked for by id, all are: as Kafka reads such a request."""
+    """The requested topics, each once. If one is requested by id, names are ignored, as in Kafka."""
     asked = request.topics or []
     ids = list(dict.fromkeys(topic.topic_id for topic in asked if topic.topic_id != ZERO_UUID))
     if ids:
@@ -116,7 +119,7 @@ def _describe(image: MetadataImage, topic: Topic, context: RequestContext) -> Me
     described.partitions = [
         describe(image, index, state, context.connection.listener) for index, state in sorted(topic.partitions.items())
     ]
-    if context.version < 6:  # LISTENER_NOT_FOUND is not known to such clients
+    if context.version < 6:  # older clients do not know LISTENER_NOT_FOUND
         for partition in described.partitions:
             if partition.error_code == ErrorCode.LISTENER_NOT_FOUND:
                 partition.error_code = ErrorCode.LEADER_NOT_AVAILABLE
@@ -139,7 +142,7 @@ def _describe_partition(image: MetadataImage, index: int, state: PartitionState,
 def _describe_partition_in_version_0(
     image: MetadataImage, index: int, state: PartitionState, listener: str
 ) -> MetadataResponsePartition:
-    """The oldest clients cannot take a replica that is not among the brokers: those are left out, with an error."""
+    """Clients of version 0 fail on a replica that is not among the brokers: it is left out, with REPLICA_NOT_AVAILABLE."""
     described = _describe_partition(image, index, state, listener)
     described.replica_nodes = [replica for replica in state.replicas if alive_endpoint(image, replica, listener)]
     described.isr_nodes = [replica for replica in state.isr if alive_endpoint(image, replica, listener)]

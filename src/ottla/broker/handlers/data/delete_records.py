@@ -1,7 +1,9 @@
-"""DeleteRecords: lets partitions begin at a later offset. The answer tells where they begin now.
+"""DeleteRecords: raises the log start offset of partitions. The response has the new one.
 
-The new beginning is on disk before it is answered, so that no restart shows deleted records again. (Apache writes it down once
-a minute.) The records' segments go later, with the next round of retention.
+The new log start offset is checkpointed to disk before the response, so that no restart shows deleted records again. (Apache
+Kafka writes the checkpoint once a minute.) The next round of retention deletes the segments.
+
+All versions (0 to 2) have the same fields.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ _NO_OFFSET = -1
 
 
 def handle(context: RequestContext, request: DeleteRecordsRequest) -> Handled:
-    # A partition that is named twice is shortened to what was said last.
+    # If a partition is named twice, the last offset counts.
     wanted = {
         TopicPartition(topic.name, each.partition_index): each.offset for topic in request.topics for each in topic.partitions
     }
@@ -62,7 +64,7 @@ def _response(results: dict[TopicPartition, DeleteRecordsPartitionResult]) -> De
 
 
 def _delete(services: Services, partition: TopicPartition, offset: int) -> DeleteRecordsPartitionResult:
-    """Shorten one partition, in memory."""
+    """Raise the log start offset of one partition, in memory."""
     try:
         if services.metadata.partition(*partition) is None:
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {partition}")
@@ -95,7 +97,7 @@ async def _write_down(
 ) -> DeleteRecordsResponse:
     written: set[str] = set()
     for partition in deleted:
-        # A partition may be moved to another directory while it is written down in this one.
+        # A partition may move to another directory while the checkpoint of this one is written.
         while (directory := services.directories.directory_of(partition)) is not None and directory.path not in written:
             try:
                 await directory.write_log_starts()

@@ -1,18 +1,22 @@
 """Fetch: records from many partitions, now or when there are enough of them.
 
-The records themselves are file ranges: they go from the page cache to the socket. A fetch that finds less than it wants waits
-(`purgatory/delayed_fetch.py`) and is tried again when a partition it watches has news. At least one batch is always sent from
-the first partition that has any, however large. Which partitions a request is about is the session's to say.
+The records are file ranges: they go from the page cache to the socket. A fetch that finds less than `min_bytes` is parked
+(`purgatory/delayed_fetch.py`) and tried again when a partition it watches has more to read. At least one batch is always sent
+from the first partition that has any, however large. The fetch session decides which partitions a request covers.
 
-Partitions that do not exist are answered with an error, but not before the others: only what goes wrong in reading a partition
-that is there, and a log that has parted from the reader's, end the waiting at once.
+Partitions that do not exist get an error, but do not end the wait for the others. An error in reading a partition that exists,
+or a log that diverges from the reader's, is answered at once.
+
+v5: log start offset in the response. v6: KAFKA_STORAGE_ERROR. v7: fetch sessions. v9: the client's leader epoch is checked.
+v10: zstd. v11: the client's rack, which is not used. v12: last fetched epoch; diverging epoch. v13: topic ids instead of names.
+v15: replica id in the replica state. v16: endpoints of new leaders. v17, v18: fields for followers, which are not served yet.
 """
 
 from __future__ import annotations
 
 from typing import cast
 
-from ottla.broker.fetch_sessions import Answers, FetchContext, Wanted
+from ottla.broker.fetch_sessions import Answers, FetchContext, FetchedPartition
 from ottla.broker.handlers.data.leader_hints import leader_hint
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.purgatory.delayed_fetch import DelayedFetch
@@ -57,7 +61,7 @@ def handle(context: RequestContext, request: FetchRequest) -> Handled:
     answer = fetch.answer(is_last=request.max_wait_ms <= 0)
     if answer is not None:
         return answer
-    if begun.is_incremental:  # the session holds its partitions anyhow
+    if begun.is_incremental:  # its partitions are counted with the session's
         return DelayedFetch(fetch, fetch.watched, request.max_wait_ms)
     count = len(begun.wanted)
     if not sessions.may_wait(count):
@@ -70,7 +74,7 @@ def refuse(context: RequestContext, request: FetchRequest, error: KafkaError) ->
 
 
 class Fetch:
-    """One fetch request, tried once or more often."""
+    """One fetch request, which may be tried several times."""
 
     __slots__ = (
         "_cold",
@@ -95,11 +99,11 @@ class Fetch:
             self._isolation = _COMMITTED if request.isolation_level == 1 else _HIGH_WATERMARK
         else:
             self._isolation = _LOG_END
-        self._cold: list[tuple[Partition, str, Wanted, PartitionData]] = []
+        self._cold: list[tuple[Partition, str, FetchedPartition, PartitionData]] = []
         self.missing_bytes = 0
 
     def answer(self, is_last: bool) -> Message | Pending | None:
-        """Read everything that is asked for; None if that is too little and waiting for more makes sense."""
+        """Read all partitions of the request; None if there are fewer than `min_bytes` and it is worth waiting for more."""
         answers: Answers = []
         unknown: Answers = []
         self._cold = []
@@ -123,15 +127,15 @@ class Fetch:
                 and partition.is_leading
                 and wanted.partition is partition
             ):
-                # Nothing to read, or no room for it: by far the most partitions in a fetch of many, so they come cheap.
+                # Nothing to read, or no room for it: in a fetch of many partitions nearly all end here, so this is cheap.
                 log, offset = partition.log, wanted.fetch_offset
                 high_watermark = log.high_watermark
                 if (offset == high_watermark and is_consumer) or (
                     total_bytes and left_bytes <= 0 and log.log_start_offset <= offset <= log.log_end_offset
                 ):
                     if (
-                        high_watermark != wanted.said_high_watermark
-                        or log.log_start_offset != wanted.said_log_start
+                        high_watermark != wanted.sent_high_watermark
+                        or log.log_start_offset != wanted.sent_log_start
                         or not is_incremental
                     ):
                         answers.append((wanted, self._nothing(wanted.index, log)))
@@ -145,13 +149,13 @@ class Fetch:
                 has_failed = True
         if is_last or has_failed or total_bytes >= self._min_bytes or len(unknown) == len(all_wanted):
             return self._finish(answers + unknown)
-        # What a committed transaction sets free was appended long before: any news may be enough.
+        # A transaction's commit releases records that were appended long before: any new bytes may be enough.
         self.missing_bytes = self._min_bytes - total_bytes if self._isolation is not _COMMITTED else 0
         return None
 
     @property
     def watched(self) -> list[Partition]:
-        """The partitions whose news may change the answer."""
+        """The partitions whose changes may change the response."""
         return [wanted.partition for wanted in self._plan.wanted.values() if wanted.partition is not None]
 
     def _finish(self, answers: Answers) -> Message | Pending:
@@ -163,7 +167,7 @@ class Fetch:
         return PendingTask(self._warmed(response)) if self._cold else response
 
     async def _warmed(self, response: FetchResponse) -> Message:
-        """The response, once all its records are in memory."""
+        """The response, once all its records are in the page cache."""
         cold_reads = self._context.services.partitions.cold_reads
         for partition, folder, wanted, data in self._cold:
             try:
@@ -171,16 +175,16 @@ class Fetch:
             except OSError as error:
                 if partition.log.folder == folder:
                     refusal = partition.refused_by(partition.log.fail(error))
-                else:  # it has moved to another disk meanwhile, which is not to blame
+                else:  # it has moved to another disk since, which did not fail
                     refusal = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"{folder} cannot be read: {error}. Ask again")
                 self._set_failed(data, refusal)
-                wanted.say(data)
+                wanted.note_sent(data)
         return response
 
-    # Finding
+    # Lookup
 
-    def _resolve(self, wanted: Wanted) -> Partition:
-        """The partition that is here and fits; `KafkaError` if there is no such partition."""
+    def _resolve(self, wanted: FetchedPartition) -> Partition:
+        """This node's partition of that name or topic id; raises a `KafkaError` if there is none."""
         services = self._context.services
         wanted.partition = None
         if wanted.topic is None:
@@ -197,21 +201,21 @@ class Fetch:
 
     # Reading
 
-    def _read(self, partition: Partition, wanted: Wanted, left_bytes: int, is_first: bool) -> PartitionData:
-        """What one partition has to say, all questions asked."""
+    def _read(self, partition: Partition, wanted: FetchedPartition, left_bytes: int, is_first: bool) -> PartitionData:
+        """The response for one partition, with all checks."""
         try:
             if wanted.partition is None:
                 raise KafkaError(
                     ErrorCode.INCONSISTENT_TOPIC_ID,
                     f"{partition.name} has the topic id {uuid_text(partition.topic_id)} now, not {uuid_text(wanted.topic_id)}",
                 )
-            partition.check_leading(max(wanted.leader_epoch, -1))  # to a fetch every negative epoch means none
+            partition.check_leading(max(wanted.leader_epoch, -1))  # in a fetch every negative epoch means none
             if self._replica_id >= 0:
                 self._refuse_replica(partition, wanted)
             if self._version < ZSTD_SINCE and partition.log.config.compression_type == "zstd":
                 raise KafkaError(
                     ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
-                    f"{partition.name} is kept in zstd, which Fetch version {self._version} cannot have: update the client",
+                    f"{partition.name} uses zstd, which Fetch version {self._version} does not support: update the client",
                 )
             if wanted.last_fetched_epoch >= 0:
                 diverging = partition.diverging_epoch(wanted.last_fetched_epoch, wanted.fetch_offset)
@@ -227,8 +231,8 @@ class Fetch:
             self._cold.append((partition, partition.log.folder, wanted, data))
         return data
 
-    def _refuse_replica(self, partition: Partition, wanted: Wanted) -> None:
-        """Replication between nodes is not there yet: no other node is a replica of anything here."""
+    def _refuse_replica(self, partition: Partition, wanted: FetchedPartition) -> None:
+        """Refuse every other node: replication between nodes is not implemented yet."""
         raise KafkaError(
             ErrorCode.UNKNOWN_LEADER_EPOCH if wanted.leader_epoch >= 0 else ErrorCode.NOT_LEADER_OR_FOLLOWER,
             f"node {self._replica_id} is no replica of {partition.name}: its replicas are {list(partition.replicas)}",
@@ -247,7 +251,7 @@ class Fetch:
             data.aborted_transactions = [
                 AbortedTransaction(producer_id=each.producer_id, first_offset=each.first_offset) for each in aborted
             ]
-        # Of a batch that does not fit not even its beginning is sent: no reader could do anything with it.
+        # A batch that does not fit is not sent in part: no reader could use its beginning.
         data.records = b"" if info.records is None or info.first_batch_incomplete else info.records
         return data
 
@@ -262,9 +266,9 @@ class Fetch:
         data.records = b""
         return data
 
-    # Refusing
+    # Errors
 
-    def _failed(self, wanted: Wanted, error: KafkaError) -> PartitionData:
+    def _failed(self, wanted: FetchedPartition, error: KafkaError) -> PartitionData:
         data = PartitionData()
         data.partition_index = wanted.index
         self._set_failed(data, error)
@@ -273,13 +277,13 @@ class Fetch:
     def _set_failed(self, data: PartitionData, error: KafkaError) -> None:
         code = error.code
         if code == ErrorCode.KAFKA_STORAGE_ERROR and self._version < STORAGE_ERROR_SINCE:
-            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # so that old clients look for another leader
+            code = ErrorCode.NOT_LEADER_OR_FOLLOWER  # makes old clients look for the leader again
         data.error_code = code
         data.high_watermark = data.last_stable_offset = data.log_start_offset = -1
         data.aborted_transactions = None
         data.records = b""
 
-    def _hint(self, response: FetchResponse, wanted: Wanted, data: PartitionData) -> None:
+    def _hint(self, response: FetchResponse, wanted: FetchedPartition, data: PartitionData) -> None:
         hint = leader_hint(self._context, wanted.topic or "", wanted.index)
         data.current_leader = LeaderIdAndEpoch(leader_id=hint.leader, leader_epoch=hint.leader_epoch)
         if hint.host is not None and all(node.node_id != hint.leader for node in response.node_endpoints):

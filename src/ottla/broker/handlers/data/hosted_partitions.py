@@ -1,4 +1,4 @@
-"""The partitions of this node, for handlers that ask their logs something: whatever goes wrong is a `KafkaError`."""
+"""Lookups in the logs of this node's partitions, for handlers; every failure becomes a `KafkaError`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ T = TypeVar("T")
 
 
 def hosted(services: Services, topic: str, index: int) -> Partition:
-    """The replica of a partition that is here, whoever leads it."""
+    """This node's replica of a partition, leader or not."""
     return services.partitions.find(topic, index) or services.partitions.leader(topic, index)
 
 
 def ask(partition: Partition, question: Callable[[PartitionLog], T]) -> T:
-    """What the partition's log answers."""
+    """Call `question` with the partition's log; every failure becomes a `KafkaError`."""
     try:
         return question(partition.log)
     except OttlaError as failure:

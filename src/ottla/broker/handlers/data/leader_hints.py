@@ -1,4 +1,4 @@
-"""Where to go instead: what Produce and Fetch tell, in their newer versions, to clients that asked the wrong node."""
+"""The current leader of a partition, which Produce (v10) and Fetch (v16) add to NOT_LEADER_OR_FOLLOWER errors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ottla.metadata.image.topics import NO_LEADER
 
 
 class LeaderHint(NamedTuple):
-    """Who leads a partition, and where that node is for clients on the same listener, if that is known."""
+    """The leader of a partition, and its endpoint on the client's listener, if that is known."""
 
     leader: int
     leader_epoch: int
@@ -20,7 +20,7 @@ class LeaderHint(NamedTuple):
 
 
 def leader_hint(context: RequestContext, topic: str, index: int) -> LeaderHint:
-    """What this node knows of the leader of a partition."""
+    """The leader of a partition, as far as this node knows it."""
     services = context.services
     partition = services.partitions.find(topic, index)
     state = partition if partition is not None else services.metadata.partition(topic, index)

@@ -1,10 +1,14 @@
 """ListOffsets: where a partition begins and ends, and which record is the first not older than a time.
 
-Times below zero are questions of their own. Each came with a version; asked in an older one, or unknown, it is answered with
-UNSUPPORTED_VERSION for its partition. Remote storage is not served: nothing has been uploaded, and nothing waits to be.
+Negative times have meanings of their own, each since a version. In an older version, or if it is unknown, the partition gets
+UNSUPPORTED_VERSION. There is no remote storage: nothing has been uploaded, and nothing waits to be.
 
-A consumer is told of nothing past the high watermark, or past the last stable offset where it reads committed records only;
-other replicas and debugging tools see the whole log. The timeout of version 10 is for lookups in remote storage.
+A consumer sees nothing above the high watermark, or above the last stable offset under read_committed. Other replicas and
+debugging tools see the whole log.
+
+v2: isolation level. v4: leader epochs, in request and response. v5: OFFSET_NOT_AVAILABLE. v7: time -3, the record with the
+largest timestamp. v8: -4, earliest local offset. v9: -5, latest offset in remote storage. v10: timeout for lookups in remote
+storage, not used. v11: -6, earliest offset that waits for upload.
 """
 
 from __future__ import annotations
@@ -53,14 +57,14 @@ def handle(context: RequestContext, request: ListOffsetsRequest) -> Handled:
     asked = Counter((topic.name, each.partition_index) for topic in request.topics for each in topic.partitions)
     answers: dict[str, ListOffsetsTopicResponse] = {}
     for topic in request.topics:
-        if not topic.partitions:  # a topic of which nothing is asked is not in Kafka's answer
+        if not topic.partitions:  # as in Kafka, a topic without partitions is not in the response
             continue
         answer = answers.get(topic.name)
         if answer is None:
             answer = answers[topic.name] = ListOffsetsTopicResponse(name=topic.name)
         for each in topic.partitions:
             times = asked.pop((topic.name, each.partition_index), 0)
-            if times > 1:  # which of its questions would be the one to answer?
+            if times > 1:  # as in Kafka, a repeated partition is refused
                 answer.partitions.append(_failed(each.partition_index, ErrorCode.INVALID_REQUEST))
             elif times == 1:
                 answer.partitions.append(_answer_one(context, request, topic.name, each))
@@ -132,6 +136,6 @@ def _find(
 
 
 def _is_catching_up(log: PartitionLog, leader_epoch: int) -> bool:
-    """Whether the high watermark lies before this leader's reign: a consumer could be sent back behind what it has read."""
+    """Whether the high watermark is below the start of this leader's epoch: a consumer could be sent behind its position."""
     newest = log.epochs.latest_entry
     return newest is not None and newest[0] == leader_epoch and log.high_watermark < newest[1]

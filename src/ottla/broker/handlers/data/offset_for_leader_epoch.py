@@ -1,4 +1,7 @@
-"""OffsetForLeaderEpoch: where the records of a leader epoch end, so that a consumer or follower can tell what was cut off."""
+"""OffsetForLeaderEpoch: the end offset of a leader epoch, from which a consumer or follower sees that records were truncated.
+
+v3: replica id, which makes no difference here.
+"""
 
 from __future__ import annotations
 

@@ -9,6 +9,9 @@ transaction may have to wait before they are appended (`produce_in_transaction.p
 
 Each partition is answered for itself, but for records of a transaction in a request that names none. With acks=0 nothing is
 answered, and an error ends the connection, so that the producer learns that there was one.
+
+v5: log start offset in the response. v7: zstd. v8: error messages, for the partition and for single records. v10: endpoints of
+new leaders. v11: TRANSACTION_ABORTABLE. v12: partitions added to a transaction implicitly. v13: topic ids instead of names.
 """
 
 from __future__ import annotations

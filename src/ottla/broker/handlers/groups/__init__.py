@@ -1,1 +1,1 @@
-"""APIs of groups and their committed offsets, classic and consumer protocol."""
+"""APIs of groups and their committed offsets, for the classic and the consumer protocol."""

@@ -1,4 +1,7 @@
-"""ConsumerGroupDescribe: groups of the consumer protocol with their members, what each holds and what each is meant to hold."""
+"""ConsumerGroupDescribe: groups of the consumer protocol with their members, current and target assignments.
+
+v1: member type, consumer or classic.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ async def _describe_one(context: RequestContext, group_id: str) -> DescribedGrou
     version = context.version
     try:
         if not group_id:
-            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group has a name: give it")
+            raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
         groups = context.services.coordinators.groups
         return await groups.look(group_id, lambda shard, now: shard.consumer.describe(group_id, version))
     except KafkaError as error:

@@ -1,4 +1,7 @@
-"""ConsumerGroupHeartbeat: a member of the consumer protocol joins, stays, leaves, and learns what it is to read."""
+"""ConsumerGroupHeartbeat: a member of the consumer protocol joins, stays or leaves, and gets its assignment.
+
+v1: members generate their member id themselves; subscription by regular expression.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DeleteGroups: takes groups without members away, with their offsets."""
+"""DeleteGroups: deletes groups without members, with their committed offsets.
+
+All versions (0 to 2) have the same fields.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ async def _delete_all(context: RequestContext, request: DeleteGroupsRequest) -> 
     response = DeleteGroupsResponse()
     for group_id in dict.fromkeys(request.groups_names):
         response.results.append(DeletableGroupResult(group_id=group_id, error_code=await _delete(context, group_id)))
-        await asyncio.sleep(0)  # others have their turn
+        await asyncio.sleep(0)  # lets other tasks run
     return response
 
 

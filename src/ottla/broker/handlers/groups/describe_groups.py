@@ -1,4 +1,8 @@
-"""DescribeGroups: classic groups and their members. Groups of other kinds are described by requests of their own."""
+"""DescribeGroups: classic groups and their members. Groups of other types have describe requests of their own.
+
+v3: authorized operations. v4: group.instance.id of the members. v6: an unknown group gets GROUP_ID_NOT_FOUND and a message;
+before, it has the state Dead and no error.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ if TYPE_CHECKING:
 
 NOT_FOUND_SINCE = MESSAGES_SINCE = 6
 DEAD = "Dead"
-"""What a group that is not there is said to be."""
+"""The state of a group that does not exist."""
 
 
 def handle(context: RequestContext, request: DescribeGroupsRequest) -> Handled:
@@ -51,5 +55,5 @@ def _describe(context: RequestContext, shard: GroupShard, group_id: str) -> Desc
         return shard.classic.describe(group_id)
     if context.version < NOT_FOUND_SINCE:
         return DescribedGroup(group_id=group_id, group_state=DEAD)
-    reason = "there is no such group" if group is None else f"it is a {group.type} group, which is described by another request"
+    reason = "there is no such group" if group is None else f"it is a {group.type} group, which another request describes"
     return _refused(context, group_id, KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, f"group {group_id!r}: {reason}"), DEAD)

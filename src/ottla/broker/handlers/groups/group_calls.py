@@ -1,4 +1,4 @@
-"""What the handlers of groups share: who asks, and how the log's refusals are told to clients of a coordinator."""
+"""Shared by the handlers of groups: the caller of a request, and error codes of the log translated for clients."""
 
 from __future__ import annotations
 
@@ -24,33 +24,33 @@ _AS_COORDINATOR: Final[dict[int, int]] = {
     ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
     ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
-"""What an error of the coordinator's own partition means to its clients, who know nothing of that partition."""
+"""Error of the coordinator's own partition → error for its clients, who do not see that partition."""
 
 
 REPEATED_MEMBERS_MAX = 10_000
-"""How many members groups that are named again may have together, in one answer."""
+"""How many members the repeated groups of one response may have together."""
 
 
 def caller_of(context: RequestContext) -> Caller:
-    """Who asks, as groups remember it."""
+    """The client id, host and request version of a caller, as groups store them."""
     return Caller(context.client_id or "", f"/{context.connection.peer[0]}", context.version)
 
 
 def check_group_id(group_id: str) -> None:
-    """`KafkaError` for a group that nobody can be a member of."""
+    """Raise INVALID_GROUP_ID for an empty group id."""
     if not group_id:
         raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group needs an id: set group.id")
 
 
 def code_of(error: KafkaError) -> int:
-    """The code by which a client is told why its coordinator could not do what it was asked."""
+    """The error code for the client of a coordinator."""
     if error.code == ErrorCode.MESSAGE_TOO_LARGE:
-        logger.warning("a request is refused: %s", error)  # its code says nothing to its client
+        logger.warning("a request is refused: %s", error)  # the client gets UNKNOWN_SERVER_ERROR, which does not say why
     return _AS_COORDINATOR.get(error.code, error.code)
 
 
 class Described(Protocol):
-    """A group in the answer to a request that describes groups."""
+    """A group in the response of DescribeGroups or ConsumerGroupDescribe."""
 
     authorized_operations: int
     error_code: int
@@ -63,27 +63,27 @@ D = TypeVar("D", bound=Described)
 async def describe_each(
     group_ids: Sequence[str], describe: Callable[[str], Awaitable[D]], are_operations_wanted: bool
 ) -> list[D]:
-    """The groups as `describe` tells of them, one after the other."""
+    """Call `describe` for each group, one after the other; each group once, however often it is named."""
     described: dict[str, D] = {}
     for group_id in dict.fromkeys(group_ids):
         group = described[group_id] = await describe(group_id)
         if are_operations_wanted and not group.error_code:
             group.authorized_operations = GROUP_OPERATIONS
-        await asyncio.sleep(0)  # others have their turn
+        await asyncio.sleep(0)  # lets other tasks run
     return as_often_as_named(group_ids, described)
 
 
 def as_often_as_named(group_ids: Sequence[str], described: Mapping[str, D]) -> list[D]:
-    """A group that is named twice is told twice, as Kafka does; but not so often that the answer has no end."""
+    """List a group as often as it is named, as Kafka does, up to `REPEATED_MEMBERS_MAX` members of repeated groups."""
     answers: list[D] = []
-    told: set[str] = set()
+    listed: set[str] = set()
     members_left = REPEATED_MEMBERS_MAX
     for group_id in group_ids:
         group = described[group_id]
-        if group_id in told:
+        if group_id in listed:
             members_left -= 1 + len(group.members)
             if members_left < 0:
                 continue
-        told.add(group_id)
+        listed.add(group_id)
         answers.append(group)
     return answers

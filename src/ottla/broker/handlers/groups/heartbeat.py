@@ -1,4 +1,7 @@
-"""Heartbeat: a member of a classic group shows that it lives, and learns whether it has to rejoin."""
+"""Heartbeat: keeps a member of a classic group alive, and says whether it has to rejoin.
+
+v3: group.instance.id of static members.
+"""
 
 from __future__ import annotations
 
@@ -18,6 +21,6 @@ def handle(context: RequestContext, request: HeartbeatRequest) -> Handled:
 
 
 def refuse(context: RequestContext, request: HeartbeatRequest, error: KafkaError) -> HeartbeatResponse:
-    # While the group is loaded nothing is known against the member, and its session begins when that is done.
+    # As in Kafka, a heartbeat succeeds while the group is loading: the member's session begins when loading is done.
     is_loading = error.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
     return HeartbeatResponse(error_code=ErrorCode.NONE if is_loading else code_of(error))

@@ -1,4 +1,9 @@
-"""JoinGroup: become a member of a classic group, or rejoin it. Answered when all members have joined, or time is up."""
+"""JoinGroup: a member joins a classic group or rejoins it. Parked until all members have joined or the time is over.
+
+v1: rebalance timeout; before, the session timeout counts. v4: a dynamic member without an id gets MEMBER_ID_REQUIRED and an id,
+and joins again with it. v5: group.instance.id of static members. v7: protocol type in the response. v8: reason. v9: skip
+assignment.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +23,7 @@ OF_THE_COORDINATOR = frozenset(
         ErrorCode.UNKNOWN_SERVER_ERROR,
     }
 )
-"""Refusals that say nothing of the member: Apache does not name it in them."""
+"""Errors of the coordinator, not of the member: as in Apache Kafka, the response has no member id."""
 
 
 def handle(context: RequestContext, request: JoinGroupRequest) -> Handled:

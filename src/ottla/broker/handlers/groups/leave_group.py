@@ -1,4 +1,7 @@
-"""LeaveGroup: members go. Before version 3 it is one member, from then on any number, each with its own result."""
+"""LeaveGroup: members leave a group.
+
+v3: any number of members, each with its own result, and with group.instance.id; before, one member. v5: reason.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ def handle(context: RequestContext, request: LeaveGroupRequest) -> Handled:
 
 
 async def _leave_alone(context: RequestContext, request: LeaveGroupRequest, caller: Caller) -> LeaveGroupResponse:
-    """The result of the one member is that of the request."""
+    """Remove the one member of an old request; its error code is the response's."""
     alone = LeaveGroupRequest(group_id=request.group_id, members=[MemberIdentity(member_id=request.member_id)])
     response: LeaveGroupResponse = await context.services.coordinators.groups.call(
         request.group_id, lambda shard, reply, now: shard.leave(alone, caller, reply, now)
@@ -38,7 +41,7 @@ async def _leave_alone(context: RequestContext, request: LeaveGroupRequest, call
 def refuse(context: RequestContext, request: LeaveGroupRequest, error: KafkaError) -> LeaveGroupResponse:
     if error.code != ErrorCode.UNKNOWN_MEMBER_ID or context.version < MANY_MEMBERS_SINCE:
         return LeaveGroupResponse(error_code=code_of(error))
-    return LeaveGroupResponse(  # there is no such group: that is said of each member
+    return LeaveGroupResponse(  # there is no such group: each member gets the error
         members=[
             MemberResponse(member_id=each.member_id, group_instance_id=each.group_instance_id, error_code=error.code)
             for each in request.members

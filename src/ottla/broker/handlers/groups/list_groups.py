@@ -1,4 +1,7 @@
-"""ListGroups: the groups that this broker coordinates, of certain states or types if so asked."""
+"""ListGroups: the groups that this broker coordinates, filtered by state or type.
+
+v4: states, and a filter for them. v5: types, and a filter for them.
+"""
 
 from __future__ import annotations
 
@@ -24,9 +27,7 @@ def refuse(context: RequestContext, request: ListGroupsRequest, error: KafkaErro
 async def _list(context: RequestContext, request: ListGroupsRequest) -> ListGroupsResponse:
     groups = context.services.coordinators.groups
     if groups.is_loading:
-        raise KafkaError(
-            ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "some groups of this broker are still being read from its disk: ask again"
-        )
+        raise KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "some groups of this broker are still being loaded: ask again")
     states = {state.strip().lower() for state in request.states_filter}
     types = {each.lower() for each in request.types_filter}
 
@@ -40,5 +41,5 @@ async def _list(context: RequestContext, request: ListGroupsRequest) -> ListGrou
     found = []
     for hosted in list(groups):
         found += await groups.look_into(hosted, listed)
-        await asyncio.sleep(0)  # there may be very many: others have their turn between the shards
+        await asyncio.sleep(0)  # there may be very many groups: lets other tasks run between the shards
     return ListGroupsResponse(groups=found)

@@ -1,4 +1,8 @@
-"""OffsetCommit: where a group's members, or a consumer without a group, have got to."""
+"""OffsetCommit: commits offsets for a member of a group, or for a consumer that assigns its partitions itself.
+
+v2 to v4: retention time of the offsets. v6: leader epoch. v7: group.instance.id of static members. v9: members of the consumer
+protocol commit with their member epoch; GROUP_ID_NOT_FOUND. v10: topic ids instead of names.
+"""
 
 from __future__ import annotations
 
@@ -27,8 +31,8 @@ def handle(context: RequestContext, request: OffsetCommitRequest) -> Handled:
 
 
 def frame_answers(services: Services) -> AnswersFrames:
-    """What answers requests without taking them apart, where it can."""
-    from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers  # late, as all of the coordinator
+    """The fast path for plain commits: it answers frames without decoding them into messages."""
+    from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers  # late, as all of the coordinator's code
 
     return FrameAnswers(services)
 

@@ -1,4 +1,7 @@
-"""OffsetDelete: forgets what a group has committed for partitions that none of its members reads."""
+"""OffsetDelete: deletes a group's committed offsets of topics to which no member is subscribed.
+
+There is only version 0.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from ottla.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteR
 
 def handle(context: RequestContext, request: OffsetDeleteRequest) -> Handled:
     if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "offsets are deleted of a group with a name: this one is empty")
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
     return context.services.coordinators.groups.ask(
         request.group_id, lambda shard, reply, now: shard.offsets.delete(request, reply, now)
     )

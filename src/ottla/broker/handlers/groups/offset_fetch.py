@@ -1,4 +1,8 @@
-"""OffsetFetch: what groups have committed. One group per request before version 8, any number since."""
+"""OffsetFetch: the committed offsets of groups.
+
+v2: null means all topics; an error code for the group. v5: leader epoch. v7: the client may ask for stable offsets only. v8:
+several groups in one request. v9: member id and epoch, which are checked. v10: topic ids instead of names.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +33,7 @@ GROUP_ERRORS_SINCE = 2
 MANY_GROUPS_SINCE = 8
 _NO_OFFSET = -1
 PARTITIONS_MAX = 50_000
-"""How many partitions one answer tells of before it takes no further group. Clients ask again for the groups it leaves."""
+"""With this many partitions a response takes no further group. Clients ask again for the groups left out."""
 
 
 def handle(context: RequestContext, request: OffsetFetchRequest) -> Handled:
@@ -64,12 +68,12 @@ async def _fetch_all(
     count = 0
     for group in groups:
         if count >= PARTITIONS_MAX:
-            full = f"the answer tells of {count} partitions, and takes no more groups: ask for the others again"
+            full = f"the response has {count} partitions already and takes no more groups: ask again for the others"
             found.append(_refused(context, group, KafkaError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, full)))
             continue
         found.append(await _fetch_later(context, request, group))
         count += sum(len(topic.partitions) for topic in found[-1].topics)
-        await asyncio.sleep(0)  # others have their turn
+        await asyncio.sleep(0)  # lets other tasks run
     return _response(context, found)
 
 

@@ -1,4 +1,7 @@
-"""SyncGroup: the leader of a classic group hands in the assignment, the others wait for their part of it."""
+"""SyncGroup: the leader of a classic group sends the assignment; the requests of the other members are parked until then.
+
+v3: group.instance.id of static members. v5: protocol type and protocol, in request and response.
+"""
 
 from __future__ import annotations
 
@@ -15,8 +18,8 @@ def handle(context: RequestContext, request: SyncGroupRequest) -> Handled:
     if context.version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         raise KafkaError(
             ErrorCode.INCONSISTENT_GROUP_PROTOCOL,
-            f"a member of group {request.group_id} does not name the protocol type and protocol that JoinGroup told it: both "
-            f"are needed since version {PROTOCOL_SINCE} of SyncGroup",
+            f"a member of group {request.group_id} does not send the protocol type and protocol of its JoinGroup response: "
+            f"both are needed since version {PROTOCOL_SINCE} of SyncGroup",
         )
     check_group_id(request.group_id)
     caller = caller_of(context)

@@ -1,4 +1,7 @@
-"""AddOffsetsToTxn: a producer will commit a group's offsets within its transaction."""
+"""AddOffsetsToTxn: adds the offsets of a group to a transaction, before TxnOffsetCommit.
+
+v2: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v4 has no new fields.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOf
 
 FENCED_SINCE = 2
 _CLIENT_VERSION = 0
-"""Only producers that do not speak transaction version 2 send this."""
+"""Only producers of transaction versions 0 and 1 send this request; with version 2 TxnOffsetCommit adds the offsets."""
 
 
 def handle(context: RequestContext, request: AddOffsetsToTxnRequest) -> Handled:

@@ -1,7 +1,8 @@
-"""AddPartitionsToTxn: which partitions a transaction writes to.
+"""AddPartitionsToTxn: adds partitions to a transaction, or verifies that they belong to it.
 
-Producers of transaction version 0 and 1 send it with one transaction (up to version 3). Brokers send it with many (from 4 on),
-to ask whether partitions belong to a transaction, or to add them for producers of version 2.
+v0 to v3: sent by producers of transaction versions 0 and 1, for one transaction. v2: PRODUCER_FENCED; older clients get
+INVALID_PRODUCER_EPOCH. v4: sent by brokers, for many transactions: verifies partitions, or adds them for producers of
+transaction version 2. v5 has no new fields.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from ottla.wire.messages.add_partitions_to_txn import (
 FENCED_SINCE = 2
 BROKERS_SINCE = 4
 _CLIENT_VERSION, _BROKER_VERSION = 0, 2
-"""The transaction version of producers, told by who asks."""
+"""The transaction version of the producer: 0 or 1 if a client sends the request, 2 if a broker does."""
 
 
 def handle(context: RequestContext, request: AddPartitionsToTxnRequest) -> Handled:
@@ -105,7 +106,7 @@ def _partitions(topics: Sequence[AddPartitionsToTxnTopic]) -> list[TopicPartitio
 
 
 def _faults(context: RequestContext, topics: Sequence[AddPartitionsToTxnTopic]) -> dict[TopicPartition, int]:
-    """The codes of all partitions if one of them cannot be added: it is all or none."""
+    """The error codes of all partitions if one of them cannot be added, else empty: all are added or none."""
     codes: dict[TopicPartition, int] = {}
     for name in _partitions(topics):
         if context.version < BROKERS_SINCE and name.topic in INTERNAL_TOPICS:

@@ -1,4 +1,7 @@
-"""DescribeProducers: the producers that a partition remembers, and the transactions they have open there."""
+"""DescribeProducers: the producers that a partition remembers, and the transactions they have open there.
+
+There is only version 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""DescribeTransactions: the producer and the open or last transaction of transactional ids."""
+"""DescribeTransactions: the producer and the open or last transaction of transactional ids.
+
+There is only version 0.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""EndTxn: a producer commits or aborts its transaction. Answered when that is decided for good; markers follow."""
+"""EndTxn: a producer commits or aborts its transaction. Answered when the decision is written; the markers follow.
+
+v2: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v5: transaction version 2: every transaction ends with an epoch
+bump, and the response has the producer's next id and epoch.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +14,7 @@ from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
 FENCED_SINCE = 2
 EPOCH_BUMP_SINCE = 5
-"""From this version on a producer speaks transaction version 2: the answer has its next epoch."""
+"""A producer that sends this version or a newer one uses transaction version 2."""
 
 
 def handle(context: RequestContext, request: EndTxnRequest) -> Handled:

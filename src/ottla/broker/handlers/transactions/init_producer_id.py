@@ -1,4 +1,8 @@
-"""InitProducerId: an id for an idempotent producer, or id and epoch of a transactional one from its coordinator."""
+"""InitProducerId: a producer id for an idempotent producer, or id and epoch of a transactional one from its coordinator.
+
+v3: the producer sends the id and epoch it has. v4: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v6, two-phase
+commit, is not advertised, as in Kafka.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +26,7 @@ def handle(context: RequestContext, request: InitProducerIdRequest) -> Handled:
         raise KafkaError(ErrorCode.INVALID_REQUEST, "a producer id and its epoch come together, or not at all")
     if request.transactional_id is not None:
         return _initialise(context.services, request, request.transactional_id)
-    # Without a transactional id, a producer that names the id it had is given another: nobody could tell it from a usurper.
+    # Without a transactional id a producer always gets a new id, even if it sends its old one: nothing proves that it owns it.
     producer_id = context.services.producer_ids.take()
     if producer_id is None:
         return PendingTask(_wait(context.services))

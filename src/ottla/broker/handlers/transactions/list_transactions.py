@@ -1,4 +1,7 @@
-"""ListTransactions: the transactional ids whose coordinator this node is."""
+"""ListTransactions: the transactional ids whose coordinator this node is.
+
+v1: filter for the duration. v2: pattern for the transactional id, an RE2 regular expression.
+"""
 
 from __future__ import annotations
 
@@ -38,7 +41,7 @@ async def _list(context: RequestContext, request: ListTransactionsRequest) -> Li
 def _pattern(text: str | None) -> Callable[[str], bool] | None:
     if not text:
         return None
-    import re2  # late: few need it
+    import re2  # late: few requests have a pattern
 
     options = re2.Options()
     options.log_errors = False
@@ -46,6 +49,6 @@ def _pattern(text: str | None) -> Callable[[str], bool] | None:
         pattern = re2.compile(text, options)
     except re2.error as fault:
         raise KafkaError(
-            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{text!r} is no regular expression that RE2 knows: {fault}"
+            ErrorCode.INVALID_REGULAR_EXPRESSION, f"{text!r} is not a valid RE2 regular expression: {fault}"
         ) from fault
     return lambda name: pattern.fullmatch(name) is not None

@@ -1,4 +1,4 @@
-"""What the handlers of transactional requests share: which codes older clients know."""
+"""Shared by the handlers of transactions: error codes translated for older clients."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _UNWRITABLE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_
 
 
 def code_for(error: KafkaError, version: int, fenced_since: int) -> int:
-    """The code that a client of `version` is told; it knows PRODUCER_FENCED from `fenced_since` on."""
+    """The error code for a client that uses `version`; it knows PRODUCER_FENCED since `fenced_since`."""
     if error.code == ErrorCode.PRODUCER_FENCED and version < fenced_since:
         return ErrorCode.INVALID_PRODUCER_EPOCH
     if error.code in _UNWRITABLE:
-        return ErrorCode.UNKNOWN_SERVER_ERROR  # it is the coordinator's record that is too large, and not the client's
+        return ErrorCode.UNKNOWN_SERVER_ERROR  # the coordinator's own record is too large, not one of the client's
     return error.code

@@ -1,7 +1,10 @@
-"""TxnOffsetCommit: offsets that a group has got to when a transaction commits, and not otherwise.
+"""TxnOffsetCommit: commits a group's offsets as part of a transaction; they count once the transaction commits.
 
-Before a transaction's first write to the group's partition of __consumer_offsets its coordinator is asked whether it knows of
-that (older clients have told it with AddOffsetsToTxn), or is told so (since version 5 clients leave that to us).
+Before a transaction's first write to the group's partition of __consumer_offsets, its transaction coordinator verifies that the
+partition belongs to the transaction, or adds it (v5).
+
+v2: leader epoch; COORDINATOR_LOAD_IN_PROGRESS. v3: member id, generation and group.instance.id, which are checked. v4:
+TRANSACTION_ABORTABLE. v5: partitions are added implicitly, without AddOffsetsToTxn.
 """
 
 from __future__ import annotations
@@ -36,9 +39,9 @@ IMPLICIT_ADD_SINCE = 5
 def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Handled:
     hosted = context.services.coordinators.groups.shard_for(request.group_id)
     if not _is_about_known_partitions(context, request):
-        return hosted.ask(_decision(context, request))  # refused one by one: nothing will be written
+        return hosted.ask(_decision(context, request))  # each partition is refused, so there is nothing to verify
     if not request.group_id:
-        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a transaction commits offsets of a group with a name: this one is empty")
+        raise KafkaError(ErrorCode.INVALID_GROUP_ID, "a group id must not be empty")
     verification = _begin_verification(context, request, hosted)
     if verification is None:
         return hosted.ask(_decision(context, request))
@@ -48,7 +51,7 @@ def handle(context: RequestContext, request: TxnOffsetCommitRequest) -> Handled:
 def refuse(context: RequestContext, request: TxnOffsetCommitRequest, error: KafkaError) -> TxnOffsetCommitResponse:
     code = code_of(error)
     if code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS and context.version < LOAD_IN_PROGRESS_SINCE:
-        code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # which those clients take as a reason to ask again
+        code = ErrorCode.COORDINATOR_NOT_AVAILABLE  # which makes old clients ask again
     response = TxnOffsetCommitResponse()
     for topic in request.topics:
         results = [
@@ -75,7 +78,7 @@ def _is_about_known_partitions(context: RequestContext, request: TxnOffsetCommit
 def _begin_verification(
     context: RequestContext, request: TxnOffsetCommitRequest, hosted: HostedShard[GroupShard]
 ) -> VerificationState | None:
-    """What the commit must wait for; None if the transaction is known to be open in the group's partition."""
+    """The verification that the commit has to wait for; None if the transaction is already open in the group's partition."""
     log = hosted.partition.log
     is_add = context.version >= IMPLICIT_ADD_SINCE
     if not (is_add or log.options.verify_transactions):

@@ -1,4 +1,7 @@
-"""WriteTxnMarkers: a transaction coordinator, or an operator who aborts what hangs, ends transactions in partitions."""
+"""WriteTxnMarkers: writes the end markers of transactions, for a coordinator or an operator who aborts a hanging one.
+
+v2: transaction version of the marker.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from ottla.wire.messages.write_txn_markers import (
 )
 
 PORTION = PORTIONS_PER_TURN = 50
-"""How many partitions of a marker, and how many markers, are written before others have their turn."""
+"""How many partitions of a marker, and how many markers, are written before other tasks run."""
 
 
 def handle(context: RequestContext, request: WriteTxnMarkersRequest) -> Handled:
@@ -35,7 +38,7 @@ def refuse(context: RequestContext, request: WriteTxnMarkersRequest, error: Kafk
 
 
 class MarkersPending(Pending):
-    """The reply, which waits until every marker is written and safe, or refused. Many are written in turns with others."""
+    """The response, parked until every marker is replicated or refused. Many markers are written over several loop turns."""
 
     __slots__ = ("_left", "_outcomes", "_waiting", "_writer")
 
@@ -43,13 +46,13 @@ class MarkersPending(Pending):
         super().__init__()
         self._writer = writer
         self._left = _portions(markers)
-        self._waiting = 1  # for the writing itself, so that the last portion is not taken for all of them
+        self._waiting = 1  # one for `_go_on` itself, so that a finished portion is not taken for all of them
         self._outcomes: dict[int, Outcome] = {asked.producer_id: {} for asked in markers}
         self._go_on()
 
     def _go_on(self) -> None:
         if self.is_done:
-            return  # whoever asked has gone, and asks again
+            return  # the caller's connection has ended; it sends the markers again
         for count, (marker, names) in enumerate(self._left, start=1):
             self._waiting += 1
             self._writer.write(marker, names, partial(self._written, marker.producer.id))
@@ -69,7 +72,7 @@ class MarkersPending(Pending):
 
 
 def _portions(markers: list[WritableTxnMarker]) -> Iterator[tuple[Marker, list[TopicPartition]]]:
-    """Each marker with its partitions, some at a time, each partition once."""
+    """Each marker with up to `PORTION` of its partitions at a time, each partition once."""
     for asked in markers:
         marker = Marker(
             Producer(asked.producer_id, asked.producer_epoch),

@@ -1,1 +1,1 @@
-"""The coordinators of this node, joined to the logs that hold their records."""
+"""The coordinators of this node, connected to the logs that hold their records."""

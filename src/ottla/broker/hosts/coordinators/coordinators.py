@@ -1,6 +1,7 @@
-"""Both coordinators of this node, made when they are first needed: most nodes of tests never see a group.
+"""The group and the transaction coordinator of this node, created when they are first needed.
 
-A coordinator is needed once its internal topic is there. Its code is imported then and not at a start.
+A coordinator is needed once its internal topic exists. Its code is imported then and not at a start, because many nodes, above
+all in tests, never use a group.
 """
 
 from __future__ import annotations
@@ -59,14 +60,14 @@ class Coordinators:
         return self._transactions
 
     def follow(self) -> None:
-        """The node has its first metadata: begin to load what is led here."""
+        """The node has its first metadata: start to load the shards whose partitions it leads."""
         if OFFSETS_TOPIC in self._partitions.by_name:
             self.groups.follow()
         if TRANSACTIONS_TOPIC in self._partitions.by_name:
             self.transactions.follow()
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """The cluster has changed, and its partitions and settings have followed."""
+        """The metadata has changed; partitions and settings have been updated already."""
         if self._groups is not None:
             self._groups.metadata_changed(delta, image)
         if self._transactions is not None:
@@ -74,7 +75,7 @@ class Coordinators:
         self.follow()
 
     async def stop(self) -> None:
-        """Serve no more."""
+        """Stop both coordinators."""
         for host in (self._transactions, self._groups):
             if host is not None:
                 await host.stop()

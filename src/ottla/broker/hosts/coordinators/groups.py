@@ -1,4 +1,7 @@
-"""The group coordinator of this node: the shards of __consumer_offsets, handed the cluster's topics and settings."""
+"""The group coordinator of this node: hosts the shards of __consumer_offsets and gives them topics and settings.
+
+One event loop; plain calls.
+"""
 
 from __future__ import annotations
 
@@ -35,7 +38,7 @@ MINUTE_MS = 60_000
 
 
 class ImageTopics:
-    """The topics of one image, as groups want to see them."""
+    """The topics of one metadata image, in the form that groups use."""
 
     def __init__(self, image: MetadataImage) -> None:
         self._topics = image.topics
@@ -81,7 +84,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         self.read_bytes = settings.current.offsets_load_buffer_size
         self._new_uuid = world.randomness.new_uuid
         self.known: dict[bytes, KnownGroup] = {}
-        """Groups that have committed before, by their ids' bytes. Whatever may change what is known of them empties it."""
+        """For the fast path: groups that have committed before, by the bytes of their ids. Emptied by every metadata change."""
         self._topics = ImageTopics(metadata.image)
         self._settings = group_settings(settings, metadata.image)
         config = settings.current
@@ -101,7 +104,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         shard.follow(self._settings, self._topics, ())
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """The cluster has changed, and its partitions and settings have followed."""
+        """The metadata has changed; partitions and settings have been updated already."""
         self.known.clear()
         self._topics = ImageTopics(image)
         self._settings = group_settings(self._broker_settings, image)
@@ -120,7 +123,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         super().given_up(shard)
 
     def write_out(self, index: int) -> None:
-        """Somebody else is about to append to partition `index`: what is decided already goes first."""
+        """Append the decided records of partition `index` now, because a marker is about to be appended to it."""
         hosted = self.active.get(index)
         if hosted is not None:
             hosted.write_out()
@@ -133,7 +136,7 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
 
 
 def group_settings(settings: BrokerSettings, image: MetadataImage) -> GroupSettings:
-    """What groups obey, of the broker's settings and of those of single groups."""
+    """The settings for groups, from the broker's settings and those of single groups."""
     config = settings.current
     taken = {name: getattr(config, name) for name in GroupSettings._fields if hasattr(config, name)}
     taken["offsets_retention_ms"] = config.offsets_retention_minutes * MINUTE_MS

@@ -1,12 +1,12 @@
-"""One coordinator shard with its partition: decisions become records, records are committed, answers leave.
+"""One coordinator shard with its partition: writes the records of its decisions, and answers when they are committed.
 
-Owns the shard between its loading and its end. The records of a decision are encoded, then replayed at once, then put into a
-batch that is appended at the loop's next turn, together with those of all decisions made until then; an answer waits until
+Owns the shard from its loading until it is given up. The records of a decision are encoded, replayed at once, and put into a
+batch that is appended on the loop's next turn, together with those of all decisions made until then. A response waits until
 everything that was written before it is committed (`ottla.coordinator.contract`). Records of a transaction have a batch of
 their own.
 
-If an append fails, or is not committed in time, the shard is ahead of its log: it is given up with everything that waits for
-it, and its owner loads another. One event loop; everything here is plain calls.
+If an append fails, or is not committed in time, the shard is ahead of its log: it is given up with all parked requests, and its
+owner loads it again. One event loop; everything here is plain calls.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ S = TypeVar("S", bound=Shard)
 
 BATCH_OVERHEAD_BYTES = 61
 RECORD_OVERHEAD_BYTES = 32
-"""What surrounds a record's key and value, at most."""
+"""The most that a record takes besides its key and value."""
 EXPIRE_PER_TURN = 100
-"""How many deadlines are dealt with before others get their turn."""
+"""How many deadlines are handled before other tasks run."""
 
 
 class PendingReply(Pending, Reply):
@@ -51,7 +51,7 @@ class PendingReply(Pending, Reply):
 
 
 class Waiting(NamedTuple):
-    """What is to be done when everything below `end_offset` is committed."""
+    """Responses and orders that wait until everything below `end_offset` is committed."""
 
     end_offset: int
     answers: list[Answer]
@@ -59,17 +59,17 @@ class Waiting(NamedTuple):
 
 
 class ShardOwner:
-    """What a hosted shard tells whoever loaded it."""
+    """What a hosted shard calls on the object that loaded it (`CoordinatorRuntime`)."""
 
     def carry_out(self, shard: HostedShard[Any], orders: list[Any]) -> None:
         """The records that came with these orders are committed."""
 
     def given_up(self, shard: HostedShard[Any]) -> None:
-        """The shard is of no use any more: load another, if its partition is still led here."""
+        """The shard is given up: load it again, if its partition is still led here."""
 
 
 class HostedShard(Generic[S]):
-    """A shard that has been loaded, at work. `ask` is the door for requests, `submit` for what comes of itself."""
+    """A loaded shard. `ask` is for requests, `submit` for decisions without a request, such as timeouts."""
 
     def __init__(self, owner: ShardOwner, shard: S, partition: Partition, clock: Clock, commit_timeout_ms: int) -> None:
         self._owner = owner
@@ -86,35 +86,35 @@ class HostedShard(Generic[S]):
         self.shard = shard
         self.partition = partition
         self.epoch = partition.leader_epoch
-        """The coordinator's epoch: the leader's, in which the shard was loaded."""
+        """The coordinator epoch: the partition's leader epoch in which the shard was loaded."""
         self.is_over = False
         self.codec = Codec.NONE
-        """What batches are compressed with."""
+        """The compression of batches."""
 
     def now(self) -> Instant:
         return Instant(self._clock.now_ms(), int(self._clock.monotonic_s() * 1000))
 
     def begin(self) -> None:
-        """The shard is loaded: let it serve."""
+        """The shard is loaded: begin to serve requests."""
         self.submit(self.shard.loaded(self.now()))
 
     @property
     def is_at_rest(self) -> bool:
-        """Whether all that was decided is appended, committed and told, and nothing is done to a batch but to append it."""
+        """Whether all decisions are committed and answered, and batches are not compressed: the fast path may append."""
         return not (self._batch or self._waiting or self.is_over or self.codec)
 
     # -- deciding
 
     def ask(self, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None) -> PendingReply:
-        """Have a request decided. A `KafkaError` that `decide` raises goes to the caller, and nothing has happened."""
+        """Have a request decided. A `KafkaError` that `decide` raises goes to the caller, and nothing is changed."""
         reply = PendingReply()
         self.submit(decide(self.shard, reply, self.now()), verified_by)
         return reply
 
     def submit(self, effects: Effects, verified_by: VerificationState | None = None) -> None:
-        """Do what a decision wants done. `KafkaError` if its records are refused as a whole: nothing has happened then.
+        """Carry out a decision's effects. Raises a `KafkaError` if its records are refused; then nothing is written.
 
-        Of a decision that is bound to its records, nothing is left in another way: the shard is given up.
+        If the decision has changed the shard already (`is_bound`), the shard is given up in that case.
         """
         try:
             if self.is_over:
@@ -125,7 +125,7 @@ class HostedShard(Generic[S]):
             elif effects.records:
                 self._write(effects.records, effects.producer, verified_by)
         except KafkaError as refused:
-            for reply, _ in effects.answers:  # some may have been parked for long, and are in nobody's hands now
+            for reply, _ in effects.answers:  # parked replies are held only by the effects now
                 _deliver(reply, refused)
             if effects.is_bound:
                 self._take_back(refused)
@@ -141,7 +141,7 @@ class HostedShard(Generic[S]):
 
     @property
     def _is_all_committed(self) -> bool:
-        """Whether nothing was written that an answer would have to wait for, as `settle` would find."""
+        """Whether everything written is committed, so that a response need not wait."""
         partition = self.partition
         log = partition.log
         return (
@@ -168,7 +168,7 @@ class HostedShard(Generic[S]):
             if self.is_over:
                 raise _lost(self.partition)
         if producer is not None:
-            # Before they are replayed: of all records, these can be refused for what they are.
+            # Appended before they are replayed: only a transaction's records can be refused by the log's checks.
             self._append(encoded, producer, verified_by)
             offset = self.partition.log.log_end_offset - len(encoded)
         else:
@@ -205,11 +205,11 @@ class HostedShard(Generic[S]):
         self._append_batch()
 
     def write_out(self) -> None:
-        """Append what is decided already: somebody else is about to append to the partition, and the order must be kept."""
+        """Append the decided records now, because a marker is about to be appended and the order must be kept."""
         self._append_batch()
 
     def _append_batch(self) -> None:
-        """Append what was decided since the loop's last turn."""
+        """Append the records of all decisions since the last append."""
         batch, self._batch, self._batch_bytes = self._batch, [], BATCH_OVERHEAD_BYTES
         if not batch or self.is_over:
             return
@@ -221,12 +221,12 @@ class HostedShard(Generic[S]):
         self.settle()
 
     def failed(self, failure: OttlaError) -> KafkaError:
-        """The log could not be appended to, by who may do so at rest: the shard is given up. Returns what to tell clients."""
+        """An append by the fast path failed: give up the shard. Returns the error for the client."""
         self._take_back(self.partition.refused_by(failure))
         return _lost(self.partition)
 
     def _take_back(self, refused: KafkaError) -> None:
-        logger.error("what was decided for %s could not be written and is taken back: %s", self.partition.name, refused)
+        logger.error("records for %s could not be written; its coordinator is loaded again: %s", self.partition.name, refused)
         self.give_up()
 
     def _append(self, batch: list[Row], producer: Producer | None, verified_by: VerificationState | None) -> None:
@@ -243,9 +243,9 @@ class HostedShard(Generic[S]):
     # -- committing
 
     def settle(self, partition: Partition | None = None) -> bool:
-        """Answer those whose records are committed. Also called by the partition, as one that waits for acknowledgement.
+        """Answer the requests whose records are committed. Also called by the partition, as for any `AckWaiter`.
 
-        True if nothing waits any more.
+        Returns True if nothing waits any more.
         """
         if self.is_over:
             return True
@@ -275,7 +275,7 @@ class HostedShard(Generic[S]):
     def _commit_is_late(self) -> None:
         self._commit_timer = None
         logger.error(
-            "the replicas of %s did not take its records in %g s (%s): what waits for them fails",
+            "the replicas of %s did not replicate its records in %g s (%s): the requests that wait for them fail",
             self.partition.name,
             self._commit_timeout_s,
             "offsets.commit.timeout.ms" if self.partition.topic == OFFSETS_TOPIC else "request.timeout.ms",
@@ -293,7 +293,7 @@ class HostedShard(Generic[S]):
             self._alarm = None
         self._alarm_ms = deadline_ms
         if deadline_ms is not None:
-            # In whole milliseconds, as `now` counts them: an alarm that is a fraction early would go off again and again.
+            # In whole milliseconds, as `now` counts them: an alarm that is a fraction early would be set again and again.
             wait_ms = max(0, deadline_ms - self.now().steady_ms)
             self._alarm = self._loop.call_later(wait_ms / 1000, self._expire)
 
@@ -307,20 +307,20 @@ class HostedShard(Generic[S]):
                 self.submit(self.shard.expire(now))
             except KafkaError as refused:
                 logger.error(
-                    "%s: what was due could not be written, its coordinator is loaded again: %s", self.partition.name, refused
+                    "%s: a timeout could not be written; its coordinator is loaded again: %s", self.partition.name, refused
                 )
                 self.give_up()
                 return
-            except Exception:  # nobody waits who could be told, and what it left behind cannot be trusted
-                logger.exception("%s: what was due could not be done; its coordinator is loaded again", self.partition.name)
+            except Exception:  # there is no request to fail, and the shard's state cannot be trusted
+                logger.exception("%s: a timeout could not be handled; its coordinator is loaded again", self.partition.name)
                 self.give_up()
                 return
         self._set_alarm()
 
-    # -- the end
+    # -- giving up
 
     def give_up(self, code: int = ErrorCode.NOT_COORDINATOR) -> None:
-        """Serve no more: whoever waits is told to look for the coordinator again."""
+        """Stop serving: parked requests get `code`, at which clients look for the coordinator again."""
         if self.is_over:
             return
         self.is_over = True
@@ -339,7 +339,9 @@ class HostedShard(Generic[S]):
 
 
 def _lost(partition: Partition, code: int = ErrorCode.NOT_COORDINATOR) -> KafkaError:
-    return KafkaError(code, f"the coordinator for {partition.name} has to begin again or has moved: look for it, and ask again")
+    return KafkaError(
+        code, f"the coordinator for {partition.name} is loaded again or has moved: find the coordinator and ask again"
+    )
 
 
 def _deliver(reply: Reply, response: Any) -> None:

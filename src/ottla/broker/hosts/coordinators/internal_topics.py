@@ -1,7 +1,7 @@
-"""Internal topics, made when their first coordinator is looked for.
+"""Creates internal topics when their first coordinator is looked for.
 
-Their partitions, replicas and settings are the broker's to say (offsets.topic.*, transaction.state.log.*). A cluster with fewer
-brokers than replicas asked for cannot have them: the log says which setting to change.
+The broker's settings decide their partitions, replicas and topic settings (offsets.topic.*, transaction.state.log.*). They
+cannot be created in a cluster with fewer brokers than replicas; the log line says which setting to change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ logger = logging.getLogger("ottla.coordinator")
 
 
 class InternalTopic(NamedTuple):
-    """How an internal topic is made."""
+    """How an internal topic is created."""
 
     partitions: int
     replication_factor: int
@@ -32,7 +32,7 @@ class InternalTopic(NamedTuple):
 
 
 def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
-    """How the internal topic `name` is made by these settings; None if it is not one that is made on demand."""
+    """How the internal topic `name` is created with these settings; None if it is not one that is created on demand."""
     if name == OFFSETS_TOPIC:
         return InternalTopic(
             config.offsets_topic_num_partitions,
@@ -61,7 +61,7 @@ def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
 
 
 def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
-    """The topic as CreateTopics wants to have it."""
+    """The topic in a CreateTopics request."""
     return CreatableTopic(
         name=name,
         num_partitions=wanted.partitions,
@@ -71,7 +71,7 @@ def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
 
 
 async def ensure_internal_topic(services: Services, name: str) -> None:
-    """Have the topic there. `KafkaError` COORDINATOR_NOT_AVAILABLE if it cannot be made, with the reason."""
+    """Create the topic unless it exists. Raises COORDINATOR_NOT_AVAILABLE, with the reason, if it cannot be created."""
     if services.metadata.topic(name) is not None:
         return
     wanted = internal_topic(name, services.settings.current)
@@ -81,10 +81,10 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
     result = response.topics[0]
     if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return
-    reason = f"the internal topic {name} cannot be made: {result.error_message}"
+    reason = f"the internal topic {name} cannot be created: {result.error_message}"
     if result.error_code == ErrorCode.INVALID_REPLICATION_FACTOR:
         reason += (
-            f". It is to have {wanted.replication_factor} replicas: set {wanted.replication_setting} to the number of brokers "
+            f". It needs {wanted.replication_factor} replicas: set {wanted.replication_setting} to the number of brokers "
             "of this cluster and restart, or start more brokers"
         )
     logger.error("%s", reason)

@@ -1,11 +1,11 @@
-"""Reading an internal topic's partition from its start, into a new shard.
+"""Loads a shard: replays its partition of the internal topic from the log's start.
 
-Everything in the log is replayed, also what is not committed yet: the shard's first answer waits for that. What cannot be
-decoded was written by a newer release, or is damaged: it is logged and passed over, as Apache does, so that the other groups of
-the partition can be served.
+Everything in the log is replayed, including records above the high watermark: the shard's first response waits until they are
+committed. A record that cannot be decoded was written by a newer release, or is damaged: it is logged and skipped, as in Apache
+Kafka, so that the other groups of the partition can be served.
 
-Usual records are replayed from their bytes (`UsualRecords`), all others are decoded first. The loop goes on every few
-milliseconds: a log of a million records takes seconds, in which others want to be answered.
+A fast path replays the most frequent records from their bytes (`UsualRecords`); all others are decoded first. Other tasks run
+every few milliseconds, because a log of a million records takes seconds.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ logger = logging.getLogger("ottla.coordinator")
 
 READ_BYTES = 1 << 20
 TURN_S = 0.004
-"""How long records are replayed before others have their turn."""
+"""How long records are replayed before other tasks run."""
 RECORDS_PER_TURN = 2000
-"""How many at most: where the clock stands still meanwhile, as in the simulator, others have their turn all the same."""
+"""How many records are replayed at most before other tasks run; in the simulator the clock does not move during a replay."""
 RECORDS_PER_LOOK = 50
-"""How many are replayed before the time is looked at: of those that must be decoded, a millisecond's worth."""
+"""How many records are replayed between two looks at the clock: about a millisecond, if they have to be decoded."""
 
 
 async def load_shard(
     shard: Shard, log_kind: InternalLog, partition: Partition, cold_reads: ColdReads, read_bytes: int = READ_BYTES
 ) -> int:
-    """Replay the partition into `shard`; how many records that were. `KafkaError` if the log cannot be read.
+    """Replay the partition into `shard`; returns the number of records. Raises a `KafkaError` if the log cannot be read.
 
-    Reads `read_bytes` at a time, at least one batch, and lets the loop go on every now and then. Whoever calls it keeps
-    others from appending meanwhile.
+    Reads `read_bytes` at a time, at least one batch. Other tasks run in between; the caller must make sure that none of them
+    appends to the partition.
     """
     loading = Loading(shard, log_kind, partition)
     offset = partition.log.log_start_offset
@@ -63,7 +63,7 @@ async def load_shard(
 
 
 class Loading:
-    """One shard on its way, and the turns that are taken with others."""
+    """The loading of one shard, and how long it has kept the loop."""
 
     __slots__ = ("_log_kind", "_loop", "_partition", "_replay_usual", "_shard", "_turn_began_s", "_turn_records", "count")
 
@@ -79,8 +79,8 @@ class Loading:
         """How many records were replayed."""
 
     async def take(self, data: bytes, from_offset: int) -> int:
-        """Replay the batches that lie whole in `data`, from `from_offset` on; returns the offset behind them."""
-        gathered: list[Record] = []  # of batches without a producer: most have a record or two, and go together
+        """Replay the whole batches in `data`, from `from_offset` on; returns the offset behind them."""
+        gathered: list[Record] = []  # of batches without a producer: most have one or two records and are replayed together
         for batch in _whole_batches(data):
             attributes = batch.attributes
             records = self._records_of(batch, data, from_offset)
@@ -112,7 +112,7 @@ class Loading:
             await self._look(len(records))
 
     async def _look(self, records: int) -> None:
-        """So many records were replayed: let others go on if it is time."""
+        """Count replayed records; let other tasks run if it is time."""
         self._turn_records += records
         if self._turn_records >= RECORDS_PER_TURN or self._loop.time() - self._turn_began_s >= TURN_S:
             await self.let_others_go_on()
@@ -123,11 +123,11 @@ class Loading:
         self._turn_began_s = self._loop.time()
 
     def _records_of(self, batch: BatchView, data: bytes, from_offset: int) -> list[Record]:
-        """The records of one batch in `data` from `from_offset` on: none if it is damaged."""
+        """The records of one batch in `data`, from `from_offset` on; none if the batch is damaged."""
         try:
             if batch.attributes & CODEC_MASK:
                 records = read_records(batch)
-            else:  # the same for batches of a record or two, of which there may be very many
+            else:  # cheaper for uncompressed batches of one or two records, and there may be very many
                 start, end = batch.position + HEADER_SIZE, batch.position + LOG_OVERHEAD + batch.batch_length
                 records = list(RecordIterator(data, start, end, batch.count, batch.base_offset, batch.base_timestamp, None))
         except CorruptRecords as damage:
@@ -147,10 +147,10 @@ class Loading:
             self._passed_over(batch, damage)
 
     def _passed_over(self, batch: BatchView, damage: CorruptRecords) -> None:
-        logger.error("%s: the batch at offset %d is passed over: %s", self._partition.name, batch.base_offset, damage)
+        logger.error("%s: the batch at offset %d is skipped: %s", self._partition.name, batch.base_offset, damage)
 
     def _replay(self, records: list[Record], producer: Producer | None) -> None:
-        """Replay records of one batch, the usual ones and the others, in their order."""
+        """Replay records of one producer in their order, each on the fast path if possible, else decoded."""
         at, end = 0, len(records)
         self.count += end
         while (at := self._replay_usual(records, at, producer)) < end:
@@ -164,19 +164,19 @@ class Loading:
     def _decoded(self, record: Record) -> CoordinatorRecord | None:
         name = self._partition.name
         if record.key is None:
-            logger.error("%s: the record at offset %d has no key and is passed over", name, record.offset)
+            logger.error("%s: the record at offset %d has no key and is skipped", name, record.offset)
             return None
         try:
             key = decode_coordinator_key(self._log_kind, record.key)
             value = None if record.value is None else decode_coordinator_value(self._log_kind, key, record.value)
         except DecodeError as fault:
-            logger.warning("%s: the record at offset %d is passed over: %s", name, record.offset, fault)
+            logger.warning("%s: the record at offset %d is skipped: %s", name, record.offset, fault)
             return None
         return CoordinatorRecord(key, value)
 
 
 def _whole_batches(data: bytes) -> Iterator[BatchView]:
-    """The batches that were read whole. What is cut off at the end comes first, and whole, with the next read."""
+    """The whole batches in `data`. The next read begins with a batch that is cut off at the end."""
     position, end = 0, len(data)
     while position < end:
         if position and end - position < HEADER_SIZE:

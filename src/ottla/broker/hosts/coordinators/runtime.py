@@ -1,7 +1,7 @@
-"""All shards of one kind on this node: loaded when their partition is led here, let go when it is not, asked by key.
+"""All shards of one coordinator on this node: loads and unloads them with leadership, and finds the shard of a key.
 
-Follows the metadata: whoever leads partition N of the internal topic is the coordinator of every key that hashes to N. While a
-shard is loading its keys are refused with COORDINATOR_LOAD_IN_PROGRESS, which clients take as a reason to ask again.
+Follows the metadata: the leader of partition N of the internal topic is the coordinator of every key that hashes to N. While a
+shard is loading, its keys are refused with COORDINATOR_LOAD_IN_PROGRESS, and clients ask again.
 
 One event loop. Loading is a task per shard; everything else is plain calls.
 """
@@ -36,13 +36,13 @@ S = TypeVar("S", bound=Shard)
 R = TypeVar("R")
 
 RELOAD_DELAY_S = 1.0
-"""How long a shard that was given up waits before it is loaded again: what ended it may last."""
+"""Delay before a shard that was given up is loaded again: the cause may persist."""
 RELOAD_DELAY_S_MAX = 300.0
-"""What that grows to, doubled each time, for a log that cannot be read or replayed."""
+"""For a log that cannot be read or replayed the delay doubles each time, up to this."""
 
 
 class CoordinatorRuntime(ShardOwner, Generic[S]):
-    """The shards of one internal topic. `make(partition)` gives a new, empty one."""
+    """The shards of one internal topic. `make(partition)` returns a new, empty shard."""
 
     def __init__(
         self,
@@ -63,27 +63,27 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._make = make
         self._loading: dict[int, asyncio.Task[None]] = {}
         self._reading = asyncio.Lock()
-        """Shards are read one after the other: all at once, each in its turn of the loop, would leave others none."""
+        """Shards are loaded one after the other: many at once would take all of the loop's time."""
         self._reloads: dict[int, asyncio.TimerHandle] = {}
         self._failed_loads: dict[int, int] = {}
         self._is_stopped = False
         self.active: dict[int, HostedShard[S]] = {}
         """The shards that serve, by partition."""
         self.codec = Codec.NONE
-        """What the shards' batches are compressed with."""
+        """The compression of the shards' batches."""
         self.read_bytes = READ_BYTES
         """How much of a log is read at a time when a shard is loaded."""
         self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
         """Called with the orders of decisions, once their records are committed."""
 
-    # -- asking
+    # -- requests
 
     def shard_for(self, key: str) -> HostedShard[S]:
-        """The shard that is responsible for `key`. `KafkaError` if it is not to be had from this node, or not yet."""
+        """The shard that is responsible for `key`. Raises a `KafkaError` if it is not on this node or is still loading."""
         topic = self._metadata.topic(self.topic)
         if topic is None:
             raise KafkaError(
-                ErrorCode.NOT_COORDINATOR, f"the topic {self.topic} is not there yet: look for the coordinator first"
+                ErrorCode.NOT_COORDINATOR, f"the topic {self.topic} does not exist yet: send FindCoordinator first"
             )
         return self.shard_at(partition_for(key, len(topic.partitions)))
 
@@ -96,23 +96,23 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the coordinator still reads {self.topic}-{index}: ask again"
             )
         raise KafkaError(
-            ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: look for the coordinator, and ask there"
+            ErrorCode.NOT_COORDINATOR, f"this node does not lead {self.topic}-{index}: find the coordinator and ask there"
         )
 
     def ask(
         self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
     ) -> PendingReply:
-        """Have a request about `key` decided; the reply is there when it is committed."""
+        """Have a request about `key` decided; the reply completes when the decision's records are committed."""
         return self.shard_for(key).ask(decide, verified_by)
 
     async def call(
         self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
     ) -> Any:
-        """The same for who waits: the response, or the `KafkaError` raised."""
+        """Like `ask`, but awaits the response; raises its `KafkaError`."""
         return await _response_of(self.ask(key, decide, verified_by))
 
     async def look(self, key: str, at: Callable[[S, Instant], R]) -> R:
-        """What `at` sees in the shard of `key`, told when everything it may have seen is committed."""
+        """The result of `at` on the shard of `key`, returned when everything it may have seen is committed."""
         return await self.look_into(self.shard_for(key), at)
 
     async def look_into(self, hosted: HostedShard[S], at: Callable[[S, Instant], R]) -> R:
@@ -130,7 +130,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
     # -- following the metadata
 
     def follow(self) -> None:
-        """The partitions have followed the cluster: load what is led here now, let go of what is not."""
+        """The partitions have been updated: load the shards that are led here now, give up those that are not."""
         if self._is_stopped:
             return
         led = {
@@ -148,7 +148,7 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
     def _load(self, partition: Partition) -> None:
         index = partition.index
         if partition.log.log_start_offset == partition.log.log_end_offset:
-            self._begin(partition, self._make(partition))  # nothing to read: whoever made it asks for it next
+            self._begin(partition, self._make(partition))  # nothing to read: the request that created it comes next
             return
         self._loading[index] = asyncio.get_running_loop().create_task(self._read(partition))
 
@@ -160,11 +160,11 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
             async with self._reading:
                 count = await load_shard(shard, self._log_kind, partition, self._partitions.cold_reads, self.read_bytes)
         except (KafkaError, OSError) as failure:
-            logger.error("%s could not be read, its coordinator cannot serve: %s", partition.name, failure)
+            logger.error("%s could not be read, so its coordinator is not available: %s", partition.name, failure)
             self._load_failed(index)
             return
         except Exception:  # a bug of ours in one shard: the others go on
-            logger.exception("%s could not be replayed, its coordinator cannot serve", partition.name)
+            logger.exception("%s could not be replayed, so its coordinator is not available", partition.name)
             self._load_failed(index)
             return
         finally:
@@ -185,9 +185,9 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         hosted.begin()
 
     def bring_up_to_date(self, shard: S) -> None:
-        """Tell a shard that was loading of what has changed in the cluster meanwhile: for hosts whose shards want to know."""
+        """Apply to a loaded shard what changed in the metadata while it was loading. Overridden by hosts that need it."""
 
-    # -- what shards tell
+    # -- calls from shards
 
     def carry_out(self, shard: HostedShard[Any], orders: list[Any]) -> None:
         assert self.on_orders is not None, f"nobody carries out the orders of {self.topic}"
@@ -212,10 +212,10 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self._reloads.pop(index, None)
         self.follow()
 
-    # -- the end
+    # -- stopping
 
     async def stop(self) -> None:
-        """Serve no more: whoever waits is told so."""
+        """Give up all shards; parked requests get an error."""
         self._is_stopped = True
         for timer in self._reloads.values():
             timer.cancel()

@@ -1,7 +1,7 @@
-"""Transactions that have been decided, on their way to their end: markers to every partition, then the coordinator is told.
+"""Ends transactions that are decided: writes markers to all their partitions, then completes them in the coordinator.
 
-Markers go to whoever leads the partition: to this node directly, to others through `send_to`. What fails for now is tried again
-until it works, for as long as the coordinator's shard serves. Partitions that were deleted meanwhile need no marker.
+Markers go to the leader of each partition: to this node directly, to others through `send_to`. A marker that fails is tried
+again until it is written, as long as the coordinator's shard is active. Partitions that were deleted since need no marker.
 
 One event loop; plain calls and timers.
 """
@@ -30,16 +30,16 @@ logger = logging.getLogger("ottla.coordinator")
 
 RETRY_BACKOFF_S = 0.1
 FENCED_BACKOFF_S = 10.0
-"""How long to wait where a partition has seen a marker of a coordinator that seems to be newer."""
+"""How long to wait if a partition has seen a marker of a newer coordinator epoch."""
 
 SendToNode = Callable[[int, Marker, list[TopicPartition], Callable[[Outcome], None]], None]
-"""Has another node write a marker to partitions that it leads, and tells what became of each."""
+"""Has another node write a marker to partitions that it leads; calls back with the error code of each."""
 
 
 class Ending:
-    """One transaction on its way to its end."""
+    """One transaction that is being ended."""
 
-    __slots__ = ("hosted", "is_told", "marker", "order", "pending")
+    __slots__ = ("hosted", "is_logged", "marker", "order", "pending")
 
     def __init__(self, hosted: HostedShard[TransactionShard], order: SendMarkers) -> None:
         self.hosted = hosted
@@ -47,8 +47,8 @@ class Ending:
         self.marker = Marker(order.producer, order.is_commit, hosted.epoch, order.transaction_version)
         self.pending: dict[TopicPartition, None] = dict.fromkeys(order.partitions)
         """The partitions without a marker."""
-        self.is_told = False
-        """Whether people have been told that it does not go smoothly."""
+        self.is_logged = False
+        """Whether a failed marker was logged already; later failures are logged at DEBUG."""
 
 
 class Endings:
@@ -70,7 +70,7 @@ class Endings:
             self._finish(ending)
 
     def retry_now(self) -> None:
-        """The cluster has changed: what could not be sent may work now."""
+        """The metadata has changed: try the failed markers again at once."""
         for ending, timer in list(self._retries.items()):
             timer.cancel()
             self._retry(ending)
@@ -86,7 +86,7 @@ class Endings:
         for name in names:
             state = self._metadata.partition(*name)
             if state is None:
-                logger.info("%s is gone: it needs no marker for the transaction of %r", name, ending.order.transactional_id)
+                logger.info("%s was deleted: it needs no marker for the transaction of %r", name, ending.order.transactional_id)
                 del ending.pending[name]
             elif state.leader == NO_LEADER or (state.leader != self._node_id and self._send_to is None):
                 outcome[name] = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -108,12 +108,12 @@ class Endings:
             if code == ErrorCode.NONE:
                 ending.pending.pop(name, None)
             elif code == ErrorCode.TRANSACTION_COORDINATOR_FENCED:
-                # If there is a newer one, the metadata will tell, and the shard ends. If not, somebody has sent a marker who is
-                # none: other transactional ids must not suffer for it.
+                # If there is a newer coordinator, the metadata will say so, and the shard is given up. If not, a client that is
+                # no coordinator sent a marker: the shard stays, because other transactional ids depend on it.
                 backoff_s = FENCED_BACKOFF_S
-                self._tell(ending, name, code, logging.WARNING)
+                self._log_failure(ending, name, code, logging.WARNING)
             elif code == ErrorCode.INVALID_PRODUCER_EPOCH:
-                # Whatever is open there is a later producer's, and not this one's to end.
+                # An open transaction there belongs to a later epoch of the producer and is not ended here.
                 logger.warning(
                     "%s has seen a later epoch of producer %d than %d: the transaction of %r ends without a marker there",
                     name,
@@ -124,17 +124,17 @@ class Endings:
                 ending.pending.pop(name, None)
             else:
                 backoff_s = max(backoff_s, RETRY_BACKOFF_S)
-                self._tell(ending, name, code)
+                self._log_failure(ending, name, code)
         if ending.hosted.is_over:
-            return  # whoever loads the shard next begins again
+            return  # the next load of the shard begins again
         if not ending.pending:
             self._finish(ending)
         elif backoff_s and ending not in self._retries:
             self._retries[ending] = asyncio.get_running_loop().call_later(backoff_s, self._retry, ending)
 
-    def _tell(self, ending: Ending, name: TopicPartition, code: int, first_level: int = logging.INFO) -> None:
-        level = logging.DEBUG if ending.is_told else first_level
-        ending.is_told = True
+    def _log_failure(self, ending: Ending, name: TopicPartition, code: int, first_level: int = logging.INFO) -> None:
+        level = logging.DEBUG if ending.is_logged else first_level
+        ending.is_logged = True
         what = "commit" if ending.order.is_commit else "abort"
         logger.log(
             level,
@@ -157,5 +157,5 @@ class Endings:
         try:
             hosted.submit(hosted.shard.complete(order.transactional_id, order.producer, hosted.now()))
         except KafkaError as refused:
-            logger.error("the end of the transaction of %r could not be noted: %s", order.transactional_id, refused)
+            logger.error("the end of the transaction of %r could not be written: %s", order.transactional_id, refused)
             hosted.give_up()

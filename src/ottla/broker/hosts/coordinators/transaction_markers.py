@@ -1,7 +1,7 @@
-"""Writing end markers to partitions that this node leads: for WriteTxnMarkers, and for this node's own coordinator.
+"""Writes end markers to partitions that this node leads, for WriteTxnMarkers and for this node's own coordinator.
 
-A marker in a partition of __consumer_offsets also ends the transaction in the group coordinator's shard. One event loop; plain
-calls. What is not safe on the replicas at once is waited for, for no longer than request.timeout.ms.
+A marker in a partition of __consumer_offsets also ends the transaction in the group coordinator's shard. Markers that are not
+below the high watermark at once are waited for, at most request.timeout.ms. One event loop; plain calls.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ottla.env import Clock
 
 Outcome = dict[TopicPartition, int]
-"""Partition → error code; NONE where the marker is written, and safe."""
+"""Partition → error code; NONE if the marker is below the high watermark."""
 
 
 class Marker(NamedTuple):
@@ -39,7 +39,7 @@ class Marker(NamedTuple):
 
 
 class MarkerWriter:
-    """Writes markers to the partitions of this node. `groups` gives its group coordinator."""
+    """Writes markers to the partitions of this node. `groups` returns its group coordinator."""
 
     def __init__(self, partitions: Partitions, settings: BrokerSettings, clock: Clock, groups: Callable[[], GroupHost]) -> None:
         self._partitions = partitions
@@ -48,11 +48,11 @@ class MarkerWriter:
         self._groups = groups
 
     def write(self, marker: Marker, names: Iterable[TopicPartition], done: Callable[[Outcome], None]) -> None:
-        """Write `marker` to the partitions; `done` is told, now or later, what became of each."""
+        """Write `marker` to the partitions; `done` is called, now or later, with the error code of each."""
         outcome: Outcome = {}
         unsafe: dict[Partition, int] = {}
         now_ms = self._clock.now_ms()
-        # One for all: where a batch lies is not covered by its CRC.
+        # One batch for all partitions: base offset and leader epoch are not covered by its CRC.
         batch = build_end_marker(
             is_commit=marker.is_commit,
             producer_id=marker.producer.id,
@@ -75,10 +75,10 @@ class MarkerWriter:
             done(outcome)
 
     def _append(self, marker: Marker, name: TopicPartition, batch: bytearray, now_ms: int) -> tuple[Partition, int]:
-        """The partition, and what its high watermark must reach."""
+        """Append the marker; returns the partition and the offset that its high watermark has to reach."""
         partition = self._partitions.find(*name)
         if partition is None:
-            # Also for partitions that are elsewhere: whoever asks looks for the leader again.
+            # Also for partitions on other nodes: the coordinator then looks for the leader again.
             raise KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{name} is not on this node")
         is_offsets = name.topic == OFFSETS_TOPIC
         if is_offsets:
@@ -100,16 +100,16 @@ class MarkerWriter:
         return partition, offset + 1
 
     def _make_way(self, index: int) -> None:
-        """Have the group coordinator append what it has decided; it must be ready to take note of the marker."""
+        """Have the group coordinator append its decided records first; its shard must be able to replay the marker."""
         try:
             self._groups().shard_at(index).write_out()
-            self._groups().shard_at(index)  # it may have been given up over that
+            self._groups().shard_at(index)  # a failed append may have made it give up
         except KafkaError as refused:
             raise KafkaError(ErrorCode.NOT_LEADER_OR_FOLLOWER, str(refused)) from refused
 
 
 class MarkerWait:
-    """Markers that are appended, and not yet safe on the replicas."""
+    """Waits until appended markers are below the high watermark."""
 
     def __init__(
         self, outcome: Outcome, unsafe: dict[Partition, int], timeout_ms: int, done: Callable[[Outcome], None]
@@ -122,7 +122,7 @@ class MarkerWait:
             partition.ack_waits[self] = None
 
     def settle(self, partition: Partition) -> bool:
-        """Called by the partition: True if the waiting is over there, well or badly."""
+        """Called by the partition: True if the wait for it is over, with success or failure."""
         end_offset = self._unsafe.get(partition)
         if end_offset is None:
             return True

@@ -1,6 +1,7 @@
-"""The transaction coordinator of this node: the shards of __transaction_state, handed settings and producer ids.
+"""The transaction coordinator of this node: hosts the shards of __transaction_state and gives them settings and producer ids.
 
-Also answers whether a partition belongs to a transaction (`verify`), before the first batch of a transaction is appended to it.
+Also verifies that a partition belongs to a transaction, before the transaction's first batch is appended to it (`verify`).
+One event loop.
 """
 
 from __future__ import annotations
@@ -42,14 +43,14 @@ _FEATURE = "transaction.version"
 
 
 class NoProducerId(KafkaError):
-    """Producer ids must be asked for first: try again, or wait with `TransactionHost.wait_for_producer_id`."""
+    """Producer ids have to be allocated first: try again, or wait with `TransactionHost.wait_for_producer_id`."""
 
     def __init__(self) -> None:
         super().__init__(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "producer ids are being fetched: ask again")
 
 
 class TransactionHost(CoordinatorRuntime[TransactionShard]):
-    """The transactional ids whose coordinator this node is. `groups` gives this node's group coordinator."""
+    """The transactional ids whose coordinator this node is. `groups` returns this node's group coordinator."""
 
     def __init__(
         self,
@@ -76,7 +77,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         self._fetching_id: asyncio.Task[None] | None = None
         self._settings = transaction_settings(settings, metadata.image)
         self.markers = MarkerWriter(partitions, settings, world.clock, groups)
-        """For whoever wants markers written to this node's partitions."""
+        """Writes markers to this node's partitions, also for WriteTxnMarkers."""
         self._endings = Endings(partitions.node_id, metadata, self.markers)
         self.on_orders = self._carry_out
         self.follow()
@@ -92,7 +93,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             self._endings.begin(hosted, order)
 
     def metadata_changed(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """The cluster has changed, and its partitions and settings have followed."""
+        """The metadata has changed; partitions and settings have been updated already."""
         self._settings = transaction_settings(self._broker_settings, image)
         for hosted in self.active.values():
             hosted.shard.follow(self._settings)
@@ -126,10 +127,10 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     def _id_fetched(self, task: asyncio.Task[None]) -> None:
         self._fetching_id = None
         if not task.cancelled() and (failure := task.exception()) is not None:
-            logger.info("no producer ids are to be had: %s", failure)
+            logger.info("no producer ids could be allocated: %s", failure)
 
     async def wait_for_producer_id(self) -> None:
-        """Have a producer id ready. `KafkaError` if the controller gives none now."""
+        """Wait until a producer id is ready. Raises a `KafkaError` if the controller allocates none now."""
         await asyncio.shield(self._fetch_id())  # others may wait for it too
 
     # -- verification
@@ -137,12 +138,12 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     async def verify(
         self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], is_add: bool
     ) -> dict[TopicPartition, int]:
-        """Does the producer's open transaction have these partitions? With `is_add` they are added to it.
+        """Verify that the producer's open transaction has these partitions; with `is_add`, add them to it.
 
-        Partition → error code. Of the coordinator's codes PRODUCER_FENCED is INVALID_PRODUCER_EPOCH here, which producers know
-        from appends. TRANSACTION_ABORTABLE (not `is_add`) says that the partition was not added: clients of older versions
-        want INVALID_TXN_STATE instead. CONCURRENT_TRANSACTIONS and the codes that say that no coordinator is to be had now are
-        to be told so that the client tries again.
+        Returns partition → error code. PRODUCER_FENCED becomes INVALID_PRODUCER_EPOCH, which producers know from appends.
+        TRANSACTION_ABORTABLE (without `is_add`) means that the partition was not added; for clients of older versions it has to
+        be replaced by INVALID_TXN_STATE. CONCURRENT_TRANSACTIONS and the codes for an unavailable coordinator have to become
+        codes at which the client tries again.
         """
         answered: asyncio.Future[dict[TopicPartition, int]] = asyncio.get_running_loop().create_future()
 
@@ -161,7 +162,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         is_add: bool,
         deliver: Callable[[dict[TopicPartition, int]], None],
     ) -> None:
-        """The same for who does not await: `deliver` is called with the codes, now or later."""
+        """Like `verify`, but calls `deliver` with the error codes, now or later, instead of awaiting them."""
 
         def ask() -> PendingReply:
             return self.ask(transactional_id, decide)
@@ -183,7 +184,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
 
 
 def transaction_settings(settings: BrokerSettings, image: MetadataImage) -> TransactionSettings:
-    """What transactions obey, of the broker's settings and the cluster's features."""
+    """The settings for transactions, from the broker's settings and the cluster's features."""
     config = settings.current
     taken = {name: getattr(config, name) for name in TransactionSettings._fields if hasattr(config, name)}
     taken["transaction_max_timeout_ms"] = config.log.transaction_max_timeout_ms

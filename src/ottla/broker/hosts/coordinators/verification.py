@@ -1,7 +1,7 @@
-"""One question to a transaction's coordinator, on behalf of a batch that waits to be appended.
+"""Asks a transaction's coordinator to verify partitions, for a batch that waits to be appended.
 
-Where the transaction before is still being ended, it is asked again for a short while: to send the batch once more would cost
-more than to wait here.
+While the producer's previous transaction is still being ended (CONCURRENT_TRANSACTIONS), it asks again for a short time: that
+is cheaper than letting the client send the batch again.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Verification:
-    """`ask` puts the question; `deliver` gets the code of every partition, once."""
+    """One verification. `ask` sends the request; `deliver` is called once, with the error code of every partition."""
 
     __slots__ = ("_ask", "_backoff_ms", "_deliver", "_partitions", "_waitable_ms")
 
@@ -36,7 +36,7 @@ class Verification:
         self._deliver = deliver
         self._backoff_ms = backoff_ms
         self._waitable_ms = waitable_ms
-        """How long it may still be asked again."""
+        """How much longer it may ask again."""
 
     def begin(self) -> None:
         try:

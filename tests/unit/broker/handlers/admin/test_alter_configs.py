@@ -33,13 +33,13 @@ from ottla.wire.messages.metadata_records import ConfigRecord
 
 
 def change(node: ConfigNode, *cases: Case, validate_only: bool = False) -> list[int]:
-    """The codes that an incremental change is answered with."""
+    """The error codes of an IncrementalAlterConfigs request."""
     response = node.ask(incremental_request(*cases, validate_only=validate_only))
     return [entry.error_code for entry in response.responses]
 
 
 def replace(node: ConfigNode, *cases: Case, validate_only: bool = False) -> list[int]:
-    """The codes that a change of the older kind is answered with."""
+    """The error codes of an AlterConfigs request."""
     return [entry.error_code for entry in node.ask(legacy_request(*cases, validate_only=validate_only)).responses]
 
 
@@ -58,7 +58,7 @@ def test_incremental_changes_are_answered_as_by_apache(untouched: ConfigNode, ca
 
 
 @pytest.mark.parametrize("case", LEGACY, ids=str)
-def test_changes_of_the_older_kind_are_answered_as_by_apache(untouched: ConfigNode, case: Case) -> None:
+def test_alter_configs_is_answered_as_by_apache(untouched: ConfigNode, case: Case) -> None:
     (entry,) = untouched.ask(legacy_request(case)).responses
     assert entry.error_code == case.code, entry.error_message
     assert (entry.error_message is None) == (case.code == NONE)
@@ -93,7 +93,7 @@ def test_lists_are_appended_to_and_subtracted_from() -> None:
     assert node.settings.topic_settings("t") == {"cleanup.policy": "compact"}
 
 
-def test_nothing_is_written_to_say_what_is_known_but_for_brokers() -> None:
+def test_unchanged_value_writes_no_record_except_for_brokers() -> None:
     node = ConfigNode()
     case = Case(NONE, TOPIC, "t", [("retention.ms", SET, "5")])
     change(node, case)
@@ -107,7 +107,7 @@ def test_nothing_is_written_to_say_what_is_known_but_for_brokers() -> None:
     assert len(node.written) == 1
 
 
-def test_the_older_kind_removes_what_it_does_not_name() -> None:
+def test_alter_configs_removes_settings_it_does_not_name() -> None:
     node = ConfigNode()
     change(node, Case(NONE, TOPIC, "t", [("retention.ms", SET, "5"), ("segment.ms", SET, "6")]))
     assert replace(node, Case(NONE, TOPIC, "t", [("segment.ms", SET, "7")])) == [NONE]
@@ -116,7 +116,7 @@ def test_the_older_kind_removes_what_it_does_not_name() -> None:
     assert node.settings.topic_settings("t") == {}
 
 
-def test_each_resource_stands_for_itself() -> None:
+def test_one_refused_resource_does_not_affect_the_others() -> None:
     node = ConfigNode()
     here, nowhere = Case(NONE, TOPIC, "t", [("retention.ms", SET, "5")]), Case(NONE, TOPIC, "x", [("retention.ms", SET, "5")])
     group, metrics = (
@@ -127,7 +127,7 @@ def test_each_resource_stands_for_itself() -> None:
     assert [type(record) for record in node.written] == [ConfigRecord, ConfigRecord]
 
 
-def test_a_resource_that_comes_twice_is_refused_twice() -> None:
+def test_a_resource_named_twice_is_refused_twice() -> None:
     node = ConfigNode()
     case, other = Case(NONE, TOPIC, "t", [("retention.ms", SET, "5")]), Case(NONE, GROUP, "g", [])
     assert change(node, case, other, case) == [INVALID_REQUEST, NONE, INVALID_REQUEST]
@@ -140,7 +140,7 @@ def test_no_resources_is_no_change() -> None:
     assert replace(ConfigNode()) == []
 
 
-def test_loggers_change_at_once_and_only_if_all_may() -> None:
+def test_logger_levels_change_at_once_and_only_if_all_are_valid() -> None:
     node = ConfigNode()
     both = [("root", SET, "WARN"), ("ottla.log", SET, "DEBUG")]
     assert change(node, Case(NONE, BROKER_LOGGER, "1", both), validate_only=True) == [NONE]
@@ -156,7 +156,7 @@ def test_loggers_change_at_once_and_only_if_all_may() -> None:
     assert node.written == []
 
 
-def test_pythons_loggers_really_change() -> None:
+def test_python_logger_gets_the_new_level() -> None:
     loggers = PythonLoggers()
     child = logging.getLogger("ottla.test_loggers")
     before = logging.getLogger("ottla").level

@@ -1,4 +1,4 @@
-"""AlterReplicaLogDirs: what is asked of the moves, and what is answered."""
+"""AlterReplicaLogDirs: the moves it requests, and its response."""
 
 from tests.support.nodes.data_node import DataNode
 
@@ -37,18 +37,18 @@ def ask(moves: Moves, *wanted: tuple[str, str, list[int]], version: int = 2) -> 
     ]
 
 
-def test_each_partition_is_answered_for_itself() -> None:
+def test_each_partition_has_its_own_error_code() -> None:
     moves = Moves()
     answer = ask(moves, ("/a", "t", [0, 1]), ("/nowhere", "u", [0]), ("/b", "t", [2]), version=1)
     assert answer == [("t", [(0, 0), (1, 0), (2, 0)]), ("u", [(0, ErrorCode.LOG_DIR_NOT_FOUND)])]
     assert moves.asked == [("t-0", "/a"), ("t-1", "/a"), ("u-0", "/nowhere"), ("t-2", "/b")]
 
 
-def test_named_twice_a_partition_goes_where_it_was_said_last() -> None:
+def test_partition_named_twice_moves_to_the_last_directory() -> None:
     moves = Moves()
     assert ask(moves, ("/a", "t", [0, 0]), ("/b", "t", [0])) == [("t", [(0, 0)])]
     assert moves.asked == [("t-0", "/b")]
 
 
-def test_nothing_asked_nothing_answered() -> None:
+def test_empty_request_gets_an_empty_response() -> None:
     assert ask(Moves()) == []

@@ -1,4 +1,4 @@
-"""Describing settings: values, sources, synonyms, secrets, words. Beside Apache Kafka: tests/compat/test_config_changes.py."""
+"""Describing settings: values, sources, synonyms, secrets, documentation. Apache: tests/compat/test_config_changes.py."""
 
 import pytest
 from tests.support.cases.config_cases import (
@@ -35,7 +35,7 @@ def changed(*cases: Case, static: dict[str, str] | None = None) -> ConfigNode:
     return node
 
 
-def test_a_topics_setting_and_all_that_stands_behind_it() -> None:
+def test_topic_setting_lists_its_synonyms_by_priority() -> None:
     node = changed(
         Case(NONE, TOPIC, "t", [("retention.ms", SET, "1")]),
         Case(NONE, BROKER, "1", [("log.retention.ms", SET, "2")]),
@@ -73,7 +73,7 @@ def test_secrets_are_never_shown() -> None:
     assert entries(node.ask(describe_request(TOPIC, "t")))["from.a.newer.kafka"]["source"] == TOPIC_OWN
 
 
-def test_all_brokers_have_only_what_was_set_for_all() -> None:
+def test_empty_broker_name_shows_only_dynamic_defaults() -> None:
     node = changed(
         Case(NONE, BROKER, "", [("max.connections", SET, "7")]), Case(NONE, BROKER, "1", [("max.connections", SET, "8")])
     )
@@ -83,7 +83,7 @@ def test_all_brokers_have_only_what_was_set_for_all() -> None:
     assert shown["max.connections"]["value"] == "7"
 
 
-def test_none_named_means_all_and_unknown_names_are_passed_over() -> None:
+def test_no_names_mean_all_settings_and_unknown_names_are_skipped() -> None:
     node = ConfigNode()
     everything = len(entries(node.ask(describe_request(TOPIC, "t", None))))
     assert everything == len([key for key in TOPIC_KEYS.values() if not key.internal])
@@ -91,7 +91,7 @@ def test_none_named_means_all_and_unknown_names_are_passed_over() -> None:
     assert entries(node.ask(describe_request(TOPIC, "t", ["nope"]))) == {}
 
 
-def test_words_of_ours_where_a_setting_counts_and_a_warning_where_not() -> None:
+def test_documentation_says_whether_a_setting_has_an_effect() -> None:
     node = ConfigNode()
     response = node.ask(describe_request(BROKER, "1", documentation=True))
     words = {config.name: config.documentation for config in response.results[0].configs}
@@ -143,7 +143,7 @@ def test_every_version_can_be_written(version: int) -> None:
     assert [len(result.configs) > 30 for result in again.results] == [True, True]
 
 
-def test_one_bad_resource_does_not_spoil_the_others() -> None:
+def test_one_refused_resource_does_not_affect_the_others() -> None:
     node = ConfigNode()
     resources = [DescribeConfigsResource(resource_type=TOPIC, resource_name=name) for name in ("nowhere", "t")]
     results = node.ask(DescribeConfigsRequest(resources=resources)).results

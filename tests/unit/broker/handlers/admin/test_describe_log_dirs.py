@@ -1,4 +1,4 @@
-"""DescribeLogDirs: directories, what lies in them, how full they are, and those that have failed."""
+"""DescribeLogDirs: directories, their partitions and sizes, and directories that have failed."""
 
 import pytest
 from tests.support.nodes.data_node import DataNode, append, run
@@ -56,7 +56,7 @@ def test_only_what_is_asked_for(node: DataNode) -> None:
     assert {path: list(partitions) for path, partitions in only.items()} == {"/a": [], "/b": ["t-1"]}
 
 
-def test_room_on_the_disks(node: DataNode) -> None:
+def test_total_and_usable_bytes_of_each_directory(node: DataNode) -> None:
     for result in ask(node).results:
         assert 0 < result.usable_bytes < result.total_bytes
         assert (result.error_code, result.is_cordoned) == (0, False)
@@ -68,7 +68,7 @@ def test_cordoned_directories(node: DataNode, setting: tuple[str, ...], cordoned
     assert [result.log_dir for result in ask(node).results if result.is_cordoned] == cordoned
 
 
-def test_a_replica_on_its_way_is_shown_with_its_lag(node: DataNode) -> None:
+def test_a_replica_that_is_being_moved_is_shown_with_its_lag(node: DataNode) -> None:
     """As left by a move that was stopped half-way."""
     storage, folder = node.storage, f"/b/u-0.{'0' * 32}-future"
     storage.disk.make_directory(folder)

@@ -1,4 +1,4 @@
-"""Listing what has settings. Beside Apache Kafka: tests/compat/test_config_changes.py."""
+"""Listing the resources that have settings. Against Apache: tests/compat/test_config_changes.py."""
 
 from tests.support.cases.config_cases import (
     BROKER,

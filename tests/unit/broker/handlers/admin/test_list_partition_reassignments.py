@@ -1,4 +1,4 @@
-"""ListPartitionReassignments: what is on its way, of all topics or of those that are named."""
+"""ListPartitionReassignments: the partitions being moved, of all topics or of those that are named."""
 
 import pytest
 from tests.support.nodes.images import broker, context_of, image_of, partition

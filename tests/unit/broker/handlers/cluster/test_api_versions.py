@@ -50,7 +50,7 @@ def test_what_is_served_on_the_controllers_listener() -> None:
     assert all("controller" in APIS[key].listeners for key in ranges(response))
 
 
-def test_supported_features_that_may_be_at_0_are_for_clients_that_know_of_them() -> None:
+def test_features_with_lowest_level_0_are_listed_from_version_4_on() -> None:
     def supported(version: int) -> dict[str, tuple[int, int]]:
         response = api_versions.handle(context(version), request())
         return {each.name: (each.min_version, each.max_version) for each in response.supported_features}
@@ -61,7 +61,7 @@ def test_supported_features_that_may_be_at_0_are_for_clients_that_know_of_them()
     assert "share.version" not in supported(4)
 
 
-def test_finalised_features_are_the_images_and_the_quorums() -> None:
+def test_finalised_features_come_from_image_and_quorum() -> None:
     response = api_versions.handle(context(3), request())
     levels = {each.name: (each.min_version_level, each.max_version_level) for each in response.finalized_features}
     assert levels == {"metadata.version": (30, 30), "share.version": (1, 1), "kraft.version": (1, 1)}
@@ -82,7 +82,7 @@ def test_the_clients_software_is_remembered() -> None:
     ("name", "version"),
     [("", "1"), ("a", ""), ("a b", "1"), ("-a", "1"), ("a-", "1"), (".a", "1"), ("ü", "1"), ("a_b", "1"), ("a", "1\n")],
 )
-def test_software_that_cannot_be_named_is_refused(name: str, version: str) -> None:
+def test_invalid_client_software_name_is_refused(name: str, version: str) -> None:
     asked = context(3)
     with pytest.raises(KafkaError) as caught:
         api_versions.handle(asked, request(name, version))
@@ -93,5 +93,5 @@ def test_software_that_cannot_be_named_is_refused(name: str, version: str) -> No
 
 
 @pytest.mark.parametrize("name", ["a", "a.b-c", "1", "librdkafka", "x" * 3000])
-def test_software_with_a_name(name: str) -> None:
+def test_valid_client_software_name_is_accepted(name: str) -> None:
     assert api_versions.handle(context(3), request(name, name)).error_code == 0

@@ -1,4 +1,4 @@
-"""DescribeTopicPartitions: pages, cursors, topics that are not there."""
+"""DescribeTopicPartitions: pages, cursors, unknown topics."""
 
 from types import SimpleNamespace
 
@@ -58,11 +58,11 @@ def test_a_limit_below_one_is_one() -> None:
     assert told(ask("a", limit=0)) == [("a", [0])]
 
 
-def test_a_cursor_at_a_topic_that_has_gone_goes_on_with_the_next() -> None:
+def test_cursor_at_a_deleted_topic_continues_with_the_next() -> None:
     assert told(ask(cursor=("aa", 7))) == [("b", [0]), ("c", [0, 1, 2])]
 
 
-def test_topics_that_are_not_there() -> None:
+def test_unknown_and_invalid_topics_get_an_error_code() -> None:
     response = ask("a", "missing", "not valid")
     assert [(topic.name, topic.error_code) for topic in response.topics] == [
         ("a", ErrorCode.NONE),
@@ -78,8 +78,8 @@ def test_a_cursor_before_the_first_partition_is_refused() -> None:
 
 
 def test_a_cursor_at_a_topic_that_is_not_asked_for_is_refused() -> None:
-    """With topics named it is a mistake; where all are wanted, the topic may have gone since the last page."""
-    with pytest.raises(KafkaError, match="not asked for") as refused:
+    """If the request names topics it is an error; if it asks for all, the topic may have been deleted since the last page."""
+    with pytest.raises(KafkaError, match="which the request does not name") as refused:
         ask("a", "c", cursor=("b", 0))
     assert refused.value.code == ErrorCode.INVALID_REQUEST
     assert told(ask("a", "c", cursor=("c", 1))) == [("c", [1, 2])]

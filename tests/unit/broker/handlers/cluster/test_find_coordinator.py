@@ -1,4 +1,4 @@
-"""Finding coordinators: the internal topic is made on demand, the key's partition decides, and what is missing is said."""
+"""FindCoordinator: creates the internal topic on demand, and finds the leader of the key's partition."""
 
 import pytest
 from tests.support.peers.raw_client import RawClient
@@ -58,7 +58,7 @@ def test_an_unknown_kind_of_coordinator_is_refused() -> None:
         assert refused.error_code == ErrorCode.INVALID_REQUEST
 
 
-def test_internal_topics_can_be_read_by_clients_and_have_the_settings_of_their_kind() -> None:
+def test_internal_topic_has_its_partitions_and_can_be_read() -> None:
     with Broker(config={"offsets.topic.num.partitions": 3}) as broker:
         find(broker, 6, "a")
         assert partitions_of(broker, OFFSETS_TOPIC) == 3

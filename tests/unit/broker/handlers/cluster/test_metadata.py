@@ -22,7 +22,7 @@ def ask(image: MetadataImage, request: MetadataRequest, version: int = NEWEST) -
     settings = SimpleNamespace(current=SimpleNamespace(auto_create_topics_enable=False))
     response: Any = handle(context_of(image, ApiKey.METADATA, version, settings=settings), request)
     assert isinstance(response, MetadataResponse)
-    encode_bytes(response, version)  # what is answered can be sent in that version
+    encode_bytes(response, version)  # the response can be encoded in that version
     return response
 
 
@@ -62,7 +62,7 @@ def test_topics_by_id() -> None:
 
 
 @pytest.mark.parametrize(("name", "topic_id"), [(None, ZERO_UUID), ("a", uuid_of(500))])
-def test_ids_in_versions_that_have_none(name: str | None, topic_id: Any) -> None:
+def test_topic_ids_before_version_12_are_refused(name: str | None, topic_id: Any) -> None:
     image = image_of([broker(1)], {"a": [partition(1)]})
     request = MetadataRequest(topics=[MetadataRequestTopic(name=name, topic_id=topic_id)])
     with pytest.raises(KafkaError) as refused:
@@ -103,7 +103,7 @@ def test_a_replica_in_a_failed_directory_is_offline() -> None:
     assert [each.offline_replicas for each in partitions] == [[], [1], [1]]
 
 
-def test_version_0_names_only_brokers_that_are_there() -> None:
+def test_version_0_lists_only_replicas_that_are_alive() -> None:
     image = image_of([broker(1)], {"a": [partition(1, 2)]})
     (told,) = ask(image, by_name("a"), version=0).topics[0].partitions
     assert (told.replica_nodes, told.isr_nodes, told.error_code) == ([1], [1], ErrorCode.REPLICA_NOT_AVAILABLE)

@@ -1,4 +1,4 @@
-"""DeleteRecords: where partitions begin afterwards, what is refused, and that no restart brings records back."""
+"""DeleteRecords: the new log start offset, what is refused, and that no restart brings records back."""
 
 import pytest
 from tests.support.nodes.data_node import DataNode, append, run
@@ -39,7 +39,7 @@ def node() -> DataNode:
     return node
 
 
-def test_the_low_watermark_is_where_the_partition_begins(node: DataNode) -> None:
+def test_low_watermark_is_the_new_log_start_offset(node: DataNode) -> None:
     assert delete(node, ("t", 0, 2)) == {("t", 0): (0, 2)}
     assert delete(node, ("t", 0, 1)) == {("t", 0): (0, 2)}
     assert delete(node, ("t", 0, 9)) == {("t", 0): (0, 9)}
@@ -52,16 +52,16 @@ def test_minus_one_is_the_high_watermark(node: DataNode) -> None:
 
 
 @pytest.mark.parametrize("offset", [10, 100, -2])
-def test_offsets_that_are_not_there(node: DataNode, offset: int) -> None:
+def test_offsets_out_of_range_are_refused(node: DataNode, offset: int) -> None:
     assert delete(node, ("t", 0, offset)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
 
 
-def test_nothing_above_the_high_watermark_goes(node: DataNode) -> None:
+def test_offset_above_the_high_watermark_is_refused(node: DataNode) -> None:
     node.partitions.leader("t", 0).log.update_high_watermark(4)
     assert delete(node, ("t", 0, 5)) == {("t", 0): (ErrorCode.OFFSET_OUT_OF_RANGE, -1)}
 
 
-def test_said_twice_the_last_word_counts(node: DataNode) -> None:
+def test_partition_named_twice_is_cut_to_the_last_offset(node: DataNode) -> None:
     assert delete(node, ("t", 0, 3), ("t", 0, 4)) == {("t", 0): (0, 4)}
 
 
@@ -69,14 +69,12 @@ def test_said_twice_the_last_word_counts(node: DataNode) -> None:
     ("policy", "answer"),
     [(("compact",), (ErrorCode.POLICY_VIOLATION, -1)), (("compact", "delete"), (0, 1))],
 )
-def test_compacted_topics_keep_what_deletion_by_offset_would_take(
-    node: DataNode, policy: tuple[str, ...], answer: tuple[int, int]
-) -> None:
+def test_compacted_topic_refuses_deletion_by_offset(node: DataNode, policy: tuple[str, ...], answer: tuple[int, int]) -> None:
     append(node.topic("c", config=LogConfig(cleanup_policy=policy)), b"a", key=b"k")
     assert delete(node, ("c", 0, 1)) == {("c", 0): answer}
 
 
-def test_one_refusal_does_not_keep_the_others(node: DataNode) -> None:
+def test_one_refused_partition_does_not_affect_the_others(node: DataNode) -> None:
     append(node.topic("__consumer_offsets"), b"a", key=b"k")
     node.topic("followed")
     node.follow("followed")
@@ -90,20 +88,20 @@ def test_one_refusal_does_not_keep_the_others(node: DataNode) -> None:
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-def test_once_answered_deleted_records_do_not_come_back(node: DataNode, power_loss: bool) -> None:
+def test_deleted_records_stay_deleted_after_crash_or_power_loss(node: DataNode, power_loss: bool) -> None:
     append(node.partitions.leader("t", 1))
     for partition in (0, 1):
         log = node.partitions.leader("t", partition).log
         delete(node, ("t", partition, 1))
         assert log.segments.first.base_offset == 0
-    # What was written is flushed too, or the power would take more than was deleted.
+    # Flushed, so that a power loss takes nothing but what was deleted.
     for log in node.storage.directories.logs.values():
         run(log.flush())
     directories = node.storage.crash(power_loss)
     assert {str(name): log.log_start_offset for name, log in directories.logs.items()} == {"t-0": 1, "t-1": 1}
 
 
-def test_a_directory_that_fails_while_it_is_written_down(node: DataNode) -> None:
+def test_directory_that_fails_during_the_checkpoint_is_offline(node: DataNode) -> None:
     log = node.partitions.leader("t", 0).log
     directory = log.folder.rpartition("/")[0]
     fault = node.storage.disk.fail("replace", f"{directory}/log-start-offset-checkpoint")
@@ -112,5 +110,5 @@ def test_a_directory_that_fails_while_it_is_written_down(node: DataNode) -> None
     assert [loss.directory for loss in node.storage.directories.take_losses()] == [directory]
 
 
-def test_nothing_asked_nothing_answered(node: DataNode) -> None:
+def test_empty_request_gets_an_empty_response(node: DataNode) -> None:
     assert delete(node) == {}

@@ -1,4 +1,4 @@
-"""Fetch on real logs: what is read, how much of it, when it waits, and which code each refusal has."""
+"""Fetch on real logs: what is read, how much, when it waits, and the error code of each refusal."""
 
 import asyncio
 from typing import Any
@@ -45,7 +45,7 @@ def test_an_offset_within_a_batch_brings_the_whole_batch() -> None:
     virtual(scenario())
 
 
-def test_limits_hold_save_for_the_first_batch_of_all() -> None:
+def test_byte_limits_hold_except_for_the_first_batch() -> None:
     async def scenario() -> None:
         held = await node()
         for index in range(3):
@@ -81,7 +81,7 @@ def test_the_broker_caps_what_a_fetch_may_have() -> None:
 # Refusals
 
 
-def test_unknown_partitions_are_told_but_do_not_end_the_waiting() -> None:
+def test_unknown_partitions_get_an_error_without_ending_the_wait() -> None:
     async def scenario() -> None:
         held = await node()
         reply = waiting(held.fetch(fetch_of("t", part(9), part(0))))
@@ -109,7 +109,7 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_refusals_come_at_once(case: str) -> None:
+def test_errors_are_answered_at_once(case: str) -> None:
     wanted, more, code = REFUSALS[case]
 
     async def scenario() -> None:
@@ -125,7 +125,7 @@ def test_refusals_come_at_once(case: str) -> None:
     virtual(scenario())
 
 
-def test_a_replica_is_recognised_in_its_newer_field() -> None:
+def test_replica_id_is_read_from_the_replica_state_since_version_15() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         topic_id = await held.make_topic("t")
@@ -136,7 +136,7 @@ def test_a_replica_is_recognised_in_its_newer_field() -> None:
     virtual(scenario())
 
 
-def test_old_clients_are_not_told_of_disks_and_of_zstd() -> None:
+def test_old_versions_get_error_codes_that_they_know() -> None:
     async def scenario() -> None:
         held = await node(compression_type="zstd")
         held.produced("t", 0, make_batch(b"a"))
@@ -150,7 +150,7 @@ def test_old_clients_are_not_told_of_disks_and_of_zstd() -> None:
     virtual(scenario())
 
 
-def test_a_reader_whose_log_has_parted_is_told_where() -> None:
+def test_diverging_reader_gets_epoch_and_end_offset() -> None:
     async def scenario() -> None:
         held = await node()
         held.produced("t", 0, make_batch(b"a", b"b"))
@@ -168,7 +168,7 @@ def test_a_reader_whose_log_has_parted_is_told_where() -> None:
     virtual(scenario())
 
 
-def test_a_topic_made_anew_under_its_name_is_another_topic() -> None:
+def test_recreated_topic_is_refused_under_its_old_id() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         topic_id = await held.make_topic("t")
@@ -184,7 +184,7 @@ def test_a_topic_made_anew_under_its_name_is_another_topic() -> None:
     virtual(scenario())
 
 
-def test_where_to_go_instead_is_told() -> None:
+def test_moved_partition_is_answered_with_the_new_leader() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         topic_id = await held.make_topic("t", replicas=(1, 2), leader=2)
@@ -200,7 +200,7 @@ def test_where_to_go_instead_is_told() -> None:
 # Transactions
 
 
-def test_readers_of_committed_records_wait_for_the_end_of_a_transaction() -> None:
+def test_read_committed_waits_for_the_end_of_a_transaction() -> None:
     async def scenario() -> None:
         held = await node()
         log = held.partition("t").log
@@ -228,7 +228,7 @@ def test_readers_of_committed_records_wait_for_the_end_of_a_transaction() -> Non
     virtual(scenario())
 
 
-def test_refuse_is_a_whole_answer() -> None:
+def test_refuse_makes_a_response_with_the_error_code() -> None:
     from ottla.broker.handlers.data.fetch import refuse
     from ottla.errors import KafkaError
 

@@ -1,4 +1,4 @@
-"""Fetches that wait for records, and such that wait for records to be in memory: for what, for how long, and what ends it."""
+"""Fetches parked for new records, and fetches that wait for old records to be read into the page cache."""
 
 import asyncio
 from typing import Any
@@ -30,7 +30,7 @@ def test_a_fetch_without_records_waits_for_them() -> None:
     virtual(scenario())
 
 
-def test_what_comes_in_one_turn_goes_out_in_one_answer() -> None:
+def test_appends_of_one_loop_turn_are_sent_in_one_response() -> None:
     async def scenario() -> None:
         held = await node()
         reply = waiting(held.fetch(fetch_of("t", part(0), part(1))))
@@ -73,7 +73,7 @@ def test_min_bytes_are_waited_for_over_all_partitions(isolation: int) -> None:
     virtual(scenario())
 
 
-def test_a_partition_that_is_not_watched_wakes_nobody() -> None:
+def test_append_to_another_partition_does_not_wake_a_fetch() -> None:
     async def scenario() -> None:
         held = await node()
         reply = waiting(held.fetch(fetch_of("t", part(0))))
@@ -86,7 +86,7 @@ def test_a_partition_that_is_not_watched_wakes_nobody() -> None:
     virtual(scenario())
 
 
-def test_no_waiting_where_none_is_wanted() -> None:
+def test_fetch_without_max_wait_is_answered_at_once() -> None:
     async def scenario() -> None:
         held = await node()
         for more in ({"max_wait_ms": 0}, {"min_bytes": 0}):
@@ -133,7 +133,7 @@ def test_a_thousand_waiting_fetches_are_answered_a_few_at_a_time() -> None:
     virtual(scenario())
 
 
-def test_a_fetch_whose_connection_has_gone_watches_nothing() -> None:
+def test_abandoned_fetch_watches_no_partition() -> None:
     async def scenario() -> None:
         held = await node()
         pending = held.fetch(fetch_of("t", part(0)))
@@ -155,7 +155,7 @@ def test_a_fetch_whose_connection_has_gone_watches_nothing() -> None:
         ("failed disk", ErrorCode.KAFKA_STORAGE_ERROR),
     ],
 )
-def test_waiting_ends_when_the_partition_goes(what: str, code: int) -> None:
+def test_parked_fetch_ends_on_deletion_new_leader_or_failed_disk(what: str, code: int) -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", replicas=(1, 2))
@@ -202,7 +202,7 @@ def test_old_records_are_read_by_a_worker_before_they_are_sent() -> None:
     virtual(scenario())
 
 
-def test_what_was_just_written_is_not_even_asked() -> None:
+def test_recent_records_are_sent_without_asking_the_page_cache() -> None:
     async def scenario() -> None:
         held = await old_records()
         assert len(found(held.fetch(fetch_of("t", part(0, offset=9), part(1))))) == 2
@@ -210,7 +210,7 @@ def test_what_was_just_written_is_not_even_asked() -> None:
     virtual(scenario())
 
 
-def test_a_fetch_that_waited_is_warmed_as_well() -> None:
+def test_parked_fetch_warms_old_records_too() -> None:
     async def scenario() -> None:
         held = await old_records()
         reply = waiting(held.fetch(fetch_of("t", part(0), part(1, offset=1), min_bytes=MEGABYTE + 100, max_wait_ms=50)))
@@ -233,14 +233,14 @@ def test_a_disk_that_cannot_read_takes_its_directory_offline() -> None:
     virtual(scenario())
 
 
-def test_a_disk_that_the_log_has_left_meanwhile_takes_nothing_with_it() -> None:
+def test_read_error_on_a_disk_the_log_has_left_keeps_it_online() -> None:
     async def scenario() -> None:
         held = await old_records()
         held.disk.fail("warm")
         reply = waiting(held.fetch(fetch_of("t", part(0), part(1))))
         partition = held.partitions.find("t", 0)
         assert partition is not None
-        partition.log.folder = "/elsewhere/t-0"  # a move that was completed before the worker came to read
+        partition.log.folder = "/elsewhere/t-0"  # a move that completed before the worker read
         broken, _ = found(await reply)
         assert (broken.error_code, broken.records) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
         assert held.partitions.find("t", 0) is partition, "its new disk is not to blame"
@@ -248,8 +248,8 @@ def test_a_disk_that_the_log_has_left_meanwhile_takes_nothing_with_it() -> None:
     virtual(scenario())
 
 
-def test_only_so_many_partitions_wait_without_a_session(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Requests can name any number of partitions, and what they name is in memory while they wait."""
+def test_parked_partitions_without_a_session_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Requests can name any number of partitions, which take memory while the request is parked."""
     monkeypatch.setattr(fetch_sessions, "PARTITIONS_MAX", 3)
 
     async def scenario() -> None:

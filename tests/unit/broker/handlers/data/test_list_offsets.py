@@ -74,7 +74,7 @@ def test_an_empty_partition_has_a_beginning_and_an_end_and_no_times(node: DataNo
     assert ask(node, MAX_TIMESTAMP, index=1) == ask(node, T0, index=1) == NOTHING
 
 
-def test_what_is_not_replicated_is_told_to_replicas_only(node: DataNode) -> None:
+def test_offsets_above_the_high_watermark_are_for_replicas_only(node: DataNode) -> None:
     log = node.partitions.leader("t", 0).log
     log.update_high_watermark(4)
     assert ask(node, LATEST) == (0, -1, 4, 3)
@@ -86,7 +86,7 @@ def test_what_is_not_replicated_is_told_to_replicas_only(node: DataNode) -> None
         assert ask(node, MAX_TIMESTAMP, replica=replica) == (0, T0 + 12, 5, 3)
 
 
-def test_readers_of_committed_records_are_told_of_the_last_stable_offset() -> None:
+def test_read_committed_gets_the_last_stable_offset() -> None:
     node = DataNode()
     hosted = node.topic("t")
     append(hosted, b"a", timestamp=T0)
@@ -144,7 +144,7 @@ def test_a_partition_asked_for_twice_is_refused_and_the_others_are_not(node: Dat
     assert [(each.partition_index, each.error_code) for each in topic.partitions] == [(0, ErrorCode.INVALID_REQUEST), (1, 0)]
 
 
-def test_a_topic_of_which_nothing_is_asked_is_not_answered(node: DataNode) -> None:
+def test_topic_without_partitions_is_left_out_of_the_response(node: DataNode) -> None:
     asked = request("t", 0, LATEST)
     asked.topics += [ListOffsetsTopic(name="t"), ListOffsetsTopic(name="nope")]
     assert [(each.name, len(each.partitions)) for each in node.ask(list_offsets, asked, NEWEST).topics] == [("t", 1)]

@@ -33,7 +33,7 @@ def ask(node: DataNode, epoch: int, current: int = -1, topic: str = "t", index: 
     ],
 )
 def test_ends_of_epochs(epoch: int, answer: tuple[int, int, int]) -> None:
-    """Epoch 1 wrote offsets up to 5, of which 4 and 5 are left; epoch 3 leads and has written nothing."""
+    """Epoch 1 wrote offsets up to 5, and 4 and 5 are left; epoch 3 leads and has written nothing."""
     node = DataNode()
     hosted = node.topic("t", 2)
     log = hosted.log

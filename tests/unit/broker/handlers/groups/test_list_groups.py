@@ -1,4 +1,4 @@
-"""ListGroups: the groups of all shards, or nothing while some of them are still read."""
+"""ListGroups: the groups of all shards, or an error while some are still loading."""
 
 import asyncio
 from types import SimpleNamespace
@@ -34,7 +34,7 @@ def test_groups_of_all_shards() -> None:
             assert groups.listed() == names[:10]
 
 
-def test_not_while_some_are_loading() -> None:
+def test_listing_is_refused_while_a_shard_is_loading() -> None:
     groups = SimpleNamespace(is_loading=True)
     context = cast(RequestContext, SimpleNamespace(services=SimpleNamespace(coordinators=SimpleNamespace(groups=groups))))
     request = ListGroupsRequest()

@@ -8,7 +8,7 @@ from ottla.testing import Broker
 
 
 @pytest.mark.parametrize("crash", [False, True])
-def test_offsets_are_there_after_a_restart(crash: bool) -> None:
+def test_committed_offsets_survive_restart_and_kill(crash: bool) -> None:
     with Broker() as broker:
         broker.create_topic("t", 3)
         with GroupRequests(broker.bootstrap_servers) as groups:
@@ -29,7 +29,7 @@ def test_offsets_are_there_after_a_restart(crash: bool) -> None:
             assert len(groups.listed()) == 20
 
 
-def test_offsets_go_with_their_topic() -> None:
+def test_deleting_a_topic_deletes_its_committed_offsets() -> None:
     with Broker() as broker:
         broker.create_topic("t")
         broker.create_topic("u")
@@ -43,7 +43,7 @@ def test_offsets_go_with_their_topic() -> None:
             assert groups.fetch("g") == {"g": {("u", 0): 2}}
 
 
-def test_more_than_fits_into_a_batch() -> None:
+def test_commit_larger_than_a_batch_is_refused() -> None:
     with Broker({"offsets.topic.num.partitions": 1, "message.max.bytes": 20_000}) as broker:
         broker.create_topic("t", 300)
         with GroupRequests(broker.bootstrap_servers) as groups:

@@ -39,7 +39,7 @@ def test_idempotent_and_transactional_producers() -> None:
     assert (ended.current_txn_start_offset, ended.coordinator_epoch, ended.last_sequence) == (-1, 0, 4)
 
 
-def test_a_follower_can_be_asked() -> None:
+def test_follower_describes_its_producers() -> None:
     node = DataNode()
     append(node.topic("t"), b"a", producer=(7, 2, 0))
     node.follow("t")

@@ -43,12 +43,12 @@ def test_each_producer_gets_another_id_in_epoch_0() -> None:
     assert [ask(ids) for _ in range(3)] == [(0, 7, 0), (0, 1000, 0), (0, 1001, 0)]
 
 
-def test_a_producer_that_had_an_id_gets_another() -> None:
+def test_idempotent_producer_with_an_old_id_gets_a_new_one() -> None:
     assert ask(Ids(), producer=(5, 1)) == (0, 7, 0)
 
 
 @pytest.mark.parametrize("producer", [(5, -1), (-1, 5)])
-def test_an_id_and_its_epoch_come_together(producer: tuple[int, int]) -> None:
+def test_producer_id_without_epoch_is_refused(producer: tuple[int, int]) -> None:
     assert ask(Ids(), producer=producer) == (ErrorCode.INVALID_REQUEST, *REFUSED)
 
 

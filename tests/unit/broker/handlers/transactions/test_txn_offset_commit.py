@@ -1,4 +1,4 @@
-"""Offsets of transactions through a whole node: they count when the transaction does, whatever happens to the broker."""
+"""Offsets of transactions through a whole node: they count when the transaction commits, also over kills and restarts."""
 
 from typing import Any
 
@@ -57,7 +57,7 @@ class Transaction:
 
 @pytest.mark.parametrize("version", [3, IMPLICIT_ADD])
 @pytest.mark.parametrize("is_commit", [True, False])
-def test_a_kill_in_the_middle(version: int, is_commit: bool) -> None:
+def test_offsets_count_with_their_transaction_after_a_kill(version: int, is_commit: bool) -> None:
     with Broker() as broker:
         broker.create_topic("t", 3)
         with GroupRequests(broker.bootstrap_servers) as groups:
@@ -94,7 +94,7 @@ def test_a_fenced_producer_commits_nothing() -> None:
             until(lambda: groups.fetch("g", require_stable=True)["g"] == {("t", 2): 52}, "the end of the transaction")
 
 
-def test_a_producer_with_the_transactional_id_of_nobody() -> None:
+def test_unknown_transactional_id_is_refused() -> None:
     with Broker() as broker:
         broker.create_topic("t", 3)
         with GroupRequests(broker.bootstrap_servers) as groups:

@@ -1,4 +1,4 @@
-"""offsets.topic.compression.codec: what is committed is written with it, and read again."""
+"""offsets.topic.compression.codec: records of groups are written with it and read again."""
 
 import pytest
 from tests.support.nodes.held_partitions import HeldPartitions, virtual
@@ -13,7 +13,7 @@ from ottla.records.compression import Codec
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_batches_are_compressed_as_told(codec: Codec) -> None:
+def test_batches_are_compressed_with_the_configured_codec(codec: Codec) -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic(OFFSETS_TOPIC)
@@ -40,7 +40,7 @@ def test_batches_are_compressed_as_told(codec: Codec) -> None:
     virtual(scenario())
 
 
-def test_a_codec_that_is_none_is_refused() -> None:
+def test_unknown_codec_is_refused() -> None:
     async def scenario() -> None:
         with pytest.raises(InvalidConfig, match=r"offsets\.topic\.compression\.codec=9"):
             await HeldPartitions.open({"offsets.topic.compression.codec": "9"})

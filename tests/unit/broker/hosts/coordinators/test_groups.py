@@ -1,4 +1,4 @@
-"""The group coordinator on its node: its shards know the cluster as it is."""
+"""The group coordinator on its node: its shards follow the metadata, and members' memory is bounded."""
 
 import asyncio
 from typing import Any
@@ -39,7 +39,7 @@ async def commit(groups: CoordinatorRuntime[GroupShard], topic: str) -> int:
     return response.topics[0].partitions[0].error_code
 
 
-def test_a_shard_knows_what_has_changed_while_it_was_loading(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loaded_shard_sees_metadata_changed_during_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         assert await commit(node.coordinators.groups, "t") == ErrorCode.NONE
@@ -67,7 +67,7 @@ def test_a_shard_knows_what_has_changed_while_it_was_loading(monkeypatch: pytest
     virtual(scenario())
 
 
-def test_members_of_all_groups_have_a_bound_together() -> None:
+def test_memory_of_all_groups_members_is_bounded() -> None:
     async def scenario() -> None:
         settings = {"socket.request.max.bytes": "1000000", "queued.max.request.bytes": "1000000"}
         node = await TransactionNode.open(settings=settings | {"group.initial.rebalance.delay.ms": "0"})

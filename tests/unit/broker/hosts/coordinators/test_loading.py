@@ -1,4 +1,4 @@
-"""Loading from bytes and loading by decoding every record come to the same state, whatever lies in the log."""
+"""Loading on the fast path gives the same state as decoding every record, for logs made at random."""
 
 import asyncio
 import gc
@@ -46,7 +46,7 @@ SEEDS = [range(8), pytest.param(range(8, 300), marks=pytest.mark.slow)]
 
 
 class Story:
-    """A log made by chance: few places and ids, so that records meet, in every version, some of them damaged."""
+    """A random log: few partitions and ids, so that records overwrite each other; all versions, some records damaged."""
 
     def __init__(self, seed: int) -> None:
         self.chance = Random(seed)
@@ -54,15 +54,15 @@ class Story:
     def seldom(self) -> bool:
         return self.chance.random() < 0.05
 
-    def number(self, bits: int, *usual: int) -> int:
-        """One that fits into so many bits, small as a rule; or one of the `usual` ones."""
-        if usual and self.chance.random() < 0.5:
-            return self.chance.choice(usual)
+    def number(self, bits: int, *frequent: int) -> int:
+        """A number of at most `bits` bits, mostly small, or one of `frequent`."""
+        if frequent and self.chance.random() < 0.5:
+            return self.chance.choice(frequent)
         bits = bits if self.seldom() else 3
         return self.chance.randrange(-(1 << bits - 1), 1 << bits - 1)
 
     def tagged(self, message: Any, is_flexible: bool) -> Any:
-        """The message, seldom with a tag that nobody knows."""
+        """The message, seldom with an unknown tag."""
         message.unknown_tags = [(9, b"new")] if is_flexible and self.seldom() else None
         return message
 
@@ -163,7 +163,7 @@ def loaded(shard: Any, kind: InternalLog, log: bytes, by_decoding: bool, from_of
         way = Loading(cast(Shard, shard), kind, cast(Any, SimpleNamespace(name="log")))
         try:
             return await way.take(log, from_offset), way.count
-        except ValueError as failure:  # of a state that there is not
+        except ValueError as failure:  # an unknown state
             return str(failure)
 
     return virtual(load())
@@ -186,25 +186,25 @@ def new_transactions() -> TransactionShard:
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-def test_offsets_are_what_decoding_their_records_comes_to(seeds: range) -> None:
+def test_fast_path_loads_the_same_offsets_as_decoding(seeds: range) -> None:
     for seed in seeds:
         story = Story(seed)
         log = written(story.batches(story.offset_record), Codec.GZIP if seed % 8 == 7 else Codec.NONE)
-        usual, decoded = new_groups(), new_groups()
-        ways = [loaded(shard, InternalLog.GROUPS, log, shard is decoded, seed % 4) for shard in (usual, decoded)]
+        fast, decoded = new_groups(), new_groups()
+        ways = [loaded(shard, InternalLog.GROUPS, log, shard is decoded, seed % 4) for shard in (fast, decoded)]
         assert ways[0] == ways[1], seed
-        assert group_state(usual) == group_state(decoded), seed
+        assert group_state(fast) == group_state(decoded), seed
 
 
 @pytest.mark.parametrize("seeds", SEEDS)
-def test_transactions_are_what_decoding_their_records_comes_to(seeds: range) -> None:
+def test_fast_path_loads_the_same_transactions_as_decoding(seeds: range) -> None:
     for seed in seeds:
         story = Story(seed)
         log = written(story.batches(story.transaction_record), Codec.NONE)
-        usual, decoded = new_transactions(), new_transactions()
-        ways = [loaded(shard, InternalLog.TRANSACTIONS, log, shard is decoded, seed % 4) for shard in (usual, decoded)]
+        fast, decoded = new_transactions(), new_transactions()
+        ways = [loaded(shard, InternalLog.TRANSACTIONS, log, shard is decoded, seed % 4) for shard in (fast, decoded)]
         assert ways[0] == ways[1], seed
-        assert [*usual.table.by_id.items()] == [*decoded.table.by_id.items()], seed
+        assert [*fast.table.by_id.items()] == [*decoded.table.by_id.items()], seed
 
 
 def log_of(*records: CoordinatorRecord, producer_id: int | None = None) -> bytes:
@@ -215,7 +215,7 @@ def log_of(*records: CoordinatorRecord, producer_id: int | None = None) -> bytes
     return written([(rows, producer_id)], Codec.NONE)
 
 
-def test_what_brokers_write_as_a_rule_is_not_decoded(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_as_brokers_write_them_are_replayed_undecoded(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(loading, "decode_coordinator_key")
     key = OffsetCommitKey(group="g", topic="t", partition=1)
     offsets = log_of(
@@ -241,8 +241,8 @@ def test_what_brokers_write_as_a_rule_is_not_decoded(monkeypatch: pytest.MonkeyP
 
 
 @pytest.mark.parametrize("by_decoding", [False, True])
-def test_what_is_loaded_is_no_business_of_the_garbage_collector(by_decoding: bool) -> None:
-    """A million offsets that it goes over again and again would stop the node for a tenth of a second each time."""
+def test_loaded_offsets_are_untracked_by_the_garbage_collector(by_decoding: bool) -> None:
+    """A collection over a million tracked offsets would stop the node for a tenth of a second each time."""
     keys = [OffsetCommitKey(group="g", topic="t", partition=index) for index in range(10)]
     log = log_of(*(put(key, OffsetCommitValue(offset=1000, topic_id=AN_ID), 4) for key in keys))
     groups = new_groups()
@@ -253,7 +253,7 @@ def test_what_is_loaded_is_no_business_of_the_garbage_collector(by_decoding: boo
     assert not any(map(gc.is_tracked, partitions.values()))
 
 
-def test_others_have_their_turn_when_time_has_passed(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_loading_yields_to_the_loop_when_its_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     """However few records it took."""
     key = OffsetCommitKey(group="g", topic="t", partition=1)
     log = log_of(*[put(key, OffsetCommitValue(offset=1), 4)] * (3 * loading.RECORDS_PER_LOOK))

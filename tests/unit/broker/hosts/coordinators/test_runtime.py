@@ -1,4 +1,4 @@
-"""Shards at work: decided, written, answered when committed; loaded again with the same state; given up when a write fails."""
+"""Hosted shards: decisions are answered when committed; loading restores the state; a failed write gives the shard up."""
 
 import asyncio
 from itertools import pairwise
@@ -86,7 +86,7 @@ def test_a_refusal_goes_to_the_caller_and_writes_nothing() -> None:
     virtual(scenario())
 
 
-def test_answers_wait_for_the_replicas_also_those_without_records() -> None:
+def test_responses_without_records_wait_for_the_replicas_too() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
@@ -104,7 +104,7 @@ def test_answers_wait_for_the_replicas_also_those_without_records() -> None:
     virtual(scenario())
 
 
-def test_what_the_replicas_do_not_take_in_time_is_taken_back() -> None:
+def test_commit_timeout_gives_up_the_shard_and_loads_it_again() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic(OFFSETS_TOPIC, replicas=(1, 2))
@@ -117,7 +117,7 @@ def test_what_the_replicas_do_not_take_in_time_is_taken_back() -> None:
             runtime.shard_for("a")
         assert loading.value.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await asyncio.sleep(RELOAD_DELAY_S + 0.1)
-        assert numbers(runtime) == {"a": 1}, "it is in the log all the same"
+        assert numbers(runtime) == {"a": 1}, "it is in the log anyway"
 
     virtual(scenario())
 
@@ -158,7 +158,7 @@ def test_a_log_that_is_longer_than_one_read_is_loaded_whole(read_bytes: int) -> 
     virtual(scenario())
 
 
-def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_tasks_run_while_a_shard_is_loading(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         held, runtime = await opened(partitions=3)
         await asyncio.gather(*(set_to(runtime, f"name {number}", number) for number in range(300)))
@@ -182,7 +182,7 @@ def test_loading_takes_turns_with_others(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(turns) >= 30
 
 
-def test_records_of_a_transaction_count_when_it_is_committed_also_after_a_restart() -> None:
+def test_transactional_records_count_on_commit_after_a_restart_too() -> None:
     async def scenario() -> None:
         held, runtime = await opened()
         await set_to(runtime, "a", 1)
@@ -212,7 +212,7 @@ def test_records_of_a_transaction_count_when_it_is_committed_also_after_a_restar
     virtual(scenario())
 
 
-def test_a_failed_write_gives_up_the_shard_and_everybody_who_waits() -> None:
+def test_failed_write_gives_up_the_shard_and_fails_parked_requests() -> None:
     async def scenario() -> None:
         held, runtime = await opened()
         await set_to(runtime, "a", 1)
@@ -246,7 +246,7 @@ def test_a_decision_too_large_for_a_batch_is_refused_whole() -> None:
     virtual(scenario())
 
 
-def test_whoever_a_refused_decision_was_to_answer_is_told() -> None:
+def test_refused_decision_fails_the_parked_requests_it_would_answer() -> None:
     async def scenario() -> None:
         _, runtime = await opened(**{"max.message.bytes": 1000})
         parked = asyncio.ensure_future(runtime.call("a", lambda shard, reply, now: shard.park(reply, now)))
@@ -266,7 +266,7 @@ def test_whoever_a_refused_decision_was_to_answer_is_told() -> None:
     virtual(scenario())
 
 
-def test_a_decision_bound_to_records_that_are_too_large_is_undone_by_loading_again() -> None:
+def test_bound_decision_with_too_large_records_reloads_the_shard() -> None:
     async def scenario() -> None:
         _, runtime = await opened(**{"max.message.bytes": 1000})
         await set_to(runtime, "a", 1)
@@ -288,7 +288,7 @@ def test_a_decision_bound_to_records_that_are_too_large_is_undone_by_loading_aga
     virtual(scenario())
 
 
-def test_what_is_due_is_done_at_its_time_and_written() -> None:
+def test_timeout_runs_at_its_deadline_and_is_written() -> None:
     async def scenario() -> None:
         _, runtime = await opened()
         hosted = runtime.shard_at(0)
@@ -306,7 +306,7 @@ def test_what_is_due_is_done_at_its_time_and_written() -> None:
     virtual(scenario())
 
 
-def test_an_alarm_is_never_a_fraction_early() -> None:
+def test_alarm_never_fires_a_fraction_of_a_millisecond_early() -> None:
     """2.034 s is 2033 whole milliseconds in floating point: an alarm set for 2034 must not go off until it is that late."""
 
     async def scenario() -> None:
@@ -318,7 +318,7 @@ def test_an_alarm_is_never_a_fraction_early() -> None:
 
         def expired() -> None:
             alarms.append(1)
-            if len(alarms) < 10:  # else again and again, for ever
+            if len(alarms) < 10:  # else it would fire again and again
                 expire()
 
         hosted._expire = expired  # type: ignore[method-assign]  # to count
@@ -338,7 +338,7 @@ def test_an_alarm_is_never_a_fraction_early() -> None:
     virtual(scenario())
 
 
-def test_a_fault_in_what_is_due_loads_the_shard_again(caplog: pytest.LogCaptureFixture) -> None:
+def test_exception_in_a_timeout_reloads_the_shard(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         _, runtime = await opened()
         await set_to(runtime, "a", 1)
@@ -358,7 +358,7 @@ def test_a_fault_in_what_is_due_loads_the_shard_again(caplog: pytest.LogCaptureF
     assert "a bug" in caplog.text
 
 
-def test_what_is_due_and_too_large_to_be_written_is_told_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_timeout_with_too_large_records_is_logged_in_one_line(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         _, runtime = await opened(**{"max.message.bytes": 1000})
         hosted = runtime.shard_at(0)
@@ -374,7 +374,7 @@ def test_what_is_due_and_too_large_to_be_written_is_told_in_one_line(caplog: pyt
     assert "Traceback" not in caplog.text
 
 
-def test_a_shard_goes_with_its_partitions_leadership() -> None:
+def test_shard_is_given_up_when_its_partition_loses_leadership() -> None:
     async def scenario() -> None:
         held, runtime = await opened()
         await set_to(runtime, "a", 1)
@@ -395,8 +395,8 @@ def test_a_shard_goes_with_its_partitions_leadership() -> None:
     virtual(scenario())
 
 
-def test_whoever_still_asks_a_shard_that_was_given_up_is_told() -> None:
-    """Who goes from shard to shard, as ListGroups does, may come to one that has gone meanwhile."""
+def test_request_to_a_given_up_shard_gets_not_coordinator() -> None:
+    """ListGroups iterates over all shards; one may have been given up in the meantime."""
 
     async def scenario() -> None:
         held, runtime = await opened()
@@ -414,7 +414,7 @@ def test_whoever_still_asks_a_shard_that_was_given_up_is_told() -> None:
     virtual(scenario())
 
 
-def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
+def test_without_the_internal_topic_requests_get_not_coordinator() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         runtime = tally_runtime(held)
@@ -426,7 +426,7 @@ def test_before_the_topic_is_there_nobody_is_the_coordinator() -> None:
     virtual(scenario())
 
 
-def test_what_is_decided_is_written_before_what_others_append() -> None:
+def test_decided_records_are_appended_before_a_marker() -> None:
     async def scenario() -> None:
         held, runtime = await opened()
         written = waiting(runtime.ask("a", lambda shard, reply, now: shard.set("a", 1, reply, now)))
@@ -440,9 +440,7 @@ def test_what_is_decided_is_written_before_what_others_append() -> None:
     virtual(scenario())
 
 
-def test_a_log_that_cannot_be_replayed_is_tried_less_and_less_often(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_delay_doubles_when_a_log_cannot_be_replayed(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
     async def scenario() -> None:
         held, runtime = await opened()
         await set_to(runtime, "a", 1)

@@ -1,4 +1,4 @@
-"""The transaction coordinator on its node: markers reach partitions, whatever becomes of leaders, disks and processes."""
+"""The transaction coordinator on its node: markers reach all partitions despite lost leaders, failed disks and kills."""
 
 import asyncio
 
@@ -75,7 +75,7 @@ def test_partitions_that_were_deleted_need_no_marker() -> None:
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_what_was_decided_when_the_process_was_killed_is_done_after_it(commit: bool) -> None:
+def test_decided_transaction_is_ended_after_a_kill(commit: bool) -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await begun(node)
@@ -96,7 +96,7 @@ def test_what_was_decided_when_the_process_was_killed_is_done_after_it(commit: b
     virtual(scenario())
 
 
-def test_a_marker_counts_when_it_is_as_safe_as_it_must_be() -> None:
+def test_transaction_completes_when_its_markers_are_flushed() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open(**{"flush.messages": 1})
         producer = await begun(node)
@@ -111,7 +111,7 @@ def test_a_marker_counts_when_it_is_as_safe_as_it_must_be() -> None:
     virtual(scenario())
 
 
-def test_a_later_epoch_in_a_partition_does_not_keep_the_transaction_from_ending() -> None:
+def test_transaction_ends_although_a_partition_has_a_later_epoch() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await begun(node)
@@ -125,7 +125,7 @@ def test_a_later_epoch_in_a_partition_does_not_keep_the_transaction_from_ending(
     virtual(scenario())
 
 
-def test_the_group_coordinator_is_told_of_markers_and_must_be_there() -> None:
+def test_marker_for_offsets_needs_a_loaded_group_shard() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await node.initialise("a")
@@ -136,7 +136,7 @@ def test_the_group_coordinator_is_told_of_markers_and_must_be_there() -> None:
         hosted.give_up()
         assert (await node.end("a", producer, True))[0] == 0
         await asyncio.sleep(2 * RETRY_BACKOFF_S)
-        assert node.state("a") == "PrepareCommit", "its shard is not there, so nobody could take note"
+        assert node.state("a") == "PrepareCommit", "the group shard is not loaded, so it could not replay the marker"
         while node.state("a") != "CompleteCommit":
             await asyncio.sleep(RETRY_BACKOFF_S)
         assert node.held.partition(OFFSETS_TOPIC).log.log_end_offset == 1
@@ -181,7 +181,7 @@ def test_producer_ids_are_waited_for() -> None:
     virtual(scenario())
 
 
-def test_another_transaction_version_counts_at_once() -> None:
+def test_changed_transaction_version_takes_effect_at_once() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open(transaction_version=1)
         assert node.host.shard_at(0).shard.table.settings.transaction_version == 1
@@ -192,7 +192,7 @@ def test_another_transaction_version_counts_at_once() -> None:
     virtual(scenario())
 
 
-def test_a_marker_of_a_stranger_with_a_higher_epoch_harms_one_transaction_only() -> None:
+def test_foreign_marker_with_a_higher_epoch_blocks_one_transaction_only() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await begun(node)
