@@ -50,7 +50,7 @@ def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("folder", "why"), [("file", "File exists"), ("file/logs", "Not a directory")])
 def test_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path, folder: str, why: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OttlaError, match=rf"log files cannot be written to .*/{folder}: {why}\. .* --log-dir"):
+    with pytest.raises(OttlaError, match=rf"cannot write log files to .*/{folder}: {why}\. .* --log-dir"):
         configure_logging(level="INFO", directory=tmp_path / folder)
 
 

@@ -49,7 +49,7 @@ def test_properties_are_honoured_or_named(capsys: pytest.CaptureFixture[str]) ->
     assert (settings.client_id, settings.request_timeout_ms, settings.retry_backoff_ms) == ("me", 5, 6)
     assert settings.properties["acks"] == "1"
     said = capsys.readouterr().err
-    assert "interceptor.classes means nothing to this command" in said
+    assert "this command does not use the setting interceptor.classes" in said
     assert "acks" not in said
 
 
@@ -89,4 +89,4 @@ def test_a_file_of_settings(ottla: RunOttla, network: FakeNetwork, node: FakeNod
     missing = ottla("topics", "list", "--command-config", tmp_path / "absent")
     assert (missing.rc, "absent cannot be read" in missing.err) == (2, True)
     file.write_bytes(b"broken=\\u12")
-    assert "is no properties file" in ottla("topics", "list", "--command-config", file).err
+    assert "is not a properties file" in ottla("topics", "list", "--command-config", file).err

@@ -41,8 +41,8 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("topics", "--create", "--delete", "--topic", "x"), "--create and --delete cannot be done in one go"),
-        (("topics", "frobnicate"), "frobnicate is none of the actions"),
+        (("topics", "--create", "--delete", "--topic", "x"), "--create and --delete cannot be used together"),
+        (("topics", "frobnicate"), "frobnicate is not one of the actions"),
         (("topics", "--bootstrap-server", "host:1"), "say what to do, one of create, list, describe, alter, delete"),
         (("topics", "--topic", "x", "--partitions", "2"), "say what to do, one of create, list"),
         (("topics", "--zookeeper", "host:2181", "--list"), "--zookeeper is gone; Kafka 4 has no ZooKeeper"),
@@ -66,7 +66,7 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
         (("topics", "create", "x", "--replica-assignment", "one"), "takes broker ids"),
         (("topics", "create", "x", "--replica-assignment", "1", "--partitions", "2"), "leave the other flags out"),
         (("topics", "describe", "--topic", "("), "regular expression"),
-        (("topics", "list", "--bootstrap-server", "host:port"), "is no HOST:PORT"),
+        (("topics", "list", "--bootstrap-server", "host:port"), "is not HOST:PORT"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
