@@ -24,7 +24,7 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
     "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they arrive."),
-    "groups": ("ottla.cli.groups.command", "groups", "List, describe, delete and rewind consumer groups."),
+    "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
     "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show the log directories of brokers, and the size of each partition."),

@@ -53,7 +53,7 @@ def test_places_and_files(ottla: RunOttla, deleting: FakeNode, tmp_path: Path) -
         ('{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}', "does not have the form expected"),
         ('{"partitions": [{"topic": "a", "partition": true, "offset": 1}]}', "does not have the form expected"),
         ('{"partitions": [], "version": 1}', "there is nothing to delete"),
-        ('{"partitions": [], "version": 2}', "only version 1 is known"),
+        ('{"partitions": [], "version": 2}', "only version 1 is supported"),
         (f'{{"partitions": [{ONE}, {ONE}]}}', "named twice"),
     ],
 )
@@ -69,7 +69,7 @@ def test_files_that_cannot_be_used(ottla: RunOttla, deleting: FakeNode, tmp_path
 @pytest.mark.parametrize("place", ["orders", "orders:0", "orders:x:1", "orders:0:-5", "orders:0:soon", ":0:1"])
 def test_places_that_are_none(ottla: RunOttla, deleting: FakeNode, place: str) -> None:
     refused = ottla("delete-records", place)
-    assert (refused.rc, "is no TOPIC:PARTITION:OFFSET" in refused.err) == (2, True)
+    assert (refused.rc, "is not TOPIC:PARTITION:OFFSET" in refused.err) == (2, True)
 
 
 def test_nothing_said(ottla: RunOttla, tmp_path: Path) -> None:

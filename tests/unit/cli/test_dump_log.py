@@ -186,7 +186,7 @@ def test_decoders_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [(row["key"], row["payload"]) for row in found if row["kind"] == "record"] == [(5, {"a": 1})]
     code, _, err = run(capsys, str(path), "--value-decoder-class", "com.example.Mine")
     assert code == 2
-    assert "no decoder is called 'com.example.Mine'" in err
+    assert "there is no decoder 'com.example.Mine'" in err
 
 
 def test_mistakes_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

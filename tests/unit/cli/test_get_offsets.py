@@ -82,12 +82,12 @@ def test_a_broker_that_does_not_know_the_place(ottla: RunOttla, offsets: FakeNod
     [
         (("absent",), 1, "topic absent does not exist"),
         (("--topic", "absent"), 1, "no partition matches"),
-        (("--time", "-7"), 2, "--time -7 is no place"),
+        (("--time", "-7"), 2, "--time -7 is not a place"),
         (("--time", "soon"), 2, "--time does not understand"),
         (("--partitions", "x"), 2, "--partitions takes numbers"),
         (("--topic", "("), 2, "regular expression"),
         (("--topic-partitions", "a:b"), 2, "--topic-partitions does not understand"),
-        (("--topic-partitions", "a", "orders"), 2, "--topic-partitions says it all"),
+        (("--topic-partitions", "a", "orders"), 2, "--topic-partitions names topics and partitions"),
         (("orders", "--topic", "orders"), 2, "not both"),
     ],
 )

@@ -55,7 +55,7 @@ def test_brokers_are_picked(ottla: RunOttla, directories: FakeNode) -> None:
     assert (absent.rc, "broker 4 is not in the cluster, which has 1" in absent.err) == (1, True)
     address = ottla("log-dirs", "--broker-list", "localhost:9092")
     assert address.rc == 2
-    assert "goes with --bootstrap-server" in " ".join(address.err.split())
+    assert "--bootstrap-server takes the address" in " ".join(address.err.split())
 
 
 def test_a_broker_that_refuses(ottla: RunOttla, node: FakeNode) -> None:

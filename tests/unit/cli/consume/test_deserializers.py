@@ -87,5 +87,5 @@ def test_bytes_of_another_type(name: str, data: bytes) -> None:
 def test_names() -> None:
     assert find_deserializer(f"{JAVA}ByteArrayDeserializer", "x") is None
     for name in ("com.example.AvroDeserializer", "nothing"):
-        with pytest.raises(click.UsageError, match=r"value\.deserializer: nothing here is called"):
+        with pytest.raises(click.UsageError, match=r"value\.deserializer: there is no deserializer"):
             find_deserializer(name, "value.deserializer")

@@ -206,13 +206,13 @@ def test_damaged_records_are_named(ottla: RunOttla, node: FakeNode, broker: Brok
         (("a", "--offset", "3"), "--offset with a number needs --partition"),
         (("a", "--offset", "-1", "--partition", "0"), "--offset must be earliest, latest, or a number"),
         (("a", "--offset", "soon"), "--offset must be earliest, latest, or a number"),
-        (("a", "--offset", "latest", "--from-beginning"), "both say where to begin"),
-        (("a", "--from-time", "1h", "--from-beginning"), "both say where to begin"),
+        (("a", "--offset", "latest", "--from-beginning"), "both say where to start"),
+        (("a", "--from-time", "1h", "--from-beginning"), "both say where to start"),
         (("a", "--partition", "x"), "--partition takes numbers"),
-        (("--include", "("), "--include takes a regular expression"),
+        (("--include", "("), "is not a regular expression"),
         (("a", "--command-property", "auto.offset.reset=none"), "auto.offset.reset must be"),
         (("a", "--command-property", "group.id=g"), "consumer groups are not supported"),
-        (("a", "--formatter", "x.Y"), "no formatter is called"),
+        (("a", "--formatter", "x.Y"), "there is no formatter"),
     ],
 )
 def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:

@@ -103,7 +103,7 @@ def test_the_records_before_one_that_cannot_be_shown_are_shown(name: str) -> Non
 
 
 def test_what_there_is_not() -> None:
-    with pytest.raises(click.UsageError, match="no formatter is called"):
+    with pytest.raises(click.UsageError, match="there is no formatter"):
         find_formatter("com.example.Formatter", {})
     with pytest.raises(click.UsageError, match=r"the formatter has no property print\.keys"):
         find_formatter("default", {"print.keys": "true"})

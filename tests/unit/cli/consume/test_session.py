@@ -4,7 +4,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ottla.cli.consume.session import FetchSession, Wanted
+from ottla.cli.consume.session import FetchSession, PartitionFetch
 from ottla.ids import TopicPartition, Uuid
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -12,8 +12,8 @@ ID = Uuid(b"0123456789abcdef")
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
-def wanted(offset: int) -> Wanted:
-    return Wanted(ID, offset, 0, 1000)
+def wanted(offset: int) -> PartitionFetch:
+    return PartitionFetch(ID, offset, 0, 1000)
 
 
 def told(request: FetchRequest) -> dict[TopicPartition, int]:
@@ -61,7 +61,7 @@ class BrokerBeside(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.session = FetchSession()
-        self.wanted: dict[TopicPartition, Wanted] = {}
+        self.wanted: dict[TopicPartition, PartitionFetch] = {}
         self.known: dict[TopicPartition, int] | None = None
         self.id = self.epoch = 0
 
@@ -92,7 +92,7 @@ class BrokerBeside(RuleBasedStateMachine):
 
     @rule()
     def fail(self) -> None:
-        self.session.begin_anew()
+        self.session.restart()
 
     @invariant()
     def numbers_go_together(self) -> None:

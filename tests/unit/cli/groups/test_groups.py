@@ -155,7 +155,7 @@ def test_groups_with_members_are_left_alone_and_told(ottla: RunOttla, coordinato
     said = ottla("groups", "reset-offsets", "--all-groups", "--topic", "orders:0", "--to-offset", "99", "--execute")
     assert said.rc == 1
     assert "group old can only be reset while it has no members" in said.err
-    assert "offset 99 is after the end of partition orders-0: 10 is taken" in said.err
+    assert "offset 99 is after the end of partition orders-0: using 10" in said.err
     assert [commit.group_id for commit in coordinator.asked_for(OffsetCommitRequest)] == ["idle"]
 
 
@@ -209,19 +209,19 @@ def test_completion_offers_groups(coordinator: FakeNode, ottla: RunOttla) -> Non
     [
         (("list", "--state", "asleep"), "--state does not know 'asleep': choose from Assigning"),
         (("list", "--type", "share"), "--type does not know 'share'"),
-        (("describe", "old", "--members", "--state"), "three views: choose one"),
+        (("describe", "old", "--members", "--state"), "cannot be used together: choose one"),
         (("describe", "old", "--all-groups"), "not both"),
         (("delete",), "name the group"),
         (("delete", "old", "--all-groups"), "not both"),
         (("delete-offsets", "old"), "name one group and the topics"),
         (("delete-offsets", "old", "--group", "old", "--topic", "x"), "name one group"),
         (("reset-offsets", "idle", "--topic", "orders"), "say where to"),
-        (("reset-offsets", "idle", "--topic", "orders", "--to-latest", "--shift-by", "1"), "cannot go together"),
+        (("reset-offsets", "idle", "--topic", "orders", "--to-latest", "--shift-by", "1"), "cannot be used together"),
         (("reset-offsets", "idle", "--to-latest"), "say which partitions"),
         (("reset-offsets", "idle", "--to-latest", "--topic", "x", "--all-topics"), "say which partitions"),
         (("reset-offsets", "idle", "--to-latest", "--topic", "orders:a"), "such as orders:0,1, not 'orders:a'"),
-        (("reset-offsets", "idle", "--to-latest", "--all-topics", "--dry-run", "--execute"), "cannot go together"),
-        (("reset-offsets", "idle", "--from-file", "x", "--all-topics"), "--from-file says which partitions"),
+        (("reset-offsets", "idle", "--to-latest", "--all-topics", "--dry-run", "--execute"), "cannot be used together"),
+        (("reset-offsets", "idle", "--from-file", "x", "--all-topics"), "--from-file names the partitions"),
         (("reset-offsets", "idle", "--from-file", "/no/such/file"), "cannot be read"),
         (("reset-offsets", "idle", "--by-duration", "soon", "--all-topics"), "--by-duration does not understand 'soon'"),
         (("reset-offsets", "idle", "--to-datetime", "soon", "--all-topics"), "--to-datetime does not understand 'soon'"),

@@ -45,8 +45,8 @@ def test_quotation_marks_are_where_kafka_puts_them() -> None:
         ("orders,0,1\norders,x,1\n", ["a"], "line 2"),
         ("orders,0,-1\n", ["a"], "line 1"),
         ("a,b,c,0,1\n", ["a"], "line 1"),
-        ("orders,0,1\n", ["a", "b"], "does not say which group"),
-        ("orders,0,1\n", None, "does not say which group"),
+        ("orders,0,1\n", ["a", "b"], "does not name a group"),
+        ("orders,0,1\n", None, "does not name a group"),
     ],
 )
 def test_files_that_are_no_plans(tmp_path: Path, content: str, ids: list[str] | None, said: str) -> None:

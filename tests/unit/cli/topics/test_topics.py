@@ -130,7 +130,7 @@ def test_names_that_look_alike_in_metrics_get_a_warning(ottla: RunOttla, node: F
     node.handlers[CreateTopicsRequest] = lambda request, version: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="orders")]
     )
-    assert "names of metrics" in ottla("topics", "create", "a.b_c").err
+    assert "metric names" in ottla("topics", "create", "a.b_c").err
     assert ottla("topics", "create", "a.b-c").err == ""
 
 

@@ -197,7 +197,7 @@ def test_completion_offers_ids(coordinator: FakeNode, ottla: RunOttla) -> None:
     [
         (("describe",), "name the transactional id"),
         (("describe-producers",), "name one partition"),
-        (("describe-producers", "orders"), "is no TOPIC:PARTITION"),
+        (("describe-producers", "orders"), "is not TOPIC:PARTITION"),
         (("describe-producers", "orders:0", "--topic", "orders"), "name one partition"),
         (("describe-producers", "--topic", "orders"), "name one partition"),
         (("find-hanging", "--partition", "0"), "--partition needs a --topic"),
