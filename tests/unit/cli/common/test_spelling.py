@@ -64,7 +64,10 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
         (("topics", "create", "x", "--replica-assignment", "1:1"), "names a broker twice"),
         (("topics", "create", "x", "--replica-assignment", "1:2,1"), "all must have as many"),
         (("topics", "create", "x", "--replica-assignment", "one"), "takes broker ids"),
-        (("topics", "create", "x", "--replica-assignment", "1", "--partitions", "2"), "leave --partitions and --replication-factor out"),
+        (
+            ("topics", "create", "x", "--replica-assignment", "1", "--partitions", "2"),
+            "leave --partitions and --replication-factor out",
+        ),
         (("topics", "describe", "--topic", "("), "regular expression"),
         (("topics", "list", "--bootstrap-server", "host:port"), "is not HOST:PORT"),
     ],
