@@ -1,4 +1,4 @@
-"""The demo does what it says, and notices if it does not."""
+"""The demo runs, and fails if records are missing."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import demo as demo_module
 
 
-def test_the_whole_demo(tmp_path: Path) -> None:
+def test_demo_runs_to_its_end(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ottla.cli.demo"],
         capture_output=True,

@@ -1,4 +1,4 @@
-"""Lines of coordinators: all of them at honest rates, and a bound on what a flood of them leaves."""
+"""Log lines of coordinators: all are written at normal rates, and a flood is limited."""
 
 import logging
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ class Kept(logging.Handler):
 
 
 class Log:
-    """The coordinators' logger with two handlers, and a clock of the test's."""
+    """The coordinators' logger with two handlers and a fake clock."""
 
     def __init__(self) -> None:
         self.now_s = 1_000_000.0
@@ -43,7 +43,7 @@ class Log:
     def taken(self) -> list[str]:
         lines, self.kept.lines = self.kept.lines, []
         others, self.other.lines = self.other.lines, []
-        assert lines == others, "of each line it is decided once"
+        assert lines == others, "both handlers get the same lines"
         return lines
 
 
@@ -55,7 +55,7 @@ def log() -> Iterator[Log]:
     opened.close()
 
 
-def test_honest_rates_lose_nothing(log: Log) -> None:
+def test_normal_rates_lose_no_line(log: Log) -> None:
     for _ in range(200):
         log.now_s += 1
         for _ in range(20):

@@ -1,4 +1,4 @@
-"""Two spellings of one command."""
+"""Kafka's spelling and ours of the same command, and errors in both."""
 
 import click
 import pytest
@@ -24,13 +24,13 @@ from ottla.cli.topics.command import topics
         (["frobnicate"], ["frobnicate"]),
     ],
 )
-def test_the_action_comes_first(given: list[str], meant: list[str]) -> None:
+def test_action_is_moved_to_the_front(given: list[str], meant: list[str]) -> None:
     assert isinstance(topics, click.Group)
     assert topics.in_our_spelling(given) == meant  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("verb", ["topics", "consume", "get-offsets"])
-def test_every_verb_tells_the_version(ottla: RunOttla, verb: str) -> None:
+def test_every_verb_shows_the_version(ottla: RunOttla, verb: str) -> None:
     assert ottla(verb, "--version").out == ottla("--version").out != ""
 
 
