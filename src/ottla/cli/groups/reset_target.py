@@ -1,4 +1,4 @@
-"""The target of an offset reset: flags for Kafka's scenarios, of which the user chooses exactly one."""
+"""The target of an offset reset: the flags of Kafka's scenarios. The user must choose exactly one."""
 
 from __future__ import annotations
 
