@@ -1,4 +1,4 @@
-# Everything here sets itself up: a virtual environment in .venv, no global installs, quick the second time.
+# Every target first makes the virtual environment in .venv if it is missing or outdated. Nothing is installed globally.
 # `make help` lists the targets.
 PYTHON ?= python3
 VENV := .venv
@@ -14,7 +14,7 @@ WORKERS ?= 2
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(STAMP)  ## make the virtual environment (every other target does so by itself)
+setup: $(STAMP)  ## make the virtual environment (every other target does it too)
 
 $(CORE): pyproject.toml setup.py tools/set_up.py $(KERNELS)
 	@$(PYTHON) tools/set_up.py core
@@ -24,10 +24,10 @@ $(STAMP): $(CORE)
 	@$(PYTHON) tools/set_up.py dev
 	@touch $@
 
-demo: $(CORE)  ## the main job: a node started, written to, read, killed, started again
+demo: $(CORE)  ## start a node, write, read, kill it, start it again
 	@$(BIN)/python -m ottla.cli.demo
 
-lint: $(STAMP)  ## ruff, mypy strict, the floors of DESIGN.md
+lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
@@ -38,7 +38,7 @@ test: export PYTHONHASHSEED = 0
 test: lint  ## lint and the tests, under 15 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
-# The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure names its seed or prints what repeats it.
+# The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure prints its seed or the code that repeats it.
 LONG := $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=random
 test-all: test test-long-random test-long-model test-long-sim test-long-rest  ## make test, then the long suites
 
@@ -54,16 +54,16 @@ test-long-sim: $(STAMP)
 test-long-rest: $(STAMP)
 	$(LONG) -m slow --ignore=tests/model --ignore=tests/sim
 
-# Two servers and their loads share the machine: quit what else runs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
-bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); puts the figures into README and docs/benchmarks.md
+# Two servers and their loads share the machine: close other programs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
+bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); writes the figures to README and docs/benchmarks.md
 	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
-generate: $(STAMP)  ## write anew what is made from tables: message classes, docs
+generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_messages.py
 	$(BIN)/python tools/generate_api_table.py
 	$(BIN)/python tools/generate_config_docs.py
 	$(BIN)/python tools/generate_file_map.py
 
-clean:  ## remove what the targets above made
+clean:  ## remove everything that the other targets made
 	rm -rf $(VENV) build dist src/*.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis
 	find src -name '*.so' -delete

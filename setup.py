@@ -1,14 +1,14 @@
-"""Only the compiled kernels are declared here; everything else is in pyproject.toml.
+"""Declares the compiled kernels; everything else is in pyproject.toml.
 
-Each kernel is a plain Python file that Cython may compile with the `.pxd` beside it. Where there is no C compiler, or a Cython
-that cannot compile them, the install goes on and the plain files are what gets imported. All are compiled or none is: they
-build on each other, and a compiled one does not take what comes from a plain one.
-`records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the plain files beside them stay plain.
-`SHARED` has no source: it holds what Cython would otherwise compile into each kernel for memoryviews and functions. That halves
-the time to compile them all (docs/decisions/0071).
+Each kernel is a Python file that Cython compiles with the `.pxd` beside it. Without a C compiler, or with a Cython that cannot
+compile them, the install continues and Python imports the pure files. Either all are compiled or none: a compiled kernel does
+not accept objects of a pure one.
+`records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the Python files beside them stay pure.
+`SHARED` has no source: it holds Cython's support code for memoryviews and functions, which would otherwise be compiled into
+each kernel. That halves the compile time (docs/decisions/0071).
 
 -g0: debug information is a third of the compile time.
--fwrapv: 64-bit integers wrap around on overflow, as in the pure kernels; C alone would not promise that.
+-fwrapv: 64-bit integers wrap around on overflow, as in the pure kernels; in C overflow is undefined.
 """
 
 import logging
@@ -45,14 +45,14 @@ def extensions() -> list[Extension]:
         for name, files in sources.items()
     ]
     shared = f"ottla.{SHARED}"
-    os.makedirs(os.path.join(C_FILES, *shared.split(".")[:-1]), exist_ok=True)  # Cython 3.1 does not make it for `SHARED`
+    os.makedirs(os.path.join(C_FILES, *shared.split(".")[:-1]), exist_ok=True)  # Cython 3.1 does not create it for `SHARED`
     try:
         modules = cythonize(modules, build_dir=C_FILES, language_level=3, shared_utility_qualified_name=shared)
     except Exception as problem:
-        logging.warning("the kernels are not compiled, the plain files serve instead: %s", problem)
+        logging.warning("the kernels are not compiled and run as pure Python: %s", problem)
         return []
     for module in modules:
-        module.optional = True  # set here, because cythonize does not hand it on
+        module.optional = True  # set here: cythonize drops it
     return list(modules)
 
 
@@ -60,10 +60,10 @@ class AllOrNone(build_ext):
     """Compile the kernels that have changed. If one cannot be compiled, all are removed, also those of an earlier build."""
 
     def run(self) -> None:
-        self._take_earlier()
+        self._copy_earlier()
         super().run()
         if self.failed:
-            logging.warning("%s cannot be compiled: the plain files serve for all kernels", ", ".join(sorted(self.failed)))
+            logging.warning("%s cannot be compiled: all kernels run as pure Python", ", ".join(sorted(self.failed)))
             for path in (path for extension in self.extensions for path in self._places(extension.name)):
                 if os.path.exists(path):
                     os.remove(path)
@@ -83,8 +83,8 @@ class AllOrNone(build_ext):
         self.failed: set[str] = set()
         self.done = 0
 
-    def _take_earlier(self) -> None:
-        """Put kernels of an earlier build where this one looks for them: setuptools skips those newer than their sources."""
+    def _copy_earlier(self) -> None:
+        """Copy kernels of an earlier build to where this one expects them: setuptools skips those newer than their sources."""
         for extension in self.extensions:
             wanted, *beside_source = self._places(extension.name)
             for path in filter(os.path.exists, beside_source):
@@ -92,7 +92,7 @@ class AllOrNone(build_ext):
                 shutil.copy2(path, wanted)
 
     def _places(self, name: str) -> list[str]:
-        """Where a compiled kernel lies: in the build, and beside its source if that is where it is wanted."""
+        """The paths of a compiled kernel: in the build folder and, for an in-place build, beside its source."""
         file = self.get_ext_filename(name)
         return [os.path.join(self.build_lib, file), *([os.path.join("src", file)] if self.inplace else [])]
 

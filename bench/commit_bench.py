@@ -1,13 +1,13 @@
-"""What committed offsets cost a broker in CPU: a node in this process, and requests handed to its connections in memory.
+"""CPU cost of offset commits and fetches: a node in this process gets requests on its connections in memory.
 
     python -m bench.commit_bench [--rounds 100] [--folder /dev/shm] [--json]
 
-Eight connections, each with a group of its own and one request under way, as in the row of committed offsets that is measured
-beside Apache Kafka: all eight send, then the loop has its turns until all are answered. Measured in short slices as in
-`produce_bench.py`; the best slice counts. There is no socket in it; the write to the file is.
+Eight connections, each with its own group and one request in flight, as in the row of committed offsets of `make bench`: all
+eight send, then the loop runs until all are answered. Measured in short slices as in `produce_bench.py`; the best slice counts.
+Sockets are not included; the write to the file is.
 
-    simple × 10       ten partitions of one topic, by a consumer that assigns itself
-    by name × 10      the same in version 9, where topics go by their names
+    simple × 10       ten partitions of one topic, by a consumer with manual assignment
+    by name × 10      the same in version 9, which identifies topics by name
     simple × 1        one partition
     member × 10       ten partitions, by the member of a classic group
     fetch × 10        OffsetFetch of the ten
@@ -54,7 +54,7 @@ CONSUMERS = 8
 SLICE_TURNS = 10
 REPLY_HEAD_BYTES = 9
 NO_TOPICS = bytes(6) + b"\xff\xff\xff\xff"
-"""The subscription of a consumer that wants nothing."""
+"""An empty subscription."""
 TURNS_MAX = 1000
 
 
@@ -82,7 +82,7 @@ class Consumer:
         return b"".join(cast("list[bytes]", encode_request(request, version, self._correlation_id, "consumer-bench-1")))
 
     def send(self, frame: bytes) -> None:
-        """Hand a request to the connection as a socket would."""
+        """Pass a request to the connection as a socket would."""
         target = self._connection.buffer()
         target[: len(frame)] = frame
         del target
@@ -154,7 +154,7 @@ Row = tuple[Callable[[Consumer], Message], int, type[Any], list[Consumer]]
 
 
 async def prepared(node: Node) -> dict[str, Row]:
-    """A topic, the coordinator, and the consumers of each row."""
+    """Create a topic, load the coordinator, and return the rows with their consumers."""
     admin = Consumer(node, 0)
     topic = CreatableTopic(name=TOPIC, num_partitions=PARTITIONS, replication_factor=1)
     await admin.ask(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7, CreateTopicsResponse)

@@ -1,4 +1,4 @@
-"""What benchmarks of a node in this process share: a connection that goes nowhere, a node of their own, a command line."""
+"""Shared code of benchmarks with a node in this process: a fake connection, a node, a command line."""
 
 import argparse
 import asyncio
@@ -18,7 +18,7 @@ REQUEST_BYTES_MAX = 100 << 20
 
 
 class FakeStream:
-    """`Stream` that goes nowhere and counts the replies."""
+    """A `Stream` without a peer, which counts the replies."""
 
     def __init__(self) -> None:
         self.unsent_bytes = 0
@@ -38,7 +38,7 @@ class FakeStream:
 
 
 def main(description: str, rounds: int, run: Callable[[Node, int], Awaitable[dict[str, float]]], what: str = "request") -> None:
-    """Have `run(node, rounds)` tell the seconds of CPU by name, per request or `what` it names, and print them."""
+    """Print the CPU seconds that `run(node, rounds)` returns by name; they are per request, or per `what`."""
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--folder", default="/dev/shm" if os.path.isdir("/dev/shm") else None)

@@ -1,9 +1,9 @@
-"""What loading a coordinator's partition costs in CPU: a node in this process whose internal topics are filled, and read again.
+"""CPU cost of loading a coordinator's partition: a node in this process fills its internal topics and reads them back.
 
     python -m bench.loading_bench [--rounds 5] [--folder /dev/shm] [--json]
 
-Each row is a log of its own, of `RECORDS` records. It is read as a start reads it, without sockets, and again with every record
-decoded ("decoded"), in turns; the best round of each counts. Replaying from bytes must be `RATIO_MIN` times as fast.
+Each row has its own log of `RECORDS` records. It is loaded as at a start, without sockets, and also with every record decoded
+("decoded"), in turns; the best round of each counts. Replaying from bytes must be `RATIO_MIN` times as fast as decoding.
 
     commits × 10      offsets of 20 groups for 2,500 partitions each, ten to a batch, each committed twice
     commits × 1       the same, one to a batch
@@ -49,7 +49,7 @@ Batch = tuple[list[CoordinatorRecord], Producer | None]
 
 
 def offset_record(number: int) -> CoordinatorRecord:
-    """The commit with this number: one group after the other commits all its partitions, again and again."""
+    """The commit with this number. Each group in turn commits all its partitions, then the first begins again."""
     group, place = number // PARTITIONS % GROUPS, number % PARTITIONS
     topic, partition = divmod(place, PARTITIONS_PER_TOPIC)
     key = OffsetCommitKey(group=f"bench-group-{group}", topic=f"bench-topic-{topic}", partition=partition)
@@ -110,7 +110,7 @@ Row = tuple[CoordinatorRuntime[Any], InternalLog, Partition]
 
 
 async def prepared(node: Node) -> dict[str, Row]:
-    """The logs of all rows."""
+    """Fill the logs of all rows."""
     services = node.services
     logs: dict[str, tuple[str, Iterator[Batch]]] = {
         "commits × 10": (OFFSETS_TOPIC, commits(10)),

@@ -1,21 +1,20 @@
-"""How fast a partition log takes and gives batches, beside the machine's own file limit in the same run.
+"""Throughput of appends to and reads from a partition log, compared with bare file writes and reads in the same run.
 
     python bench/log_bench.py [--batch-bytes 16384] [--slice-mb 1] [--rounds 300] [--folder DIR] [--json]
 
-Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machines this runs on are
-shared, and only what was measured within the same moments may be compared. Files grow throughout, as logs do.
+Every row is measured in many short slices, the rows taking turns, and the best slice counts: on a shared machine only
+measurements of the same moment can be compared. Files grow throughout, as logs do.
 
-    write limit         os.pwrite of the same batch at a growing position: what the page cache takes
+    write limit         os.pwrite of the same batch at a growing position, into the page cache
     crc limit           CRC-32C of the same bytes
     append              PartitionLog.append_as_leader: checked, patched, written, indexed
     append, idempotent  the same with a producer id and sequences, so that order and duplicates are checked too
     append, follower    PartitionLog.append_as_follower of eight batches at a time
     read limit          os.pread of 1 MB pieces
-    read                PartitionLog.read of 1 MB pieces one after the other, and their bytes
-    read, ranges only   the same without the bytes, as a fetch does that ends in sendfile
+    read                PartitionLog.read of consecutive 1 MB pieces, with their bytes
+    read, ranges only   the same without the bytes, like a fetch that uses sendfile
 
-`append` must reach 0.5 of the write limit (exit code 1 if it does not). What the profiler showed is in
-docs/decisions/0012-log-hot-path.md.
+`append` must reach 0.5 of the write limit (exit code 1 if it does not). docs/decisions/0012-log-hot-path.md has the profile.
 """
 
 import argparse
@@ -94,7 +93,7 @@ def append(log: PartitionLog, batch: bytearray, batches: int) -> None:
 
 
 class Idempotent:
-    """Batches of one producer, each with its own sequence; they are made outside the measured time."""
+    """Batches of one producer with consecutive sequences. They are built outside the measured time."""
 
     def __init__(self, batch: bytearray) -> None:
         self.batch = batch
@@ -118,7 +117,7 @@ def append_all(log: PartitionLog, made: list[bytearray]) -> None:
 
 
 class Follower:
-    """What a leader sends: eight batches at a time. Offsets are written outside the measured time."""
+    """Chunks as a leader sends them: eight batches each. Offsets are written outside the measured time."""
 
     def __init__(self, log: PartitionLog, batch: bytearray) -> None:
         self.log = log
@@ -189,7 +188,7 @@ def main() -> int:
     parser.add_argument("--batch-bytes", type=int, default=16384)
     parser.add_argument("--slice-mb", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=300)
-    parser.add_argument("--folder", type=Path, help="where to write; a temporary folder unless given")
+    parser.add_argument("--folder", type=Path, help="where to write; default: a temporary folder")
     parser.add_argument("--json", action="store_true")
     arguments = parser.parse_args()
     folder = Path(tempfile.mkdtemp(prefix="ottla-bench-", dir=arguments.folder))

@@ -1,9 +1,9 @@
-"""The way of a request through the network side alone: sockets, frames, dispatch, handlers that do nothing, replies.
+"""CPU cost of the network layer: sockets, frames, dispatch and replies, with handlers that do nothing.
 
     python -m bench.net_bench
 
-One process serves, another asks over loopback with raw sockets. What counts is the server's CPU, per request and per gigabyte:
-on a machine with two cores, throughput says as much about the asking process.
+One process serves; another sends requests over loopback with raw sockets. The result is the server's CPU time per request and
+per gigabyte: on a machine with two cores, throughput depends as much on the client process.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ LARGE_BYTES = 1_000_000
 
 @dataclass(frozen=True)
 class Load:
-    """`count` requests on one connection, `depth` of them under way at a time."""
+    """`count` requests on one connection, `depth` of them in flight at a time."""
 
     name: str
     request: Message
@@ -65,7 +65,7 @@ def loads() -> list[Load]:
 
 
 class DoingNothing:
-    """Handlers that answer at once: what is left is the network side."""
+    """Handlers that answer at once, so that only the network layer costs time."""
 
     def __init__(self, file: File) -> None:
         self._file = file
@@ -86,7 +86,7 @@ class DoingNothing:
 
 
 def ask(port: int, load: Load) -> None:
-    """The asking process."""
+    """The client process."""
     frame = b"".join(encode_request(load.request, load.version, 1, "bench"))  # type: ignore[arg-type]  # requests here hold no file range
     buffer = memoryview(bytearray(4 << 20))
     with socket.create_connection(("127.0.0.1", port)) as connection:

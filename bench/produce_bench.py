@@ -1,20 +1,19 @@
-"""What produce requests cost a broker in CPU: a node in this process, and requests handed to its connections in memory.
+"""CPU cost of produce requests: a node in this process gets requests on its connections in memory.
 
     python -m bench.produce_bench [--rounds 200] [--folder /dev/shm] [--json]
 
-Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machines this runs on are
-shared. There is no socket and no event loop in it; the write to the file is. Requests are what Kafka's own producer sends:
-idempotent, acks=all, version 13, uncompressed batches of about 16 KB.
+Every row is measured in many short slices, the rows taking turns, and the best slice counts: the machine may be shared. Sockets
+and event loop are not included; the write to the file is. Requests look like those of Kafka's own producer: idempotent,
+acks=all, version 13, uncompressed batches of about 16 KB.
 
     1 × 1 KB          one batch of 1 KB records
-    6 × 1 KB          six of them, each for another partition
+    6 × 1 KB          six batches, each for another partition
     1 × 100 B         one batch of 100 B records
-    6 × 100 B         six of them
-    tiny              one batch of a single record of 100 B: what is left is the request itself
-    cold, 1 × 1 KB    the first row, after the processor's caches were filled with something else before each request: on a
-                      machine with clients on it, that is closer to life
+    6 × 100 B         six batches, each for another partition
+    tiny              one batch of a single record of 100 B: mostly the cost of the request itself
+    cold, 1 × 1 KB    the first row, with the processor's caches overwritten before each request, as other processes would do
 
-Compare two trees by running it with each of them in PYTHONPATH, in turns.
+To compare two source trees, run it with each of them in PYTHONPATH, in turns.
 """
 
 import asyncio
@@ -51,7 +50,7 @@ REPLY_HEAD_BYTES = 9
 
 
 class Shape(NamedTuple):
-    """What the requests of a row look like."""
+    """The requests of a row."""
 
     batches: int
     records: int
@@ -70,7 +69,7 @@ SHAPES = {
 
 
 class Producer:
-    """One idempotent producer and its connection; its requests are made outside the measured time."""
+    """One idempotent producer and its connection. Its requests are built outside the measured time."""
 
     def __init__(self, node: Node, topic_id: Uuid, producer_id: int, shape: Shape) -> None:
         self.shape = shape
@@ -104,7 +103,7 @@ class Producer:
         return b"".join(cast("list[bytes]", encode_request(request, VERSION, self._correlation_id, "perf-producer-client")))
 
     def send(self, frame: bytes) -> None:
-        """Hand a request to the connection as a socket would."""
+        """Pass a request to the connection as a socket would."""
         connection, rest = self.connection, memoryview(frame)
         while rest:
             target = connection.buffer()
@@ -154,7 +153,7 @@ def measure(producer: Producer, cache: bytearray) -> float:
         for frame in frames:
             producer.send(frame)
         result = (clock() - start) // len(frames)
-    assert producer.stream.sent_bytes > sent_before, "nothing was answered"
+    assert producer.stream.sent_bytes > sent_before, "no request was answered"
     return result / 1e9
 
 

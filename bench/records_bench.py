@@ -1,17 +1,17 @@
-"""Records to batches and back, beside aiokafka's compiled codec and kafka-python's, all in the same run.
+"""Speed of encoding and decoding record batches, compared with aiokafka's compiled codec and kafka-python's in the same run.
 
     python -m bench.records_bench [--json] [--quick]
 
-Each row is one batch of about 100 KB. Everybody gets the same records and must make the same bytes of them (checked before the
-clock runs, where nothing is compressed), and everybody decodes the same bytes. What is timed:
+Each row is one batch of about 100 KB. All libraries get the same records and must encode them to the same bytes (checked before
+the measurement, for rows without compression), and all decode the same bytes. Measured are:
 
     encode         (timestamp, key, value, headers) of every record in, one finished batch with its CRC out
-    decode         every record made, and every field of it read once, as a consumer does
-    decode, list   every record made and kept in a list, nothing read (Ottla then leaves headers as they are)
+    decode         every record created, and each of its fields read once, as a consumer does
+    decode, list   every record created and kept in a list, no field read (Ottla decodes headers only when they are read)
 
-Compressed rows use the codecs that each library finds installed; kafka-python is left out where it finds none. The last
-part is Ottla alone: what the broker pays to check a batch of 16 KB, and batches to columns and back.
-Exit code 1 if the compiled twin is slower than aiokafka in a row without compression: encode, or decode.
+Compressed rows use the codecs that each library finds installed; kafka-python is left out where it finds none. The last part is
+Ottla alone: the cost of validating a batch of 16 KB, and of converting batches to columns and back.
+The exit code is 1 if the compiled variant is slower than aiokafka in a row without compression: encode, or decode.
 """
 
 import argparse
@@ -47,7 +47,7 @@ OTTLA, PLAIN, AIOKAFKA, KAFKA_PYTHON = "ottla", "ottla, plain", "aiokafka", "kaf
 
 @dataclass(frozen=True)
 class Shape:
-    """What the records of one row look like."""
+    """The records of one row."""
 
     value_bytes: int
     has_headers: bool
@@ -89,7 +89,7 @@ def encoders(shape: Shape, rows: list[Row]) -> Calls:
             append(offset, timestamp, key, value, headers)
         return builder.build()
 
-    def by_twin(kernel: Any) -> bytearray:
+    def by_kernel(kernel: Any) -> bytearray:
         batch = bytearray(HEADER_SIZE)
         end, largest = kernel.encode_rows(batch, HEADER_SIZE, rows, rows[0][0])
         seal(batch, end, None, (0, -1, codec, len(rows) - 1, rows[0][0], largest), (-1, -1, -1, len(rows)))
@@ -98,7 +98,7 @@ def encoders(shape: Shape, rows: list[Row]) -> Calls:
     plain = load_twin("kernel", plain=True)
     return {
         OTTLA: lambda: build_produce_batch(rows, codec=shape.codec),
-        PLAIN: lambda: by_twin(plain),
+        PLAIN: lambda: by_kernel(plain),
         AIOKAFKA: lambda: by_peer(aiokafka_compiled.DefaultRecordBatchBuilder),
         KAFKA_PYTHON: lambda: by_peer(KafkaPythonBuilder),
     }
@@ -110,9 +110,9 @@ def use(records: Any) -> None:
 
 
 def decoders(shape: Shape, batch: bytes) -> Calls:
-    """What makes an iterator over the records."""
+    """Functions that return an iterator over the records, by library."""
 
-    def by_twin(kernel: Any) -> Any:
+    def by_kernel(kernel: Any) -> Any:
         view = BatchView(batch)
         payload = decompress(shape.codec, view.payload, 1 << 27) if shape.codec else batch
         start = 0 if shape.codec else HEADER_SIZE
@@ -120,15 +120,15 @@ def decoders(shape: Shape, batch: bytes) -> Calls:
 
     plain, compiled = load_twin("kernel", plain=True), load_twin("kernel", plain=False)
     return {
-        OTTLA: lambda: by_twin(compiled or plain),
-        PLAIN: lambda: by_twin(plain),
+        OTTLA: lambda: by_kernel(compiled or plain),
+        PLAIN: lambda: by_kernel(plain),
         AIOKAFKA: lambda: aiokafka_compiled.DefaultRecordBatch(batch),
         KAFKA_PYTHON: lambda: KafkaPythonBatch(batch),
     }
 
 
 def usable(calls: Calls) -> Calls:
-    """Those whose codec is installed."""
+    """The calls whose codec is installed."""
     found = {}
     for name, call in calls.items():
         try:
@@ -141,14 +141,14 @@ def usable(calls: Calls) -> Calls:
 
 
 def check_same(shape: Shape, rows: list[Row], encode: Calls, decode: Calls) -> None:
-    """Nobody is timed who does something else than the others."""
+    """Check that all libraries make the same bytes and read the same records."""
     ours = bytes(encode[OTTLA]())
     for name, call in encode.items():
-        if shape.codec is Codec.NONE:  # kafka-python writes another leader epoch, which means nothing in a request
-            assert bytes(call())[CRC_AT:] == ours[CRC_AT:], f"{name} makes other bytes"
+        if shape.codec is Codec.NONE:  # from the CRC on: kafka-python writes another leader epoch, which requests ignore
+            assert bytes(call())[CRC_AT:] == ours[CRC_AT:], f"{name} encodes different bytes"
     for name, call in decode.items():
         found = [(one.timestamp, one.key, one.value, tuple(one.headers)) for one in call()]
-        assert found == rows, f"{name} reads other records"
+        assert found == rows, f"{name} decodes different records"
 
 
 def measure(shape: Shape, rounds: int) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def measure(shape: Shape, rounds: int) -> list[dict[str, Any]]:
 
 
 def measure_ours(rounds: int) -> dict[str, float]:
-    """Microseconds per batch of 16 KB, of 100 B records: what a broker and a dataframe pay."""
+    """Microseconds per batch of 16 KB, of 100 B records: validation in the broker, and columns for dataframes."""
     rows = Shape(100, False, Codec.NONE).rows()[:150]
     batch, packed = build_produce_batch(rows), build_produce_batch(rows, codec=Codec.ZSTD)
     view, config, compacted = BatchView(bytes(batch)), LogConfig(), LogConfig(cleanup_policy=("compact",))

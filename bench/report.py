@@ -1,9 +1,9 @@
-"""What `make bench` leaves behind: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
+"""Writes the results of `make bench`: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
 
     python -m bench.report        rewrite plot and documents from bench/results.json, without measuring
 
 Every figure in these documents comes from bench/results.json, and every figure there from a run of `make bench`
-(bench/side_by_side). The micro-benchmarks are one of its rows. Text outside the markers of the documents is kept.
+(bench/side_by_side). The micro-benchmarks are one of its rows. Only the text between the markers of a document is replaced.
 """
 
 import json
@@ -55,17 +55,17 @@ IN_README = (
 """The rows of the README: one for each subject, also where Ottla is slower or has missed a goal."""
 
 HOW = (
-    "Both servers run with the same settings (Kafka's defaults, except that deleted topics go at once, compaction looks for",
-    "work every 0.1 s, members of groups have a heartbeat every 0.1 s and groups no initial delay) and are loaded in turn,",
-    "round by round. Produce, consume and mean latency come from Kafka's own ProducerPerformance, ConsumerPerformance",
-    "and EndToEndLatency, the other rows down to transactions from Kafka's Java clients. Figures are medians, in brackets the",
-    "smallest and the largest of the rounds; a ratio is Ottla's figure to Apache Kafka's of the same round, unless it says",
-    "otherwise.",
+    "Both servers run with the same settings: Kafka's defaults, except that files of deleted topics are removed at once,",
+    "compaction looks for work every 0.1 s, group members send a heartbeat every 0.1 s, and groups have no initial delay. They",
+    "are loaded in turn, round by round. Produce, consume and mean latency come from Kafka's own ProducerPerformance,",
+    "ConsumerPerformance and EndToEndLatency, the other rows down to transactions from Kafka's Java clients. Figures are",
+    "medians, with the smallest and the largest of the rounds in brackets. A ratio is Ottla's figure divided by Apache Kafka's",
+    "of the same round, unless it names another reference.",
 )
 
 
 def run(module: str) -> Any:
-    """What a benchmark measured. Its exit code says whether it met its goal, which the figures show anyway."""
+    """Run a benchmark and return its figures. Its exit code is ignored: it says whether a goal was met, as the figures do."""
     print(f"{module} …", file=sys.stderr, flush=True)
     done = subprocess.run([sys.executable, "-m", module, "--json"], cwd=ROOT, capture_output=True, text=True, check=False)
     try:
@@ -124,7 +124,7 @@ def log_lines(result: dict[str, Any]) -> list[str]:
     ratios = [[name, f"{value:.2f}"] for name, value in result["ratios"].items()]
     size = f"{result['batch_bytes'] // 1024} KB"
     return [
-        f"A partition log with batches of {size}, beside what the machine's page cache takes and gives (`bench/log_bench.py`):",
+        f"Partition log, batches of {size}, compared with bare writes and reads of the page cache (`bench/log_bench.py`):",
         "",
         *table(["", "MB/s"], rows),
         *table(["", "ratio"], ratios),
@@ -132,7 +132,7 @@ def log_lines(result: dict[str, Any]) -> list[str]:
 
 
 def measure_micro() -> dict[str, Any]:
-    """The micro-benchmarks, one after the other; each takes its turns with its peers by itself."""
+    """Run the micro-benchmarks one after the other. Each takes turns with its peers itself."""
     return {name: run(f"bench.{name}_bench") for name in ("wire", "records", "log")}
 
 
@@ -151,7 +151,7 @@ def readme_block(results: Results) -> str:
 
 
 def detail_block(results: Results) -> str:
-    """The lines of docs/benchmarks.md between its markers: everything."""
+    """The lines of docs/benchmarks.md between its markers: the plot and all rows."""
     lines = [machine_line(results), ""]
     if results.figures:
         lines += ["![Ratios to Apache Kafka](bench.svg)", "", *HOW, "", *markdown_lines(results), ""]
@@ -165,12 +165,12 @@ def _text(lines: list[str]) -> str:
 
 
 def load() -> Results:
-    """What the last kept run left; nothing, if there was none."""
+    """The results of the last kept run; empty if there was none."""
     return Results.from_json(json.loads(RESULTS.read_text(encoding="utf-8"))) if RESULTS.exists() else Results()
 
 
 def keep(measured: Results) -> None:
-    """Put what was measured over what is known, and write all that shows it."""
+    """Merge new figures into the known ones, and write results, plot and documents."""
     known = load()
     together = known.figures | measured.figures
     ordered = sorted(together, key=lambda key: ORDER.index(key.partition(":")[0]))
@@ -180,18 +180,18 @@ def keep(measured: Results) -> None:
 
 
 def write(results: Results) -> None:
-    """The plot and the blocks of the documents."""
+    """Write the plot and the blocks of the documents."""
     PLOT.write_text(svg_text(results), encoding="utf-8")
     for document, measured in ((README, readme_block(results)), (DETAIL, detail_block(results))):
         document.write_text(with_block(document, measured), encoding="utf-8")
 
 
 def with_block(document: Path, measured: str) -> str:
-    """The text of a document with another block between its markers."""
+    """The text of a document with `measured` between its markers."""
     before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     if not rest or not after:
-        sys.exit(f"{document} has no {BEGIN} … {END} to put the figures between")
+        sys.exit(f"{document} has no markers {BEGIN} … {END} for the figures")
     return f"{before}{BEGIN}\n{measured}{END}{after}"
 
 

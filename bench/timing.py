@@ -1,7 +1,6 @@
-"""How the micro-benchmarks measure: contenders take turns in short rounds, and the median of their rounds counts.
+"""Timing of the micro-benchmarks: contenders take turns in short rounds, and the median of their rounds counts.
 
-These machines are noisy, so absolute numbers mean little; what is compared runs interleaved in one process, and only ratios of
-the same run are to be quoted.
+On a noisy machine absolute numbers mean little. Contenders run interleaved in one process; quote only ratios of the same run.
 """
 
 import statistics

@@ -1,8 +1,8 @@
-"""Encode and decode of the hot messages, beside kafka-python's compiled codecs in the same run.
+"""Speed of encoding and decoding the most frequent messages, compared with kafka-python's compiled codecs in the same run.
 
     python -m bench.wire_bench [--json]
 
-Both decode the same bytes; kafka-python's encoders get an equal message, made by its own decoder.
+Both decode the same bytes. kafka-python's encoders get an equal message from its own decoder.
 """
 
 import json
@@ -88,7 +88,7 @@ CASES = (
 
 
 def _peer_calls(case: Case, data: bytes) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """kafka-python's decode of `data`, and its encode of what that gave."""
+    """kafka-python's decoding of `data`, and its encoding of the result."""
     from kafka.protocol import consumer, metadata, producer
 
     cls = next(
@@ -97,7 +97,7 @@ def _peer_calls(case: Case, data: bytes) -> tuple[Callable[[], Any], Callable[[]
         if hasattr(room, type(case.message).__name__)
     )
     message = cls.decode(data, version=case.version)
-    message._header = None  # its decoder leaves it unset, and its encoder asks for it
+    message._header = None  # its decoder leaves the field unset, and its encoder reads it
     return lambda: cls.decode(data, version=case.version), lambda: message.encode(version=case.version)
 
 

@@ -26,7 +26,7 @@ PYTHON = ROOT / ".venv" / "bin" / "python"
 PIP = [str(PYTHON), "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
 SAY_EVERY_S = 10
 LINES_SHOWN = 30
-PURE = "the plain files serve"
+PURE = "run as pure Python"
 """What setup.py says when it has not compiled the kernels."""
 
 

@@ -1,4 +1,4 @@
-// Commits offsets as fast as they are answered: several consumers without subscriptions, each with one commit under way.
+// Commits offsets as fast as they are answered: several consumers without subscriptions, each with one commit in flight.
 //
 // CommitOffsets BOOTSTRAP TOPIC PARTITIONS CONSUMERS COMMITS WARM_UP_COMMITS GROUP      prints {"per_s": offsets per second}
 //

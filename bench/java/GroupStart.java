@@ -1,10 +1,10 @@
-// How long it takes until so many members share the partitions of a topic: from the first poll of the first until the last
-// change of anybody's assignment after which all partitions have an owner and every member has its share.
+// Measures the time until MEMBERS members share the partitions of a topic: from the first poll of the first member to the last
+// change of an assignment, after which all partitions have an owner and every member has its share.
 //
 // GroupStart BOOTSTRAP TOPIC PARTITIONS MEMBERS GROUP PROTOCOL TIMES HEARTBEAT_MS      prints {"ms": [of each group]}
 //
-// Consumers are made before the clock starts, and have found the cluster: what is measured is the group. TIMES groups are made
-// one after the other, all with names of their own.
+// Consumers are created and connected before the measurement, which covers only the group. TIMES groups are started one after the
+// other, each with its own name.
 
 import java.time.Duration;
 import java.util.*;

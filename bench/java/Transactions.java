@@ -1,4 +1,4 @@
-// Transactions as fast as they are answered: several producers, each with one transaction at a time of a record to each partition.
+// Runs transactions as fast as they are answered: several producers, each with one transaction at a time and one record per partition.
 //
 // Transactions BOOTSTRAP TOPIC PARTITIONS PRODUCERS COUNT WARM_UP_COUNT NAME      prints {"per_s": transactions per second}
 //

@@ -1,12 +1,12 @@
-"""`make bench`: Apache Kafka and Ottla side by side, one after the other under the same loads.
+"""`make bench`: measures Apache Kafka and Ottla in turn, under the same loads on the same machine.
 
     make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, documents
     make bench QUICK=1                          all rows but micro with little data, a few minutes; prints only
     make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
-    SAVE=1 / SAVE=0                             keep the figures after all, or do not
+    SAVE=1 / SAVE=0                             keep the figures of a partial run, or do not keep those of a full one
 
-Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, micro. Whatever
-ends the run, servers and temporary data go with it.
+Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, micro.
+However the run ends, its servers are stopped and its temporary data is deleted.
 """
 
 import importlib
@@ -32,10 +32,10 @@ def main() -> int:
         options = read_options(os.environ)
     except BadOption as bad:
         sys.exit(str(bad))
-    # However a run is ended, it cleans up as it does on Ctrl-C; also where a shell has made its children deaf to Ctrl-C.
+    # Every signal that ends a run cleans up like Ctrl-C. SIGINT is set too: a shell ignores it for its background jobs.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _interrupt)
-    # Users have their bytecode cached; a start that compiles everything anew is not what they see.
+    # Users have cached bytecode. A start that compiles all modules would not be what they see.
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     progress = Progress()
     results = Results(machine=machine_facts())
@@ -48,17 +48,17 @@ def main() -> int:
     except KafkaUnavailable as missing:
         sys.exit(f"the benchmark needs Apache Kafka to compare with: {missing}")
     except KeyboardInterrupt:
-        progress.say("interrupted: servers and temporary data are gone; what was measured so far:")
+        progress.say("interrupted: servers are stopped and temporary data is deleted; results so far:")
         code = 130
     if results.figures:
         print(terminal_text(results))
     if options.save:
-        progress.say("kept in bench/results.json, docs/bench.svg, docs/benchmarks.md and README.md")
+        progress.say("written to bench/results.json, docs/bench.svg, docs/benchmarks.md and README.md")
     return code
 
 
 def measure(bench: Bench, row: str, results: Results) -> bool:
-    """One row, kept at once if figures are kept. A row that fails says why and leaves the next one fresh servers."""
+    """Measure one row, and write its figures at once if they are kept. After a failure the next row gets new servers."""
     try:
         results.add(importlib.import_module(f"bench.side_by_side.{row}").rows(bench))
     except Exception as failure:

@@ -1,4 +1,4 @@
-"""Topics made, changed and deleted over one raw connection, the same way on both sides. No Java start per topic."""
+"""Creates, alters and deletes topics over one raw connection, the same way on both sides. Avoids a Java start per topic."""
 
 import re
 import time
@@ -25,7 +25,7 @@ POLL_S = 0.02
 
 
 def create_topic(server: KafkaServer, name: str, partitions: int, configs: Mapping[str, str] | None = None) -> None:
-    """Create a topic and wait until every partition has a leader: a load must not measure that."""
+    """Create a topic and wait until every partition has a leader, so that loads do not measure the election."""
     settings = [CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()]
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
     with RawClient.to(server.bootstrap, timeout_s=WAIT_S) as client:
@@ -44,7 +44,7 @@ def create_topic(server: KafkaServer, name: str, partitions: int, configs: Mappi
 
 
 def delete_topic(server: KafkaServer, name: str) -> None:
-    """Delete a topic and wait until its files are gone: what one side wrote must not be flushed while the other is measured."""
+    """Delete a topic and wait until its files are gone, so that they are not flushed while the other side is measured."""
     with RawClient.to(server.bootstrap, timeout_s=WAIT_S) as client:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=WAIT_S * 1000)
         answer = client.request(request, DELETE_VERSION).responses[0]
@@ -58,7 +58,7 @@ def delete_topic(server: KafkaServer, name: str) -> None:
 
 
 def alter_topic(server: KafkaServer, name: str, configs: Mapping[str, str]) -> None:
-    """Set settings of a topic; the answer comes when they are committed."""
+    """Change settings of a topic. The response comes when the change is committed."""
     settings = [AlterableConfig(name=key, config_operation=0, value=value) for key, value in configs.items()]
     resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=name, configs=settings)
     with RawClient.to(server.bootstrap, timeout_s=WAIT_S) as client:

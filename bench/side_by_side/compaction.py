@@ -1,7 +1,7 @@
-"""The compaction rows: p99 of produce requests at a steady rate while a topic of 1 GB is compacted, and while nothing is.
+"""The compaction rows: p99 of produce requests at a steady rate on a quiet node, and while it compacts a topic of 1 GB.
 
-The topic is filled with every key twice while it is not compacted, then its policy is changed. The compaction is over when the
-server's cleaner checkpoint has passed all segments but the last. The probe writes to a topic of its own, 1 KB at a time.
+The topic is filled with every key twice before compaction is turned on. The compaction is over when the server's cleaner
+checkpoint has passed all segments but the last. The probe writes 1 KB at a time to its own topic.
 """
 
 import os
@@ -38,8 +38,8 @@ def rows(bench: Bench) -> list[Figure]:
             quiet_ms, busy_ms, took_s = measure(bench, side)
             quiet[index].append(quiet_ms)
             busy[index].append(busy_ms)
-            told = f"{side.label} p99 {quiet_ms:.2f} ms quiet, {busy_ms:.2f} ms in the {took_s:.1f} s of the compaction"
-            bench.progress.say(f"compaction, round {number} of {bench.options.rounds}: {told}")
+            text = f"{side.label} p99 {quiet_ms:.2f} ms quiet, {busy_ms:.2f} ms in the {took_s:.1f} s of the compaction"
+            bench.progress.say(f"compaction, round {number} of {bench.options.rounds}: {text}")
     size = "0.2 GB" if bench.options.quick else "1 GB"
     what = f"p99 produce latency while {size} is compacted"
     return [
@@ -49,10 +49,10 @@ def rows(bench: Bench) -> list[Figure]:
 
 
 def measure(bench: Bench, side: Side) -> tuple[float, float, float]:
-    """p99 in ms when quiet, p99 in ms during the compaction, seconds that it took."""
+    """(p99 in ms on a quiet node, p99 in ms during the compaction, seconds of the compaction)."""
     batches = bench.options.scaled(BATCHES, BATCHES_QUICK)
     fill(side, batches, bench.options.scaled(SEGMENT_BYTES, SEGMENT_BYTES_QUICK))
-    os.sync()  # what the fill left to write would make the quiet time less quiet than the compaction
+    os.sync()  # or the fill is still written to disk during the quiet measurement
     create_topic(side.server, PROBE_TOPIC, 1)
     frame = frames.produce_frame(PROBE_TOPIC, 0, frames.batch(1, VALUE_BYTES))
     connection = frames.connect(side.server.bootstrap)
@@ -74,7 +74,7 @@ def measure(bench: Bench, side: Side) -> tuple[float, float, float]:
 
 
 def fill(side: Side, batches: int, segment_bytes: int) -> None:
-    """Every key twice, the second time in the second half of the topic."""
+    """Fill the topic: every key twice, the second time in the second half."""
     create_topic(side.server, TOPIC, 1, {"cleanup.policy": "delete", "segment.bytes": str(segment_bytes)})
     keys = [number % (batches // 2) * RECORDS_PER_BATCH for number in range(batches)]
     asked = (frames.produce_frame(TOPIC, 0, frames.batch(RECORDS_PER_BATCH, VALUE_BYTES, key)) for key in keys)
@@ -84,7 +84,7 @@ def fill(side: Side, batches: int, segment_bytes: int) -> None:
 
 
 def compacted(side: Side, goal_offset: int) -> Callable[[], bool]:
-    """Asks, now and then, whether the cleaner checkpoint has passed `goal_offset`."""
+    """A function that checks periodically whether the cleaner checkpoint has passed `goal_offset`."""
     path = side.server.data_dir / "cleaner-offset-checkpoint"
     deadline = time.perf_counter() + COMPACTED_WITHIN_S
     next_look = 0.0

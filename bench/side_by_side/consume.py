@@ -1,6 +1,6 @@
-"""The consume rows: Kafka's own ConsumerPerformance, a group of one member, drains a topic that lies in the page cache.
+"""The consume rows: Kafka's own ConsumerPerformance, a group of one member, reads a topic from the page cache.
 
-MB/s is the tool's rate of fetching, without the time it took to join its group; the broker's CPU is that of the whole run.
+MB/s is the tool's fetch rate, without the time to join its group; the broker's CPU is that of the whole run.
 """
 
 import csv
@@ -27,7 +27,7 @@ def rows(bench: Bench) -> list[Figure]:
         create_topic(side.server, TOPIC, PARTITIONS)
         bench.progress.say(f"consume: filling a topic of {side.label}")
         produce.run_tool(bench, side, TOPIC, records, RECORD_BYTES)
-    os.sync()  # or the system writes to the disk while the first rounds are measured
+    os.sync()  # or the fill is still written to disk during the first rounds
     for side in bench.pair:
         drain(bench, side, records, "consume-warm-up")
     rates: tuple[list[float], list[float]] = ([], [])
@@ -37,8 +37,8 @@ def rows(bench: Bench) -> list[Figure]:
             rate, cost = drain(bench, side, records, f"consume-{number}")
             kept_rates.append(rate)
             kept_costs.append(cost)
-            told = f"{side.label} {rate:.0f} MB/s, {cost:.2f} CPU s/GB"
-            bench.progress.say(f"consume, round {number} of {bench.options.rounds}: {told}")
+            text = f"{side.label} {rate:.0f} MB/s, {cost:.2f} CPU s/GB"
+            bench.progress.say(f"consume, round {number} of {bench.options.rounds}: {text}")
     for side in bench.pair:
         delete_topic(side.server, TOPIC)
     return [
@@ -48,7 +48,7 @@ def rows(bench: Bench) -> list[Figure]:
 
 
 def drain(bench: Bench, side: Side, records: int, group: str) -> tuple[float, float]:
-    """MB/s and the broker's CPU seconds per GB of one run of the tool, in a group of its own."""
+    """MB/s and the broker's CPU seconds per GB of one run of the tool, in its own group."""
     arguments = ("--bootstrap-server", side.server.bootstrap, "--topic", TOPIC, "--num-records", records, "--group", group)
     before = cpu_seconds(side.pid)
     output = bench.run_class(TOOL, *arguments)
@@ -57,9 +57,9 @@ def drain(bench: Bench, side: Side, records: int, group: str) -> tuple[float, fl
 
 
 def parse_rate(output: str, records: int) -> float:
-    """MB/s, from the table of one line that the tool prints; all records must have come."""
+    """MB/s, from the one-line table that the tool prints. Raises unless it read all records."""
     lines = [line for line in output.splitlines() if line.count(",") > 5]
-    told = {name.strip(): value.strip() for name, value in next(csv.DictReader(lines), {}).items()}
-    if RATE not in told or int(told[COUNT]) < records:
+    row = {name.strip(): value.strip() for name, value in next(csv.DictReader(lines), {}).items()}
+    if RATE not in row or int(row[COUNT]) < records:
         raise LoadFailed(f"ConsumerPerformance did not read {records:,} records:\n{output[-2000:]}")
-    return float(told[RATE])
+    return float(row[RATE])

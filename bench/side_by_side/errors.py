@@ -1,16 +1,16 @@
-"""What goes wrong in a run without being a mistake of the benchmark's own: shown as its text, without a traceback."""
+"""Errors of a run that are not bugs of the benchmark: shown as their text, without a traceback."""
 
 
 class BenchFailed(Exception):
-    """The run cannot go on."""
+    """The run cannot continue."""
 
 
 class BadOption(BenchFailed):
-    """An option that cannot be followed; the text says which and what it may be."""
+    """An invalid option; the text names it and the valid values."""
 
 
 class LoadFailed(BenchFailed):
-    """A load program ended with an error, or a server did not do what the load waits for; the text has what was printed."""
+    """A load program ended with an error, or a server did not do what the load waits for; the text includes its output."""
 
 
 class BadReply(BenchFailed):
@@ -18,4 +18,4 @@ class BadReply(BenchFailed):
 
 
 class AdminFailed(BenchFailed):
-    """A server refused to make, change or delete a topic, or did not do it in time."""
+    """A server refused to create, alter or delete a topic, or did not do it in time."""

@@ -1,7 +1,7 @@
 """One measured row: samples of both sides, their ratio with its spread, and the goal it is held to.
 
-Pure: nothing here runs, reads or writes anything. Samples of one index were taken right after each other (Apache Kafka first),
-so ratios are taken pair by pair and the median of the pairs counts: a machine that slows down slows both halves of a pair.
+Pure. Samples with the same index were taken right after each other (Apache Kafka first). So ratios are computed pair by pair,
+and the median of the pairs counts: a machine that slows down slows both halves of a pair.
 """
 
 import statistics
@@ -14,7 +14,7 @@ APACHE, OTTLA = "Apache Kafka", "Ottla"
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """What the ratio must be at least, or at most."""
+    """The minimum or maximum of a ratio."""
 
     ratio: float
     at_least: bool
@@ -29,7 +29,7 @@ class Goal:
         return f"missed by {abs(ratio - self.ratio) / self.ratio:.0%}"
 
     def reached(self, ratio: float) -> bool:
-        # Compared as they are shown: nobody reads 1.15 against a goal of 1.15 as a miss.
+        # Compared as they are shown: a ratio shown as 1.15 reaches a goal of 1.15.
         shown = round(ratio, 2)
         return shown >= self.ratio if self.at_least else shown <= self.ratio
 
@@ -44,7 +44,7 @@ def at_most(ratio: float) -> Goal:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A row of the table. `reference` is what Ottla is divided by where that is not Apache Kafka: a limit, or a quiet node."""
+    """A row of the table. `reference`, if set, replaces Apache Kafka as the divisor of the ratio: a limit, or a quiet node."""
 
     key: str
     what: str
@@ -57,7 +57,7 @@ class Figure:
 
     @property
     def ratios(self) -> list[float]:
-        """Ottla's sample over its partner's, round by round."""
+        """Ottla's sample divided by that of Apache Kafka or of the reference, round by round."""
         below = self.reference or self.apache
         return [mine / other for mine, other in zip(self.ottla, below, strict=True)]
 
@@ -98,7 +98,7 @@ class Results:
 
 
 def _rounded(value: Any) -> Any:
-    """Five digits say all that such a machine can know, and keep the file readable."""
+    """Rounded to five digits: more than the measurements are worth, and a readable file."""
     if isinstance(value, float):
         return float(f"{value:.5g}")
     if isinstance(value, dict):
@@ -109,7 +109,7 @@ def _rounded(value: Any) -> Any:
 
 
 def amount(value: float) -> str:
-    """A number as a reader wants it: three digits that count."""
+    """A number with three significant digits."""
     if value >= 100:
         return f"{value:,.0f}"
     if value >= 10:
@@ -128,7 +128,7 @@ def samples_text(samples: Sequence[float]) -> str:
 
 
 def ratio_text(figure: Figure) -> str:
-    """The median ratio and its spread, and what it is a ratio to where that is not Apache Kafka."""
+    """The median ratio and its spread, and the name of the reference if there is one."""
     ratios = figure.ratios
     text = f"{figure.ratio:.2f}"
     if len(ratios) > 1:

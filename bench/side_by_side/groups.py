@@ -1,6 +1,6 @@
-"""The group rows: how long it takes until ten members share the hundred partitions of a topic, in both protocols.
+"""The group rows: the time until ten members share the hundred partitions of a topic, in both protocols.
 
-bench/java/GroupStart.java makes several groups, one after the other; the first warms it up, the median of the others counts.
+bench/java/GroupStart.java starts several groups, one after the other. The first is a warm-up; the median of the others counts.
 """
 
 import json
@@ -26,8 +26,8 @@ def rows(bench: Bench) -> list[Figure]:
                 continue
             for side, kept in zip(bench.pair, times[protocol], strict=True):
                 kept.append(measure(bench, side, protocol, f"{protocol}-{number}"))
-                told = f"{side.label} {kept[-1]:.0f} ms"
-                bench.progress.say(f"start of a group ({protocol}), round {number} of {bench.options.rounds}: {told}")
+                text = f"{side.label} {kept[-1]:.0f} ms"
+                bench.progress.say(f"start of a group ({protocol}), round {number} of {bench.options.rounds}: {text}")
     for side in bench.pair:
         delete_topic(side.server, TOPIC)
     return [
@@ -38,8 +38,8 @@ def rows(bench: Bench) -> list[Figure]:
 
 
 def measure(bench: Bench, side: Side, protocol: str, name: str) -> float:
-    """Milliseconds until a group is shared."""
+    """Milliseconds until all partitions are assigned."""
     groups = bench.options.scaled(GROUPS, GROUPS_QUICK)
     arguments = (side.server.bootstrap, TOPIC, PARTITIONS, MEMBERS, name, protocol, groups, HEARTBEAT_MS)
-    told = json.loads(bench.run_class("GroupStart", *arguments))
-    return statistics.median(told["ms"][1:])
+    result = json.loads(bench.run_class("GroupStart", *arguments))
+    return statistics.median(result["ms"][1:])

@@ -1,7 +1,7 @@
 """The latency rows: one record at a time with acks=all, from before its send until a waiting consumer has it.
 
-The mean is that of Kafka's own EndToEndLatency. Its percentiles are whole milliseconds, which is more than most records take:
-bench/java/OneAtATime.java does the same, tells them in microseconds, and leaves out the first records, which warm it up.
+The mean is that of Kafka's own EndToEndLatency. Its percentiles are whole milliseconds, longer than most records take:
+bench/java/OneAtATime.java does the same, reports microseconds, and leaves out the first records as warm-up.
 """
 
 import json
@@ -43,7 +43,7 @@ def rows(bench: Bench) -> list[Figure]:
 
 
 def average(bench: Bench, side: Side) -> float:
-    """Milliseconds, as Kafka's tool tells them."""
+    """The mean in milliseconds, as Kafka's tool reports it."""
     records = bench.options.scaled(RECORDS, RECORDS_QUICK)
     create_topic(side.server, TOPIC, 1)
     where = ("--bootstrap-server", side.server.bootstrap, "--topic", TOPIC)
@@ -53,7 +53,7 @@ def average(bench: Bench, side: Side) -> float:
 
 
 def parse_mean(output: str) -> float:
-    """Milliseconds, from the tool's summary."""
+    """The mean in milliseconds, from the tool's summary."""
     found = AVERAGE.search(output)
     if found is None:
         raise LoadFailed(f"EndToEndLatency printed no average:\n{output[-2000:]}")
@@ -61,7 +61,7 @@ def parse_mean(output: str) -> float:
 
 
 def percentiles(bench: Bench, side: Side) -> tuple[float, float]:
-    """The 50th and the 99th, in milliseconds."""
+    """The 50th and the 99th percentile, in milliseconds."""
     records = bench.options.scaled(RECORDS, RECORDS_QUICK)
     warm_up = bench.options.scaled(WARM_UP_RECORDS, WARM_UP_RECORDS_QUICK)
     create_topic(side.server, TOPIC, 1)

@@ -1,4 +1,4 @@
-"""The facts of the machine that a reader needs to judge figures by. No names, no dates."""
+"""Facts of the machine that a reader needs to judge the figures. No host names, no dates."""
 
 import os
 import platform

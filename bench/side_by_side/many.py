@@ -1,7 +1,7 @@
-"""The rows of many: 1,000 connections, each writing to a partition of its own, on one node.
+"""The rows of 1,000 connections, each writing to its own partition, on one node.
 
-Throughput with a request of 16 KB (a producer's default batch) under way on every connection; then the p99 of a steady rate
-that is far from either server's limit; and the server's memory at its peak. The load program is the same for both.
+Throughput with a request of 16 KB (a producer's default batch) in flight on every connection; the p99 at a steady rate far
+below either server's limit; and the server's peak memory. The load program is the same for both.
 """
 
 import resource
@@ -25,7 +25,7 @@ SATURATED_S, SATURATED_S_QUICK = 5, 3
 STEADY_S, STEADY_S_QUICK = 6, 3
 STEADY_PER_S = 500
 FILES_NEEDED = 8192
-"""Connections on both ends, and three files per partition."""
+"""Both ends of the connections, and three files per partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ PARTS: tuple[tuple[str, str, str, Callable[[Sample], float]], ...] = (
 
 def rows(bench: Bench) -> list[Figure]:
     allow_open_files(FILES_NEEDED)
-    bench.end_pair()  # servers that start anew inherit the new limit, and their memory is that of this load
+    bench.end_pair()  # new servers inherit the new limit, and their memory is that of this load
     with ExitStack() as stack:
         loads = [stack.enter_context(prepared(bench, side)) for side in bench.pair]
         measured: tuple[list[Sample], list[Sample]] = ([], [])
@@ -55,9 +55,9 @@ def rows(bench: Bench) -> list[Figure]:
                     continue
                 sample = measure(bench, side, load)
                 kept.append(sample)
-                told = f"{side.label} {sample.mb_per_s:.0f} MB/s, p99 {sample.p99_ms:.2f} ms, {sample.peak_mb:.0f} MB"
-                bench.progress.say(f"{COUNT} connections, round {number} of {bench.options.rounds}: {told}")
-    bench.end_pair()  # quicker than the deletion of so many partitions
+                text = f"{side.label} {sample.mb_per_s:.0f} MB/s, p99 {sample.p99_ms:.2f} ms, {sample.peak_mb:.0f} MB"
+                bench.progress.say(f"{COUNT} connections, round {number} of {bench.options.rounds}: {text}")
+    bench.end_pair()  # faster than deleting 1,000 partitions
     apache, ottla = measured
     what = "1,000 connections × 1,000 partitions"
     return [
@@ -74,8 +74,8 @@ def allow_open_files(needed: int) -> None:
 
 
 def prepared(bench: Bench, side: Side) -> Load:
-    """The topic, and a connection to each of its partitions."""
-    bench.progress.say(f"{COUNT} connections: making {COUNT} partitions on {side.label}")
+    """Create the topic, and open a connection for each of its partitions."""
+    bench.progress.say(f"{COUNT} connections: creating {COUNT} partitions on {side.label}")
     create_topic(side.server, TOPIC, COUNT)
     records = frames.batch(RECORDS_PER_BATCH, VALUE_BYTES)
     callers = []

@@ -1,6 +1,6 @@
 """The memory rows: resident memory of a server that has just started and does nothing, and its peak under the produce loads.
 
-The peak is that of the produce rows if they ran in this run, else of one produce load that is run for it.
+The peak is that of the produce rows if they ran in this run, else of one produce load.
 """
 
 from bench.side_by_side import produce

@@ -1,4 +1,4 @@
-"""The micro-benchmarks as a row: they compare with Python peers by themselves; their tables are in docs/benchmarks.md."""
+"""The micro-benchmarks as a row. They compare Ottla with other Python libraries; docs/benchmarks.md has their tables."""
 
 from bench import report
 from bench.side_by_side.figures import Figure

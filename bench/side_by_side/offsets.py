@@ -1,4 +1,4 @@
-"""The row of committed offsets: consumers commit ten partitions at a time, one commit after the other (CommitOffsets.java)."""
+"""The row of offset commits: consumers commit ten partitions at a time, one commit after the other (CommitOffsets.java)."""
 
 from bench.side_by_side.admin import create_topic, delete_topic
 from bench.side_by_side.figures import Figure, at_least

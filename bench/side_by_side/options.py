@@ -1,4 +1,4 @@
-"""What a run measures, how often, and with how much data. From the environment: `make bench ROWS=… ROUNDS=…` reads well."""
+"""Options of a run: rows, rounds, amount of data. Read from the environment, for `make bench ROWS=… ROUNDS=…`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,10 +22,10 @@ ROWS = (
 """All rows, in the order they run."""
 
 QUICK_ROWS = tuple(row for row in ROWS if row != "micro")
-"""The micro-benchmarks take the same time however little the others measure."""
+"""Not the micro-benchmarks: QUICK does not make them shorter."""
 
 ALIASES = {"cpu": "produce"}
-"""Figures that another row brings along."""
+"""Names of figures that another row measures too."""
 
 PRODUCE_ROUNDS = 3
 QUICK_ROUNDS = 1
@@ -47,7 +47,7 @@ class Options:
         return row in self.rows or f"{row}:{part}" in self.rows
 
     def scaled(self, full: int, quick: int) -> int:
-        """A size for this run."""
+        """`quick` if this run uses little data, else `full`."""
         return quick if self.quick else full
 
 

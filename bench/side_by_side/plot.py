@@ -12,7 +12,7 @@ FONT = f'font-family="system-ui, sans-serif" font-size="12" fill="{INK}"'
 
 
 def svg_text(results: Results) -> str:
-    """The whole picture. A bar that is longer than the axis ends in its number all the same."""
+    """The whole picture. A bar that exceeds the axis is cut off there; its number is still shown."""
     figures = list(results.figures.values())
     width = LABEL_WIDTH + BAR_WIDTH + VERDICT_WIDTH
     height = TOP + ROW_HEIGHT * len(figures) + BOTTOM

@@ -1,6 +1,6 @@
-"""What a server process uses: CPU seconds and resident memory, of the process and of all the helpers it started.
+"""CPU seconds and resident memory of a server process and all helpers it started.
 
-Linux: read from /proc. Elsewhere (macOS): asked of `ps`, which does not know the CPU of helpers that have ended.
+On Linux from /proc. Elsewhere (macOS) from `ps`, which does not know the CPU time of helpers that have ended.
 """
 
 import os
@@ -30,7 +30,7 @@ def memory_mb(pid: int) -> float:
 
 
 class MemoryPeak:
-    """The most memory that `pid` and its helpers had at once, sampled while the `with` block runs."""
+    """The peak of the total memory of `pid` and its helpers, sampled while the `with` block runs."""
 
     def __init__(self, pid: int) -> None:
         self.peak_mb = 0.0
@@ -55,7 +55,7 @@ class MemoryPeak:
 
 
 def parse_stat_seconds(stat: str, ticks_per_second: int) -> float:
-    """utime, stime, cutime and cstime of a /proc/PID/stat line. The name in it may hold anything, also brackets and spaces."""
+    """utime, stime, cutime and cstime of a /proc/PID/stat line. The process name in it may contain brackets and spaces."""
     fields = stat.rpartition(")")[2].split()
     return sum(map(int, fields[11:15])) / ticks_per_second
 

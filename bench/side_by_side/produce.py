@@ -1,7 +1,7 @@
 """The produce rows: Kafka's own ProducerPerformance with acks=all against one side and then the other, several rounds.
 
-Each gives the throughput as the tool reports it (in MB of 2^20 bytes, as Kafka does) and the broker's CPU seconds per GB (10^9
-bytes of values). Each run writes to a topic of its own, which is deleted before the next run begins.
+Each gives the throughput that the tool reports (in MB of 2^20 bytes) and the broker's CPU seconds per GB (10^9 bytes of
+values). Each run writes to its own topic, which is deleted before the next run begins.
 """
 
 import re
@@ -15,7 +15,7 @@ from bench.side_by_side.sides import Bench, Side
 
 TOOL = "org.apache.kafka.tools.ProducerPerformance"
 WARM_UP_RECORDS = 500_000
-"""Fewer leave Java's compiler busy during what is measured, and its CPU is counted as the broker's."""
+"""With fewer, Java's compiler is still busy during the measurement, and its CPU time counts as the broker's."""
 
 WARM_UP_BYTES = 1000
 FINAL_LINE = re.compile(r"records sent, .*\(([\d.]+) MB/sec\).*avg latency")
@@ -56,7 +56,7 @@ def parse_rate(output: str) -> float:
 
 
 def run_tool(bench: Bench, side: Side, topic: str, records: int, record_bytes: int) -> float:
-    """One run of Kafka's tool with its defaults and acks=all; MB/s."""
+    """Run Kafka's tool once with its defaults and acks=all; returns MB/s."""
     arguments: list[object] = ["--topic", topic, "--num-records", records, "--record-size", record_bytes, "--throughput", -1]
     properties = [f"bootstrap.servers={side.server.bootstrap}", "acks=all"]
     output = bench.run_class(TOOL, *arguments, "--command-property", *properties)
@@ -79,7 +79,7 @@ def measure(bench: Bench, side: Side, load: Load, topic: str) -> Sample:
 
 
 def warm_up(bench: Bench) -> None:
-    """Bring both servers' hot paths to speed; once per pair of servers."""
+    """Warm up both servers, once per pair."""
     for side in bench.pair:
         if side.warm:
             continue
@@ -91,7 +91,7 @@ def warm_up(bench: Bench) -> None:
 
 
 def rows(bench: Bench) -> list[Figure]:
-    """All three loads, or the parts that were asked for."""
+    """All loads, or the parts chosen by ROWS."""
     warm_up(bench)
     figures: list[Figure] = []
     for load in LOADS:
@@ -106,8 +106,8 @@ def load_figures(bench: Bench, load: Load) -> list[Figure]:
         for side, kept in zip(bench.pair, samples, strict=True):
             sample = measure(bench, side, load, f"produce-{load.part}-{number}")
             kept.append(sample)
-            told = f"{sample.mb_per_s:.0f} MB/s, {sample.cpu_s_per_gb:.2f} CPU s/GB, {sample.peak_mb:.0f} MB"
-            bench.progress.say(f"{load.what}, round {number} of {bench.options.rounds}: {side.label} {told}")
+            text = f"{sample.mb_per_s:.0f} MB/s, {sample.cpu_s_per_gb:.2f} CPU s/GB, {sample.peak_mb:.0f} MB"
+            bench.progress.say(f"{load.what}, round {number} of {bench.options.rounds}: {side.label} {text}")
     apache, ottla = samples
     return [
         Figure(

@@ -1,4 +1,4 @@
-"""Lines that tell how far a run is, with the time since it began. To standard error: the table goes to standard output."""
+"""Progress lines with the time since the start. They go to standard error; the table goes to standard output."""
 
 import sys
 import time

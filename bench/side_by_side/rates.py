@@ -1,4 +1,4 @@
-"""Rounds of a Java load that prints how many of something it did per second: `{"per_s": …}`."""
+"""Rounds of a Java load that prints a rate per second: `{"per_s": …}`."""
 
 import json
 
@@ -6,7 +6,7 @@ from bench.side_by_side.sides import Bench
 
 
 def measure_rates(bench: Bench, what: str, main_class: str, *arguments: object) -> tuple[list[float], list[float]]:
-    """The rates of both sides, one per round. The class is told the address, then `arguments`, then a name for this run."""
+    """The rates of both sides, one per round. The class gets the address, `arguments`, and a name for this run."""
     rates: tuple[list[float], list[float]] = ([], [])
     for number in range(1, bench.options.rounds + 1):
         for side, kept in zip(bench.pair, rates, strict=True):

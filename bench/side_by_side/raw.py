@@ -1,7 +1,7 @@
-"""The raw rows: batches of 1 MB over one connection, several under way, against what the loopback allows in the same round.
+"""The raw rows: batches of 1 MB over one connection, several in flight, compared with the loopback limit of the same round.
 
 In: Produce requests with acks=all. Out: Fetch requests for one batch each, of a topic in the page cache. The same sender loads
-the limit (bench/side_by_side/loopback.py), Apache Kafka and Ottla. MB are 10^6 bytes of batches.
+the limit (bench/side_by_side/loads/loopback.py), Apache Kafka and Ottla. An MB is 10^6 bytes of batches.
 """
 
 import subprocess
@@ -37,12 +37,12 @@ def rows(bench: Bench) -> list[Figure]:
         for side in bench.pair:
             rates = side_round(side, records, count)
             measured |= {f"{side.label} in": rates[0], f"{side.label} out": rates[1]}
-        if number == 0:  # the first warms both servers' way of large batches
+        if number == 0:  # warm-up: both servers' code for large batches
             continue
         for name, rate in measured.items():
             taken.setdefault(name, []).append(rate)
-        told = ", ".join(f"{name} {rate:,.0f}" for name, rate in measured.items())
-        bench.progress.say(f"raw 1 MB batches, MB/s, round {number} of {rounds}: {told}")
+        text = ", ".join(f"{name} {rate:,.0f}" for name, rate in measured.items())
+        bench.progress.say(f"raw 1 MB batches, MB/s, round {number} of {rounds}: {text}")
     apache, ottla = (side.label for side in bench.pair)
     return [
         Figure(
@@ -60,7 +60,7 @@ def rows(bench: Bench) -> list[Figure]:
 
 
 def limit_round(bench: Bench, records: bytearray, count: int) -> dict[str, float]:
-    """MB/s into a file and out of it again."""
+    """MB/s into a file and out of it."""
     path = bench.folder / "loopback"
     frame = len(records).to_bytes(4, "big") + records
     try:
@@ -76,7 +76,7 @@ def limit_round(bench: Bench, records: bytearray, count: int) -> dict[str, float
 
 
 def side_round(side: Side, records: bytearray, count: int) -> tuple[float, float]:
-    """MB/s into a topic and out of it again."""
+    """MB/s into a topic and out of it."""
     create_topic(side.server, TOPIC, 1)
     frame = frames.produce_frame(TOPIC, 0, records)
     with frames.connect(side.server.bootstrap) as connection:
@@ -105,7 +105,7 @@ def timed(address: str, asked: Iterable[bytes], volume_bytes: int, check: frames
 
 @contextmanager
 def loopback(direction: str, path: Path) -> Iterator[str]:
-    """The limit's process, and its address."""
+    """Start the process that measures the limit; yields its address."""
     command = [sys.executable, "-m", "bench.side_by_side.loads.loopback", direction, str(path)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
         try:

@@ -1,7 +1,7 @@
-"""The two servers, under the same settings, and what is needed to put load on them.
+"""The two servers with the same settings, and the programs that put load on them.
 
-`Bench` owns everything that must go away again: servers, temporary folders. Both servers of the pair are up at once and are
-loaded one after the other; the one that is not measured does nothing. The tests' harness fetches, formats and starts them.
+`Bench` owns everything that must be cleaned up: servers and temporary folders. Both servers of the pair run at the same time
+and are loaded one after the other; the one that is not measured is idle. The tests' harness fetches, formats and starts them.
 """
 
 import os
@@ -27,25 +27,25 @@ from tests.support.servers.ottla_server import start_ottla
 
 HEARTBEAT_MS = 100
 SETTINGS = {
-    # Stock settings but for these: deleted topics go at once, so that a row does not leave its data to the next one.
+    # Kafka's defaults except for these. Files of deleted topics are removed at once, so that no row leaves data to the next.
     "log.segment.delete.delay.ms": 0,
     "log.cleaner.backoff.ms": 100,
     "auto.create.topics.enable": "false",
-    # The harness makes internal topics of one partition; here they have as many as Kafka gives them.
+    # The harness gives internal topics one partition; here they have Kafka's default.
     "offsets.topic.num.partitions": 50,
     "transaction.state.log.num.partitions": 50,
-    # Members of groups say often that they are there, and are assigned their share at once: else a group's start is made of
-    # waiting. The harness has set group.initial.rebalance.delay.ms to 0.
+    # Short heartbeat intervals and no initial delay, or the start of a group would consist of waiting. The harness sets
+    # group.initial.rebalance.delay.ms to 0.
     "group.consumer.min.heartbeat.interval.ms": HEARTBEAT_MS,
     "group.consumer.heartbeat.interval.ms": HEARTBEAT_MS,
     "group.consumer.assignment.interval.ms": 0,
 }
 LOG_LINES = 15
 SETTLE_S = 3
-"""After this long a server that has started does nothing more by itself."""
+"""A server that has started is idle after this long."""
 
 CLIENT_JVM_FLAGS = ("-Xmx512M", *(flag for flag in SERVER_JVM_FLAGS if not flag.startswith("-Xm")))
-"""What Kafka's own scripts give its tools."""
+"""The JVM options that Kafka's own scripts pass to its tools."""
 
 JAVA_SOURCES = Path(__file__).parents[1] / "java"
 
@@ -64,7 +64,7 @@ class Side:
 
 
 class Bench:
-    """One run: options, progress, the pair of servers once a row needs it, and the end of all of them."""
+    """One run: options, progress, the pair of servers once a row needs it, and the clean-up."""
 
     def __init__(self, options: Options, progress: Progress) -> None:
         keep()
@@ -77,11 +77,11 @@ class Bench:
         self._pair: tuple[Side, Side] | None = None
         self._classes: Path | None = None
         self.micro: dict[str, Any] = {}
-        """What the micro-benchmarks gave."""
+        """Results of the micro-benchmarks."""
         self.peaks_mb: dict[str, float] = {}
-        """The most memory each side had under the produce loads."""
+        """Peak memory of each side under the produce loads."""
         self.idle_mb: dict[str, float] = {}
-        """The memory of each side of the pair before it had anything to do."""
+        """Memory of each side of the pair before its first load."""
 
     def __enter__(self) -> "Bench":
         return self
@@ -91,7 +91,7 @@ class Bench:
 
     @property
     def pair(self) -> tuple[Side, Side]:
-        """Apache Kafka and Ottla, up and at rest; started with the first row that needs them."""
+        """Apache Kafka and Ottla, running and idle; started for the first row that needs them."""
         if self._pair is None:
             self._pair = self.start(APACHE), self.start(OTTLA)
             time.sleep(SETTLE_S)
@@ -99,7 +99,7 @@ class Bench:
         return self._pair
 
     def start(self, label: str) -> Side:
-        """A server of its own on a fresh directory; it lives until `end` or until the run is over."""
+        """Start a server on an empty directory. It runs until `end`, or until the run is over."""
         self.progress.say(f"starting {label}")
         of_apache = label == APACHE
         server = self.kafka.start_server(SETTINGS, jvm_flags=SERVER_JVM_FLAGS) if of_apache else start_ottla(SETTINGS)
@@ -107,22 +107,22 @@ class Bench:
         return Side(label, server)
 
     def end(self, side: Side) -> None:
-        """End a server that `start` gave; its data goes with it."""
+        """Stop a server of `start`, and delete its data."""
         side.server.kill()
 
     def end_pair(self) -> None:
-        """End the shared servers, so that a row that starts its own has the machine to itself."""
+        """Stop the shared servers, so that a row with its own servers has the machine to itself."""
         for side in self._pair or ():
             self.end(side)
         self._pair = None
 
     def log_tails(self) -> str:
-        """The ends of what the servers of the pair have printed, for whoever must find out why a row failed."""
+        """The last log lines of the pair's servers, to find out why a row failed."""
         tails = [(side.label, side.server.log_tail().splitlines()[-LOG_LINES:]) for side in self._pair or ()]
         return "\n".join(line for label, lines in tails for line in (f"The log of {label} ends with:", *lines))
 
     def run_class(self, main_class: str, *arguments: object, timeout_s: float = 600) -> str:
-        """Run a Java class of Kafka's or of bench/java and return what it printed."""
+        """Run a Java class of Kafka or of bench/java, and return its output."""
         classpath = os.pathsep.join([str(self._compiled()), self.kafka.classpath])
         command = [*self.kafka.jvm(CLIENT_JVM_FLAGS), "-cp", classpath, main_class, *map(str, arguments)]
         return run_program(command, main_class, timeout_s)
@@ -142,7 +142,7 @@ class Bench:
 
 
 def run_program(command: Sequence[str], name: str, timeout_s: float) -> str:
-    """Run a load program to its end, and end it if this run is interrupted."""
+    """Run a load program and return its output. It is stopped if this run is interrupted."""
     with subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

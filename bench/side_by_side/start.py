@@ -1,7 +1,7 @@
-"""The start row: from the start of the process to the first answered request (ApiVersions), on a directory that is formatted.
+"""The start row: time from the start of the process to the first answered request (ApiVersions), on a formatted directory.
 
-The sides take turns. The first start of each is not counted: it fills the page cache, and Python's bytecode cache. The process
-is told to stop each time, so that no start has anything to recover.
+The sides take turns. The first start of each is not counted: it fills the page cache, and Python's bytecode cache. Each process
+is shut down cleanly, so that the next start has nothing to recover.
 """
 
 import select
@@ -48,7 +48,7 @@ def _folder(bench: Bench, label: str) -> Path:
 
 
 def _prepared(bench: Bench, label: str) -> tuple[list[str], int]:
-    """A formatted directory; the command that starts a server on it, and the port it will have."""
+    """Format a directory; returns the command that starts a server on it, and its port."""
     folder = _folder(bench, label)
     folder.mkdir()
     port, controller_port = free_ports(2)
@@ -64,7 +64,7 @@ def _prepared(bench: Bench, label: str) -> tuple[list[str], int]:
 
 
 def start_once(command: Sequence[str], port: int) -> float:
-    """Seconds from the start of the process until it has answered; it is stopped and gone on return."""
+    """Seconds from the start of the process to its first answer. The process has ended on return."""
     began = time.perf_counter()
     process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
@@ -85,7 +85,7 @@ def start_once(command: Sequence[str], port: int) -> float:
 
 
 def answered(port: int, deadline: float) -> bool:
-    """Whether an ApiVersions request is answered; a server that listens but is not ready yet is waited for."""
+    """Whether an ApiVersions request is answered. Waits for a server that listens but is not ready yet."""
     try:
         with socket.create_connection(("127.0.0.1", port), timeout=1) as connection:
             connection.sendall(API_VERSIONS_REQUEST)

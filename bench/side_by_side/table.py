@@ -22,7 +22,7 @@ def terminal_text(results: Results) -> str:
 
 
 def markdown_lines(results: Results) -> list[str]:
-    """The table in Markdown; a missed goal is set in bold."""
+    """The table in Markdown, with missed goals in bold."""
     lines = ["| " + " | ".join(HEADING) + " |", "|---" + "|---:" * (len(HEADING) - 2) + "|---|"]
     for figure in results.figures.values():
         row = list(cells(figure))

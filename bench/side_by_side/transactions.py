@@ -1,4 +1,4 @@
-"""The row of transactions: producers, each with one transaction at a time of a record to each partition (Transactions.java)."""
+"""The row of transactions: each producer runs one at a time, with one record to each partition (Transactions.java)."""
 
 from bench.side_by_side.admin import create_topic, delete_topic
 from bench.side_by_side.figures import Figure, at_least

@@ -1,1 +1,1 @@
-"""Loads without a JVM: requests made in advance, connections that send them, and the limit of the loopback."""
+"""Loads without a JVM: requests encoded in advance, connections that send them, and the limit of the loopback."""

@@ -1,4 +1,4 @@
-"""Requests as bytes, made before the clock runs, and connections that send them: the raw load programs stand on these."""
+"""Requests that are encoded before the measurement, and connections that send them; used by the raw load programs."""
 
 import os
 import socket
@@ -14,21 +14,21 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 PRODUCE_VERSION, FETCH_VERSION = 12, 12
-"""The newest that name topics by name."""
+"""The newest versions that identify topics by name."""
 
 CLIENT_ID = "bench"
 TIMEOUT_S = 60
 RETRY_S = 0.02
 NOT_YET = (3, 6)
-"""Unknown topic or partition, not leader: what a new partition may answer at first."""
+"""Unknown topic or partition, not leader: a new partition may answer these at first."""
 
 Reply = bytes | memoryview
 CheckReply = Callable[[Reply], None]
-"""Raises `BadReply` where a reply (without its size) is not what the load wants."""
+"""Raises `BadReply` if a reply (without its size) is not what the load expects."""
 
 
 def batch(records: int, value_bytes: int, first_key: int | None = None) -> bytearray:
-    """A batch of records with one random value, stamped now; with keys counted from `first_key`, or without."""
+    """A batch of records with one random value and the current time; keys count from `first_key`, or are null."""
     now_ms = time.time_ns() // 1_000_000
     value = os.urandom(value_bytes)
     keys: Iterable[bytes | None] = [None] * records
@@ -54,11 +54,11 @@ def fetch_frame(topic: str, partition: int, offset: int, max_bytes: int) -> byte
 
 
 def no_check(reply: Reply) -> None:
-    """Any reply will do."""
+    """Accept any reply."""
 
 
 def produce_check(label: str, topic: str) -> CheckReply:
-    """Refuses replies to `produce_frame` that have an error: a load of refusals would be very fast."""
+    """A check that refuses replies to `produce_frame` with an error: a load of refused requests would be very fast."""
 
     def check(reply: Reply) -> None:
         if code := produce_error(reply, topic):
@@ -93,7 +93,7 @@ def receive_into(connection: socket.socket, view: memoryview) -> None:
 
 
 class Receiver:
-    """Frames of one connection, each received into the same buffer: what comes is counted, not kept."""
+    """Frames of one connection, each received into the same buffer: contents are not kept."""
 
     def __init__(self, connection: socket.socket, buffer_bytes: int) -> None:
         self._connection = connection
@@ -101,7 +101,7 @@ class Receiver:
         self._buffer = bytearray(buffer_bytes)
 
     def frame(self) -> memoryview:
-        """The next frame without its size; good until the next call."""
+        """The next frame without its size; valid until the next call."""
         receive_into(self._connection, memoryview(self._size))
         size = int.from_bytes(self._size, "big")
         if size > len(self._buffer):
@@ -112,7 +112,7 @@ class Receiver:
 
 
 def write_first(connection: socket.socket, frame: bytes, topic: str) -> None:
-    """Send a Produce request until it is accepted: a leader may be known before it has made its log. Other errors are final."""
+    """Repeat a Produce request until it is accepted: a leader may be elected before its log exists. Other errors are final."""
     receiver = Receiver(connection, 1 << 10)
     deadline = time.monotonic() + TIMEOUT_S
     while True:
@@ -121,7 +121,7 @@ def write_first(connection: socket.socket, frame: bytes, topic: str) -> None:
         if not code:
             return
         if code not in NOT_YET or time.monotonic() > deadline:
-            raise BadReply(f"a load's first request to {topic} is refused with error {code}")
+            raise BadReply(f"the first request to {topic} was refused with error {code}")
         time.sleep(RETRY_S)
 
 

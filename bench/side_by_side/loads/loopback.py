@@ -1,11 +1,11 @@
-"""What this machine's loopback and page cache allow a single thread to do: the limit that the raw rows are held to.
+"""Measures what this machine's loopback and page cache allow a single thread to do: the reference of the raw rows.
 
     python -m bench.side_by_side.loads.loopback in FILE    frames received, CRC-32C computed, appended to FILE, acknowledged
     python -m bench.side_by_side.loads.loopback out FILE   for each request (offset and size, 8 bytes each) that range of FILE,
                                                            with sendfile
 
-Prints its port, serves one connection and ends with it. It has no protocol, checks nothing and keeps no state: no broker can be
-faster with one thread.
+Prints its port, serves one connection and exits. It has no protocol, no checks and no state: no broker can be faster with one
+thread.
 """
 
 import os

@@ -1,7 +1,7 @@
-"""Loads of one Python thread over many connections, and what they measure: how many answers came, and how long each took.
+"""Loads of one Python thread over many connections; measures the number of answers and the latency of each.
 
-`saturate` keeps one request under way on each connection. `paced` sends at a fixed rate whatever comes back, and counts each
-answer's time from when its request was due, so that a server that stalls is charged with all who had to wait.
+`saturate` keeps one request in flight on each connection. `paced` sends at a fixed rate, whether or not answers come, and
+measures each latency from the time when the request was due: a stall of the server delays all requests that were due during it.
 """
 
 import math
@@ -25,7 +25,7 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 class Caller:
-    """One connection: the request it repeats, when those under way were due, and what has come of the next reply."""
+    """One connection: the request it repeats, the due times of requests in flight, and the part of the next reply received."""
 
     def __init__(self, connection: socket.socket, frame: bytes) -> None:
         connection.setblocking(False)
@@ -40,7 +40,7 @@ class Caller:
             sent = self.connection.send(self._frame)
         except BlockingIOError:
             sent = 0
-        if sent < len(self._frame):  # the server has fallen behind: whoever waits for it is measured as waiting
+        if sent < len(self._frame):  # the socket is full: block; due times charge the wait to the server
             self.connection.settimeout(GIVE_UP_S)
             self.connection.sendall(self._frame[sent:])
             self.connection.setblocking(False)
@@ -78,7 +78,7 @@ class Load:
             caller.connection.close()
 
     def saturate(self, duration_s: float) -> float:
-        """Answers per second, with one request under way on every connection."""
+        """Answers per second, with one request in flight on every connection."""
         began = time.perf_counter()
         end = began + duration_s
         answers = 0
@@ -93,7 +93,7 @@ class Load:
         return rate
 
     def paced(self, per_second: float, over: Callable[[], bool]) -> list[tuple[float, float]]:
-        """(when it was due, seconds until it was answered) of requests sent at a steady rate, until `over`."""
+        """(due time, seconds from then to the answer) of requests sent at a steady rate, until `over`."""
         self._samples.clear()
         began = time.perf_counter()
         sent = 0

@@ -1,1 +1,1 @@
-"""The ottla command."""
+"""The `ottla` command."""

@@ -1,4 +1,4 @@
-"""The `delete-records` verb: the records of partitions below an offset, gone. Flags and lines are kafka-delete-records'."""
+"""The `delete-records` verb: deletes the records of partitions below an offset. Flags and output are kafka-delete-records'."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ottla.wire.messages.delete_records import (
 EXAMPLES = """\b
 Examples:
   ottla delete-records orders:0:1000              records of partition 0 below offset 1000
-  ottla delete-records orders:0:end orders:1:end  all records there are now
+  ottla delete-records orders:0:end orders:1:end  all current records
   ottla delete-records --offset-json-file offsets.json
 \b
 The file has Kafka's form:
@@ -32,7 +32,7 @@ The file has Kafka's form:
 """
 
 END = -1
-"""Stands for the high watermark: every record that can be read."""
+"""The protocol's number for the high watermark: deletes every committed record."""
 
 FORM = '{"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "version": 1}'
 
@@ -46,7 +46,7 @@ FORM = '{"partitions": [{"topic": "orders", "partition": 0, "offset": 1000}], "v
 def delete_records(
     settings: ClientSettings, places: tuple[str, ...], offset_json_file: str | None, yes: bool, as_json: bool
 ) -> int:
-    """Delete the records of partitions that lie below an offset, for good. On a terminal you are asked first."""
+    """Delete the records of partitions below an offset, permanently. Asks for confirmation on a terminal."""
     if bool(places) == (offset_json_file is not None):
         raise click.UsageError(
             "say which records, for example: ottla delete-records orders:0:1000 (or --offset-json-file FILE)"
@@ -71,7 +71,7 @@ def _parse_place(text: str) -> tuple[TopicPartition, int]:
     topic, _, rest = text.partition(":")
     partition, _, offset = rest.partition(":")
     if not topic or not partition.isdigit() or not (offset.isdigit() or offset in ("end", "-1")):
-        raise click.UsageError(f"{text!r} is no TOPIC:PARTITION:OFFSET: write for example orders:0:1000, or orders:0:end")
+        raise click.UsageError(f"{text!r} is not TOPIC:PARTITION:OFFSET: write for example orders:0:1000, or orders:0:end")
     return TopicPartition(topic, int(partition)), int(offset) if offset.isdigit() else END
 
 
@@ -85,7 +85,7 @@ def _read_file(path: str) -> list[tuple[TopicPartition, int]]:
         raise click.UsageError(f"{path} is not JSON: {error}. It must look like {FORM}") from None
     try:
         if content.get("version", 1) != 1:
-            raise click.UsageError(f"{path} is of version {content['version']}: only version 1 is known")
+            raise click.UsageError(f"{path} has version {content['version']}: only version 1 is supported")
         return [
             (TopicPartition(_typed(each["topic"], str), _typed(each["partition"], int)), _typed(each["offset"], int))
             for each in content["partitions"]

@@ -1,7 +1,7 @@
-"""`make demo`: a node is started, written to, read, killed, started again and looked into, with the commands a user would type.
+"""`make demo`: starts a node, writes, reads, kills it, restarts it and dumps its files, with the commands a user would type.
 
-Everything shown is done by those commands, in processes of their own, on a free port and in a temporary folder that goes away
-again. What must be true (nothing is lost by the kill) is checked, and the demo fails if it is not.
+Each command runs in a process of its own, on a free port and in a temporary folder that is deleted at the end. The demo checks
+that the kill loses no acknowledged record, and fails otherwise.
 """
 
 from __future__ import annotations
@@ -50,15 +50,15 @@ class Demo:
                 "consume", "orders", "--from-beginning", "--max-messages", str(SHOWN), "--property", "print.key=true",
                 "--property", "print.offset=true", "--property", "print.partition=true",
             )  # fmt: skip
-            say("4. Kill the node, with no warning, and start it again: every record that it acknowledged is there")
+            say("4. Kill the node without warning and start it again: every acknowledged record is there")
             self.kill()
             self.start()
             offsets = self.ottla("get-offsets", "--topic", "orders")
             found = sum(int(line.rpartition(":")[2]) for line in offsets.splitlines())
             if found != RECORDS:
-                raise DemoFailed(f"{RECORDS:,} records were acknowledged, and {found:,} are there: please report it")
+                raise DemoFailed(f"the node acknowledged {RECORDS:,} records and has {found:,}: please report this")
             click.echo(f"   {found:,} of {RECORDS:,}")
-            say("5. It is Kafka's own files")
+            say("5. The files are Kafka's")
             segment = self._data / "orders-0" / f"{0:020d}.log"
             self.ottla("dump-log", str(segment), "--print-data-log", lines=SHOWN)
         finally:
@@ -72,7 +72,7 @@ class Demo:
         assert self._node.stdout is not None
         line = self._node.stdout.readline()
         if not line:
-            raise DemoFailed("the node has not started; what it said is above")
+            raise DemoFailed("the node did not start; its output is above")
         self._address = json.loads(line)["bootstrap_servers"]
         click.echo(f"   up at {self._address} after {(perf_counter() - started_s) * 1000:.0f} ms")
 
@@ -95,10 +95,10 @@ class Demo:
         )
         started_s = perf_counter()
         self.call(["produce", "orders", "--property", "parse.key=true", "--property", "key.separator=:"], stdin=lines)
-        click.echo(f"   acknowledged after {perf_counter() - started_s:.1f} s, the start of the command included")
+        click.echo(f"   acknowledged after {perf_counter() - started_s:.1f} s, including the start of the command")
 
     def ottla(self, *arguments: str, lines: int | None = None) -> str:
-        """Run a command as a user would, and show it with what it says."""
+        """Run a command as a user would, and show it with its output."""
         click.echo(f"   $ ottla {' '.join(argument.replace(str(self._data), 'DATA') for argument in arguments)}")
         output = self.call(list(arguments))
         for line in output.splitlines()[:lines]:

@@ -1,4 +1,4 @@
-"""The `get-offsets` verb: offsets of partitions, by place or by time. Flags and lines are kafka-get-offsets'."""
+"""The `get-offsets` verb: offsets of partitions, by place or by time. Flags and output are kafka-get-offsets'."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _PATTERN = re.compile(r"([^:,]*)(?::(?:([0-9]*)|(?:([0-9]*)-([0-9]*))))?")
     help="latest (-1), earliest (-2), max-timestamp (-3), earliest-local (-4), latest-tiered (-5), "
     f"earliest-pending-upload (-6), {TIME_HELP}.",
 )
-@click.option("--exclude-internal-topics", is_flag=True, help="Leave out topics that the cluster keeps for itself.")
+@click.option("--exclude-internal-topics", is_flag=True, help="Leave out internal topics.")
 @json_option
 @plain_option
 @wide_option
@@ -71,8 +71,8 @@ def get_offsets(
 ) -> None:
     """Show the first, last and other offsets of partitions.
 
-    TOPICS are names; without any, all topics are asked about. For a time, the offset is that of the first record with that
-    timestamp or a later one; partitions without such a record are left out.
+    TOPICS are names; the default is all topics. For a time, the offset is that of the first record with that timestamp or a
+    later one; partitions without such a record are left out.
     """
     timestamp = parse_when(when)
     keep = _filter(names, pattern, partitions, topic_partitions)
@@ -105,12 +105,12 @@ def get_offsets(
 
 
 def parse_when(text: str) -> int:
-    """What stands for `text` where a timestamp would."""
+    """The timestamp or place of --time, as in ListOffsets."""
     if text in PLACES:
         return PLACES[text]
     if text.startswith("-") and text[1:].isdigit():
         if int(text) not in PLACES.values():
-            raise click.UsageError(f"--time {text} is no place: they go from -1 (latest) to -6 (earliest-pending-upload)")
+            raise click.UsageError(f"--time {text} is not a place: those are -1 (latest) to -6 (earliest-pending-upload)")
         return int(text)
     return parse_time_ms(text, "--time")
 
@@ -119,7 +119,7 @@ async def _find(
     cluster: Cluster, names: tuple[str, ...], keep: Filter, timestamp: int, exclude_internal: bool
 ) -> Mapping[TopicPartition, FoundOffset | KafkaError]:
     topics = await cluster.topics()
-    choose(topics, names, None)  # a name that does not exist is an error, a pattern that matches nothing may not be
+    choose(topics, names, None)  # raises for a name that does not exist; a pattern may match nothing
     wanted = {
         TopicPartition(name, each): timestamp
         for name, topic in topics.items()
@@ -128,7 +128,7 @@ async def _find(
         if keep(TopicPartition(name, each))
     }
     if not wanted:
-        raise OttlaError("no partition matches: `ottla topics describe` shows the topics and partitions there are")
+        raise OttlaError("no partition matches: `ottla topics describe` shows all topics and partitions")
     return await list_offsets(cluster, wanted)
 
 
@@ -139,7 +139,7 @@ def _partitions(topic: MetadataResponseTopic) -> list[int]:
 def _filter(names: tuple[str, ...], pattern: str | None, partitions: str | None, topic_partitions: str | None) -> Filter:
     if topic_partitions is not None:
         if names or pattern is not None or partitions is not None:
-            raise click.UsageError("--topic-partitions says it all: leave topics and --partitions out")
+            raise click.UsageError("--topic-partitions names topics and partitions: leave TOPICS, --topic and --partitions out")
         rules = [_rule(part.strip()) for part in topic_partitions.split(",") if part.strip()]
         return lambda each: any(rule(each) for rule in rules)
     if names and pattern is not None:

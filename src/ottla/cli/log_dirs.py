@@ -1,4 +1,4 @@
-"""The `log-dirs` verb: what brokers keep in which directory. Flags and lines are those of Kafka's kafka-log-dirs."""
+"""The `log-dirs` verb: the log directories of brokers and the partitions in them. Flags and output are kafka-log-dirs'."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Examples:
 
 @click.command("log-dirs", epilog=EXAMPLES)
 @click.argument("action", required=False, type=click.Choice(["describe"]), metavar="[describe]")
-@click.option("--describe", is_flag=True, help="Kafka's spelling; it is what this command does anyway.")
+@click.option("--describe", is_flag=True, help="Kafka's spelling; has no effect.")
 @click.option("--brokers", "--broker-list", "broker_list", metavar="1,2,…", help="Only these brokers, by id.")
 @click.option("--topics", "--topic-list", "topic_list", metavar="A,B,…", help="Only these topics.")
 @json_option
@@ -43,7 +43,7 @@ def log_dirs(
     as_json: bool,
     plain: bool,
 ) -> None:
-    """Show what brokers keep in which directory, and how large it is."""
+    """Show the log directories of brokers, and the size of each partition."""
     brokers = _ids(broker_list)
     topics = None if not topic_list else [name.strip() for name in topic_list.split(",") if name.strip()]
     found = with_cluster(settings, lambda cluster: _ask(cluster, brokers, topics))
@@ -69,8 +69,8 @@ def _ids(text: str | None) -> list[int] | None:
         return sorted({int(part) for part in text.split(",")})
     except ValueError:
         raise click.UsageError(
-            f"--brokers (Kafka: --broker-list) takes broker ids with commas between them, not {text!r}; where the cluster is "
-            "goes with --bootstrap-server"
+            f"--brokers (Kafka: --broker-list) takes broker ids with commas between them, not {text!r}; "
+            "--bootstrap-server takes the address of the cluster"
         ) from None
 
 
@@ -81,7 +81,7 @@ async def _ask(cluster: Cluster, brokers: list[int] | None, topics: list[str] | 
         there = ", ".join(map(str, sorted(cluster.brokers)))
         raise OttlaError(f"broker {', '.join(map(str, unknown))} is not in the cluster, which has {there}")
     chosen = brokers or sorted(cluster.brokers)
-    # All partitions are asked for and the topics picked here: to name partitions, one would have to know them first.
+    # The request can only name partitions, which are not known here: ask for all, and filter by topic below.
     answers = await asyncio.gather(*(cluster.ask_broker(broker, DescribeLogDirsRequest(topics=None)) for broker in chosen))
     found: dict[int, list[DescribeLogDirsResult]] = {}
     for broker, answer in zip(chosen, answers, strict=True):

@@ -1,7 +1,7 @@
-"""What a node says while it runs: one readable line each, on the terminal and in a file per day.
+"""Logging of a node: one line per event, on the terminal and in a file per day.
 
-Only commands that own their process set logging up; an embedded broker never does. Written without `logging.handlers`, whose
-import costs as much as a tenth of a node's start.
+Only commands that own their process configure logging; an embedded broker never does. `logging.handlers` is not used: its
+import takes a tenth of a node's start.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ TIME = "%Y-%m-%d %H:%M:%S"
 _DAY = "%Y-%m-%d"
 MESSAGE_CHARACTERS_MAX = 4000
 HEAD_CHARACTERS = 2000
-"""Of what is longer the middle is left out: it is a name, and what happened to it stands before and behind."""
+"""A longer message loses its middle: that is a long name, and the event is described before and after it."""
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-15 10:20:30.123 INFO     node: …`; the package's name is left out, since everything is ours."""
+    """`2026-11-15 10:20:30.123 INFO     node: …`; the prefix `ottla.` of logger names is left out."""
 
     def __init__(self) -> None:
         super().__init__(LINE, TIME)
@@ -39,7 +39,7 @@ class LineFormatter(logging.Formatter):
         return super().format(record)
 
     def formatMessage(self, record: logging.LogRecord) -> str:
-        """One line and no more, whatever names clients give to what they make: those may forge lines or steer terminals."""
+        """Escaped, so that it is always one line: names that clients choose could forge lines or contain terminal commands."""
         message = escape(record.message)
         if len(message) > MESSAGE_CHARACTERS_MAX:
             left_out = len(message) - MESSAGE_CHARACTERS_MAX
@@ -48,21 +48,21 @@ class LineFormatter(logging.Formatter):
         return super().formatMessage(record)
 
     def formatException(self, ei: _ExceptionInfo) -> str:
-        """Below the line of the event, indented: what an exception says cannot begin a line that looks like an event's."""
+        """Indented and escaped: the text of an exception cannot look like the line of an event."""
         return "\n".join(f"    {escape(line)}" for line in super().formatException(ei).split("\n"))
 
 
 class DailyFile(logging.Handler):
-    """A file per day, `server.log.2026-11-15`, in the machine's own time. Old ones are the operator's to remove."""
+    """A file per day, `server.log.2026-11-15`, in local time. The operator removes old files."""
 
     def __init__(self, directory: Path) -> None:
-        directory.mkdir(parents=True, exist_ok=True)  # before logging knows of the handler, and closes it at the end
+        directory.mkdir(parents=True, exist_ok=True)  # may fail: before logging registers the handler
         super().__init__()
         self._directory = directory
         self._day = ""
         self._file: TextIO | None = None
         self.setFormatter(LineFormatter())
-        self._file_of(strftime(_DAY))  # a folder that cannot be written is noticed now, not at midnight
+        self._file_of(strftime(_DAY))  # fails now if the folder cannot be written, not at the first event
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -74,7 +74,7 @@ class DailyFile(logging.Handler):
         if self._file is None or day != self._day:
             if self._file is not None:
                 self._file.close()
-            # Line by line: what was said last before a crash is what one wants to read.
+            # Line buffered: the last lines before a crash must be in the file.
             self._file = open(self._directory / f"{FILE_NAME}.{day}", "a", buffering=1, encoding="utf-8")  # noqa: SIM115
             self._day = day
         return self._file
@@ -87,7 +87,7 @@ class DailyFile(logging.Handler):
 
 
 def configure_logging(*, level: str, directory: Path | None = None) -> None:
-    """Log to the terminal from `level` up and, if a directory is given, from INFO up to files there."""
+    """Log to the terminal at `level` and above, and to files in `directory`, if given, at INFO and above."""
     terminal = logging.StreamHandler(sys.stderr)
     terminal.setFormatter(LineFormatter())
     terminal.setLevel(level)
@@ -97,7 +97,7 @@ def configure_logging(*, level: str, directory: Path | None = None) -> None:
             handlers.append(DailyFile(directory))
         except OSError as error:
             raise OttlaError(
-                f"log files cannot be written to {directory}: {error.strerror}. Name another folder with --log-dir"
+                f"cannot write log files to {directory}: {error.strerror}. Choose another folder with --log-dir"
             ) from None
     limits = CoordinatorLines()
     for handler in handlers:

@@ -1,8 +1,7 @@
-"""`ottla`: the command. Owns the list of verbs, how an error reaches a person, and nothing else.
+"""The `ottla` command: the list of verbs, and how errors are shown.
 
-One file (or folder) per verb, imported only when that verb runs: `ottla --help` must not pay for what it does not use.
-Mistakes of the user and damage in their files end in one readable sentence and a non-zero exit; a traceback means a bug
-of ours.
+One file (or folder) per verb, imported only when that verb runs, so that `ottla --help` stays fast. Mistakes of the user and
+damage in their files end in one readable sentence and a non-zero exit code; a traceback means a bug in Ottla.
 """
 
 import importlib
@@ -24,17 +23,17 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "topics": ("ottla.cli.topics.command", "topics", "Create, list, describe, alter and delete topics."),
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
-    "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they come."),
-    "groups": ("ottla.cli.groups.command", "groups", "List, describe, delete and rewind consumer groups."),
+    "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they arrive."),
+    "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
     "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
-    "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show what brokers keep in which directory, and how large it is."),
-    "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions up to an offset."),
-    "storage": ("ottla.cli.storage", "storage", "Format the log directories of a node, and look at them."),
+    "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show the log directories of brokers, and the size of each partition."),
+    "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions below an offset."),
+    "storage": ("ottla.cli.storage", "storage", "Format the log directories of a node, and show their state."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }
 
-# What Kafka's own tools are called, for hands that know them; --help does not list these.
+# Kafka's names of the same tools; hidden from --help.
 ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consumer-groups": "groups"}
 
 
@@ -44,7 +43,7 @@ class LazyVerbs(Commands):
     aliases = ALIASES
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        # Each of Kafka's tools has the flag; here a verb has no version of its own.
+        # Kafka's tools all have --version, so `ottla VERB --version` works too.
         return super().parse_args(ctx, ["--version"] if args[1:] == ["--version"] else args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -64,7 +63,7 @@ class LazyVerbs(Commands):
             result = super().invoke(ctx)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Whoever read our output (head, less) has seen enough, which is no failure. What is still buffered goes nowhere.
+            # The reader of our output (head, less) has closed the pipe: not a failure. Buffered output is dropped.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 0
         return result
@@ -94,14 +93,14 @@ def ottla() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; the process ends with 0, 1 (it failed, or found damage) or 2 (called wrongly)."""
+    """Run the command line and exit: 0, 1 (failed, or found damage), 2 (wrong usage) or 130 (interrupted)."""
     try:
         code = ottla.main(args=arguments, prog_name="ottla", standalone_mode=False)
     except click.ClickException as mistake:
         _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
-        from ottla.config.values import InvalidConfig  # late: only now it matters
+        from ottla.config.values import InvalidConfig  # late: only errors need it
 
         warn(str(error), lines=isinstance(error, InvalidConfig))
         sys.exit(1)
@@ -112,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _show(mistake: click.ClickException) -> None:
-    """Print what click found wrong: how the verb is called, then the error with the prefix that all errors have."""
+    """Print a usage error: how the verb is called, then the error with the prefix of all errors."""
     text = mistake.format_message()
     if isinstance(mistake, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # since click 8.2
         click.echo(text, err=True)  # noqa: TID251  # a verb without arguments: the text is its help

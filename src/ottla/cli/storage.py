@@ -1,6 +1,6 @@
-"""`ottla storage`: cluster ids, formatting, and what lies in the directories of a node. Kafka's spelling of every option works.
+"""`ottla storage`: cluster ids, formatting, and a node's log directories. Takes the options of Kafka's kafka-storage.
 
-The verbs about features are in `storage_features.py`, `format` itself in `ottla.broker.formatting`.
+The actions about features are in `storage_features.py`; `ottla.broker.formatting` does the formatting.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ CONFIG = click.option(
 
 @click.group(cls=Commands, epilog=EPILOG)
 def storage() -> None:
-    """Format the log directories of a node, and look at them."""
+    """Format the log directories of a node, and show their state."""
 
 
 storage.add_command(version_mapping)
@@ -58,8 +58,8 @@ def random_uuid() -> None:
 @storage.command("format")
 @CONFIG
 @click.option("--cluster-id", "-t", required=True, help="The id of the cluster that the node belongs to.")
-@click.option("--standalone", "-s", is_flag=True, help="The node is a quorum of its own, to which others may be added later.")
-@click.option("--no-initial-controllers", "-N", is_flag=True, help="The node joins a quorum that is there already.")
+@click.option("--standalone", "-s", is_flag=True, help="The node is the only voter of its quorum; others may be added later.")
+@click.option("--no-initial-controllers", "-N", is_flag=True, help="The node joins a quorum that exists already.")
 @click.option(
     "--initial-controllers",
     "-I",
@@ -75,16 +75,16 @@ def random_uuid() -> None:
     callback=parse_features,
     help="The level of a feature. Repeatable.",
 )
-@click.option("--release-version", "-r", help="Begin with the levels of this release, such as 4.1 or 4.3-IV0.")
+@click.option("--release-version", "-r", help="Start with the feature levels of this release, such as 4.1 or 4.3-IV0.")
 @click.option(
     "--add-scram",
     "-S",
     "scram",
     multiple=True,
     metavar="SCRAM-SHA-256=[name=…,password=…]",
-    help="A login that the cluster begins with; also [name=…,iterations=…,salt=…,saltedpassword=…]. Repeatable.",
+    help="A SCRAM credential that the cluster starts with; also [name=…,iterations=…,salt=…,saltedpassword=…]. Repeatable.",
 )
-@click.option("--ignore-formatted", "-g", is_flag=True, help="Leave directories alone that are formatted, and do the others.")
+@click.option("--ignore-formatted", "-g", is_flag=True, help="Skip directories that are already formatted.")
 def format_command(
     config: Path,
     cluster_id: str,
@@ -96,7 +96,7 @@ def format_command(
     scram: tuple[str, ...],
     ignore_formatted: bool,
 ) -> None:
-    """Make the log directories of a node ready for its first start."""
+    """Format the log directories of a node for its first start."""
     from ottla.broker.formatting import FormatOptions, format_directories
     from ottla.env.real.world import real_world
 
@@ -117,7 +117,7 @@ def format_command(
 
 
 def read_config(path: Path) -> BrokerConfig:
-    """The settings of a server.properties; a mistake in it is a sentence that names the file."""
+    """The settings of a server.properties. An invalid one raises an error that names the file."""
     from ottla.config.broker import BrokerConfig
     from ottla.config.java_properties import parse_properties
     from ottla.config.values import InvalidConfig
@@ -132,7 +132,7 @@ def read_config(path: Path) -> BrokerConfig:
 @CONFIG
 @json_option
 def info(config: Path, as_json: bool) -> int:
-    """Show which log directories there are, and whose they are. Ends with 1 if anything is wrong with them."""
+    """Show the log directories, and the cluster and node they belong to. The exit code is 1 if anything is wrong with them."""
     settings = read_config(config)
     found, metadata, problems = _look(sorted({*settings.log.log_dirs, settings.log.metadata_log_dir}))
     if as_json:
@@ -154,7 +154,7 @@ def _section(title: str, lines: Iterable[str]) -> None:
 
 
 def _look(directories: Iterable[str]) -> tuple[list[str], Mapping[str, str] | None, list[str]]:
-    """The directories that are there, what the first of them says, and what is wrong."""
+    """The directories that exist, the meta.properties of the first, and the problems found."""
     from ottla.env import InlineWorkers
     from ottla.env.real.disk import RealDisk
     from ottla.errors import OttlaError

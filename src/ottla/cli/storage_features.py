@@ -1,4 +1,4 @@
-"""`ottla storage version-mapping` and `feature-dependencies`: which features belong to which release."""
+"""`ottla storage version-mapping` and `feature-dependencies`: feature levels of releases."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from ottla.metadata import features
 
 
 def parse_features(ctx: click.Context, param: click.Parameter, texts: tuple[str, ...]) -> tuple[tuple[str, int], ...]:
-    """`name=level` each, as an option's callback."""
+    """Parse `name=level` values; the callback of --feature."""
     return tuple(_parse_feature(text) for text in texts)
 
 
@@ -34,7 +34,7 @@ _FEATURES = (
 @click.command("version-mapping")
 @click.option("--release-version", "-r", help="A release, such as 4.1 or 4.3-IV0. The default is the newest.")
 def version_mapping(release_version: str | None) -> None:
-    """Show the levels of features that a new cluster of a release begins with."""
+    """Show the feature levels that a new cluster of a release starts with."""
     shown = release_version or features.metadata_version_name(features.METADATA_VERSION_MAX)
     level = features.metadata_version_of(shown)
     if level is None:
@@ -58,7 +58,7 @@ def version_mapping(release_version: str | None) -> None:
     help="A feature and a level of it. Repeatable.",
 )
 def feature_dependencies(wanted: tuple[tuple[str, int], ...]) -> None:
-    """Show what else must be finalised before a feature can be."""
+    """Show which other features a feature level requires."""
     for name, level in wanted:
         _check(name, level)
         shown = f"{name}={level}"

@@ -1,4 +1,4 @@
-"""Ratios, their spread, goals and what a run leaves on disk."""
+"""Ratios, their spread, goals and the JSON form of results."""
 
 import json
 
@@ -20,7 +20,7 @@ def test_a_reference_takes_apaches_place_in_the_ratio() -> None:
     assert figure.verdict == "reached"
 
 
-def test_sides_with_different_numbers_of_rounds_are_a_mistake() -> None:
+def test_different_numbers_of_rounds_are_refused() -> None:
     with pytest.raises(ValueError, match="longer"):
         _ = Figure("x", "x", "MB/s", [1.0, 2.0], [1.0]).ratio
 
@@ -43,14 +43,14 @@ def test_goals_read_as_in_the_speed_table() -> None:
     assert (str(at_least(1.15)), str(at_most(0.2))) == ("≥ 1.15 ×", "≤ 0.2 ×")
 
 
-def test_numbers_have_three_digits_that_count() -> None:
+def test_numbers_have_three_significant_digits() -> None:
     assert [amount(value) for value in (1234.5, 123.4, 12.34, 1.234, 0.123)] == ["1,234", "123", "12.3", "1.23", "0.12"]
     assert samples_text([]) == "–"
     assert samples_text([2.0]) == "2.00"
     assert samples_text([1.0, 3.0, 2.0]) == "2.00 (1.00–3.00)"
 
 
-def test_results_come_back_from_json_as_they_were() -> None:
+def test_results_survive_a_round_trip_through_json() -> None:
     results = Results({"cpu": "c"}, micro={"log": {"rows": {"append": 1.5}}})
     results.add([Figure("a", "A", "s", [1.25], [2.5], at_most(2.0), [1.0], "quiet"), Figure("b", "B", "MB", [1.0], [2.0])])
     assert Results.from_json(json.loads(json.dumps(results.to_json()))) == results

@@ -1,4 +1,4 @@
-"""The load programs: what they read out of others' texts and bytes, and that they count right."""
+"""The load programs: parsing of outputs and replies, and correct counts."""
 
 import socket
 import struct
@@ -26,7 +26,7 @@ STALL_S = 0.3
 
 
 class Answerer:
-    """A server that answers each frame with an empty one, and stalls once when told to."""
+    """A server that answers each frame with an empty one, and stalls once on request."""
 
     def __init__(self) -> None:
         self._listener = socket.create_server(("127.0.0.1", 0))
@@ -82,7 +82,7 @@ def test_rate_is_that_of_the_whole_run() -> None:
         parse_rate("org.apache.kafka.common.errors.TimeoutException\n")
 
 
-def test_rate_of_fetching_is_told_apart_from_that_of_the_run() -> None:
+def test_fetch_rate_excludes_the_time_to_join() -> None:
     output = (
         "start.time, end.time, data.consumed.in.MB, MB.sec, data.consumed.in.nMsg, nMsg.sec, rebalance.time.ms, fetch.time.ms,"
         " fetch.MB.sec, fetch.nMsg.sec\n"
@@ -122,11 +122,11 @@ def framed(reply: bytes) -> bytes:
 def test_error_code_of_a_produce_reply() -> None:
     for code in (0, 3, -1):
         assert frames.produce_error(produce_reply(code), "topic") == code
-    with pytest.raises(BadReply, match=r"Somebody .* error 3"):
-        frames.produce_check("Somebody", "topic")(produce_reply(3))
+    with pytest.raises(BadReply, match=r"Server .* error 3"):
+        frames.produce_check("Server", "topic")(produce_reply(3))
 
 
-def test_a_first_write_is_repeated_until_the_partition_is_there() -> None:
+def test_first_write_is_repeated_until_the_partition_exists() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(framed(produce_reply(3)) + framed(produce_reply(6)) + framed(produce_reply(0)))
@@ -134,7 +134,7 @@ def test_a_first_write_is_repeated_until_the_partition_is_there() -> None:
         assert theirs.recv(100) == b"request;" * 3
 
 
-def test_a_first_write_that_is_refused_for_good_is_not_repeated() -> None:
+def test_first_write_is_not_repeated_after_a_final_error() -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
         theirs.sendall(framed(produce_reply(87)))
@@ -148,7 +148,7 @@ def test_first_request_of_the_start_row_is_one_frame() -> None:
     assert (size, key, version, client_length) == (len(API_VERSIONS_REQUEST) - 4, 18, 0, 4)
 
 
-def test_folders_of_a_topic_are_not_those_of_one_with_a_longer_name(tmp_path: Path) -> None:
+def test_folders_of_a_topic_with_a_longer_name_are_not_matched(tmp_path: Path) -> None:
     for name in ("a-0", "a-1.0123abc-delete", "a-b-0", "a", "b-0"):
         (tmp_path / name).mkdir()
     assert sorted(path.name for path in _folders(tmp_path, "a")) == ["a-0", "a-1.0123abc-delete"]
@@ -166,12 +166,12 @@ def test_saturated_connections_all_get_their_answers(answerer: Answerer) -> None
     assert rate >= 20
 
 
-def test_a_stall_is_charged_to_all_who_had_to_wait(answerer: Answerer) -> None:
+def test_stall_delays_all_requests_that_were_due(answerer: Answerer) -> None:
     answerer.stall_after = 20
     with Load(callers(answerer, 1), nothing_wrong) as load:
         end = time.perf_counter() + 1.5
         samples = load.paced(100, lambda: time.perf_counter() > end)
-    assert len(samples) >= 125, "requests go on being due while the server stalls"
+    assert len(samples) >= 125, "requests become due while the server stalls"
     late = [took_s for _, took_s in samples if took_s > STALL_S / 10]
     assert len(late) >= 15, "not only the one request that the server was busy with"
 
@@ -184,7 +184,7 @@ def test_a_bad_reply_ends_a_load(answerer: Answerer) -> None:
         load.saturate(1)
 
 
-def test_the_loopback_limit_takes_and_gives_what_it_is_sent(tmp_path: Path) -> None:
+def test_loopback_limit_stores_and_returns_the_data(tmp_path: Path) -> None:
     bench: Any = SimpleNamespace(folder=tmp_path)
     rates = raw.limit_round(bench, bytearray(b"x" * 100_000), count=20)
     assert set(rates) == {"limit in", "limit out"}

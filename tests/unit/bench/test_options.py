@@ -1,16 +1,16 @@
-"""ROWS, ROUNDS, QUICK and SAVE as make hands them over: empty where they are not given."""
+"""ROWS, ROUNDS, QUICK and SAVE as make passes them: empty if they are not given."""
 
 import pytest
 from bench.side_by_side.errors import BadOption
 from bench.side_by_side.options import ROWS, read_options
 
 
-def test_nothing_given_is_the_full_set_and_kept() -> None:
+def test_default_is_a_full_run_that_is_kept() -> None:
     options = read_options({"ROWS": "", "ROUNDS": "", "QUICK": "", "SAVE": ""})
     assert (options.rows, options.rounds, options.quick, options.save) == (ROWS, 3, False, True)
 
 
-def test_quick_and_partial_runs_are_not_kept_unless_told() -> None:
+def test_quick_and_partial_runs_are_kept_only_with_save() -> None:
     assert not read_options({"QUICK": "1"}).save
     assert not read_options({"ROWS": "consume"}).save
     assert read_options({"ROWS": "consume", "SAVE": "1"}).save
@@ -31,7 +31,7 @@ def test_one_part_of_a_row() -> None:
 
 
 @pytest.mark.parametrize("environment", [{"ROWS": "speed"}, {"ROUNDS": "many"}, {"ROUNDS": "0"}])
-def test_mistakes_are_named(environment: dict[str, str]) -> None:
+def test_invalid_options_are_named(environment: dict[str, str]) -> None:
     (name,) = environment
     with pytest.raises(BadOption, match=name):
         read_options(environment)

@@ -1,4 +1,4 @@
-"""What a process uses: the texts of /proc and ps, and this very machine."""
+"""CPU and memory of processes: parsing of /proc and ps, and this machine."""
 
 import os
 import subprocess
@@ -14,7 +14,7 @@ from bench.side_by_side.processes import (
 )
 
 
-def test_stat_of_a_process_with_an_evil_name() -> None:
+def test_stat_of_a_process_with_brackets_in_its_name() -> None:
     line = "42 (a ) b (c) 9 9) S 1 42 42 0 -1 4194304 10 20 30 40 150 50 25 75 20 0 3 0 100 1000 10"
     assert parse_stat_seconds(line, ticks_per_second=100) == 3.0
 
@@ -41,7 +41,7 @@ def test_cpu_of_a_child_counts_while_it_runs() -> None:
         process.communicate("\n")
 
 
-def test_memory_peak_sees_what_is_gone_again() -> None:
+def test_memory_peak_includes_freed_memory() -> None:
     before = memory_mb(os.getpid())
     with MemoryPeak(os.getpid()) as memory:
         ballast = bytearray(os.urandom(1)) * (64 << 20)

@@ -1,4 +1,4 @@
-"""What README, docs/benchmarks.md and the plot show of a run."""
+"""README, docs/benchmarks.md and the plot after a run."""
 
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
@@ -26,20 +26,20 @@ def results() -> Results:
     return results
 
 
-def test_the_table_says_what_was_reached_and_by_how_much_it_was_missed(results: Results) -> None:
+def test_table_shows_reached_and_missed_goals(results: Results) -> None:
     lines = markdown_lines(results)
     assert lines[2] == "| produce <a>, MB/s | 105 (100–110) | 158 (150–165) | 1.50 (1.50–1.50) | ≥ 1.15 × | reached |"
     assert lines[3] == "| raw, MB/s (the limit: 1,000) | 200 | 300 | 0.30 of the limit | ≥ 0.6 × | **missed by 50%** |"
     assert lines[4] == "| many, ms | 2.00 | 9.00 | 4.50 |  |  |"
 
 
-def test_the_terminal_gets_every_row(results: Results) -> None:
+def test_terminal_table_has_every_row(results: Results) -> None:
     text = terminal_text(results)
     assert len(text.splitlines()) == 1 + len(results.figures)
     assert "missed by 50%" in text
 
 
-def test_the_plot_is_a_picture_with_a_bar_and_a_mark_per_goal(results: Results) -> None:
+def test_plot_has_a_bar_and_a_mark_per_goal(results: Results) -> None:
     root = ElementTree.fromstring(svg_text(results))
     fills = [element.get("fill") for element in root.iter("{http://www.w3.org/2000/svg}rect")]
     assert fills.count("#000000") == 3, "one mark for each goal"
@@ -64,7 +64,7 @@ def test_only_the_block_changes_in_a_document() -> None:
 
 
 @pytest.mark.usefixtures("documents")
-def test_figures_of_a_partial_run_go_over_those_that_are_known(results: Results) -> None:
+def test_partial_run_replaces_only_its_own_figures(results: Results) -> None:
     report.keep(results)
     again = Results(FACTS)
     again.add([Figure("cpu:a", "CPU", "s", [4.0], [2.0], at_most(0.55)), Figure("start", "start", "ms", [2000.0], [100.0])])

@@ -1,4 +1,4 @@
-"""A cluster in memory for tests of the verbs: `node` answers what the test tells it, `ottla` runs the command against it."""
+"""A cluster in memory for tests of the verbs: the test sets the answers of `node`, and `ottla` runs the command against it."""
 
 from collections.abc import Callable
 
@@ -21,7 +21,7 @@ WHERE = ("localhost", 9092)
 
 
 def describe(name: str, partitions: int = 2, leader: int = 1) -> MetadataResponseTopic:
-    """A topic as Metadata tells of it."""
+    """A topic as in a Metadata response."""
     return MetadataResponseTopic(
         name=name,
         topic_id=ORDERS_ID,
@@ -47,7 +47,7 @@ def metadata_of(*topics: MetadataResponseTopic) -> Callable[[MetadataRequest, in
 
 @pytest.fixture
 def node() -> FakeNode:
-    """A broker that knows the topic `orders`, with two partitions, and nothing else until told."""
+    """A broker that knows only the topic `orders`, with two partitions, until the test adds more."""
     return FakeNode({MetadataRequest: metadata_of(describe("orders"))})
 
 

@@ -1,9 +1,9 @@
-"""A cluster in memory where every name that a client or a broker chooses is one and the same, and numbers are large.
+"""A cluster in memory where all names that clients or brokers choose are the same, and numbers are large.
 
     node = named_node("orders\x1b[2J")
     network = FakeNetwork({WHERE: node})
 
-`READING` are the commands whose output shows what there is, `CHANGING` those that change something and name it.
+`READING` are commands that show things, `CHANGING` commands that change something and name it.
 """
 
 import time
@@ -60,7 +60,7 @@ READING: tuple[tuple[str, ...], ...] = (
     ("get-offsets", "--time", "max-timestamp"),
     ("consume", "NAME", "--offset", str(OFFSET), "--partition", "0", "--max-messages", "1"),
 )
-"""With NAME for the name."""
+"""Commands, with NAME in place of the name."""
 
 CHANGING: tuple[tuple[str, ...], ...] = (
     ("topics", "create", "NAME"),

@@ -1,4 +1,4 @@
-"""`ottla delete-records`: what may be in the file, and whose records go."""
+"""`ottla delete-records`: arguments, the JSON file, and wrong usage."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def deleting(node: FakeNode) -> FakeNode:
     return node
 
 
-def test_places_and_files(ottla: RunOttla, deleting: FakeNode, tmp_path: Path) -> None:
+def test_offsets_from_arguments_and_files(ottla: RunOttla, deleting: FakeNode, tmp_path: Path) -> None:
     assert ottla("delete-records", "orders:0:7", "orders:1:end").lines == [
         "Executing records delete operation",
         "Records delete operation completed:",
@@ -53,11 +53,11 @@ def test_places_and_files(ottla: RunOttla, deleting: FakeNode, tmp_path: Path) -
         ('{"partitions": [{"topic": "a", "partition": "0", "offset": 1}]}', "does not have the form expected"),
         ('{"partitions": [{"topic": "a", "partition": true, "offset": 1}]}', "does not have the form expected"),
         ('{"partitions": [], "version": 1}', "there is nothing to delete"),
-        ('{"partitions": [], "version": 2}', "only version 1 is known"),
+        ('{"partitions": [], "version": 2}', "only version 1 is supported"),
         (f'{{"partitions": [{ONE}, {ONE}]}}', "named twice"),
     ],
 )
-def test_files_that_cannot_be_used(ottla: RunOttla, deleting: FakeNode, tmp_path: Path, content: str, said: str) -> None:
+def test_malformed_files_are_refused(ottla: RunOttla, deleting: FakeNode, tmp_path: Path, content: str, said: str) -> None:
     file = tmp_path / "offsets.json"
     file.write_text(content)
     refused = ottla("delete-records", "--offset-json-file", file)
@@ -67,12 +67,12 @@ def test_files_that_cannot_be_used(ottla: RunOttla, deleting: FakeNode, tmp_path
 
 
 @pytest.mark.parametrize("place", ["orders", "orders:0", "orders:x:1", "orders:0:-5", "orders:0:soon", ":0:1"])
-def test_places_that_are_none(ottla: RunOttla, deleting: FakeNode, place: str) -> None:
+def test_malformed_arguments_are_refused(ottla: RunOttla, deleting: FakeNode, place: str) -> None:
     refused = ottla("delete-records", place)
-    assert (refused.rc, "is no TOPIC:PARTITION:OFFSET" in refused.err) == (2, True)
+    assert (refused.rc, "is not TOPIC:PARTITION:OFFSET" in refused.err) == (2, True)
 
 
-def test_nothing_said(ottla: RunOttla, tmp_path: Path) -> None:
+def test_missing_arguments_are_refused(ottla: RunOttla, tmp_path: Path) -> None:
     assert "say which records" in ottla("delete-records").err
     assert "say which records" in ottla("delete-records", "a:0:1", "--offset-json-file", "x").err
     assert "cannot be read" in ottla("delete-records", "--offset-json-file", tmp_path / "absent").err

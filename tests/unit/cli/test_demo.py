@@ -1,4 +1,4 @@
-"""The demo does what it says, and notices if it does not."""
+"""The demo runs, and fails if records are missing."""
 
 import re
 import subprocess
@@ -10,7 +10,7 @@ import pytest
 from ottla.cli import demo as demo_module
 
 
-def test_the_whole_demo(tmp_path: Path) -> None:
+def test_demo_runs_to_its_end(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "ottla.cli.demo"],
         capture_output=True,
@@ -27,10 +27,10 @@ def test_the_whole_demo(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
-def test_records_that_are_missing_are_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_demo_fails_when_records_are_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class Forgetful(demo_module.Demo):
         def produce(self) -> None:
             self.call(["produce", "orders"], stdin="one of a few\n" * demo_module.SHOWN)
 
-    with pytest.raises(demo_module.DemoFailed, match="100,000 records were acknowledged, and 4 are there"):
+    with pytest.raises(demo_module.DemoFailed, match="the node acknowledged 100,000 records and has 4"):
         Forgetful(tmp_path / "data").run()

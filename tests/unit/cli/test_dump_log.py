@@ -1,4 +1,4 @@
-"""The dump-log verb as its user sees it: folders, damage, JSON, the terminal table, mistakes."""
+"""The dump-log verb as its user sees it: folders, damage, JSON, the terminal table, wrong usage."""
 
 import json
 import subprocess
@@ -29,7 +29,7 @@ TIME = 1_700_000_000_000
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A partition with a plain batch, a compressed one, a transaction's end, and an index that fits them."""
+    """A partition with a plain batch, a compressed one, a transaction marker, and a matching index."""
     folder = tmp_path / "orders-0"
     folder.mkdir()
     first = build_batch([Record(0, TIME, b"a", b"1", (("h", b"x"),)), Record(1, TIME + 1, None, None)], leader_epoch=0)
@@ -90,7 +90,7 @@ def test_a_folder_is_dumped_whole(folder: Path, capsys: pytest.CaptureFixture[st
     assert by_kind["properties"][0]["topic_id"] == "U-Po9WMzSEybIvP2_Bt3xA"
 
 
-def test_sequences_follow_offsets_where_compaction_took_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_sequences_follow_offsets_after_compaction(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / f"{NAME}.log"
     left = [Record(3, TIME, b"a", b"1"), Record(5, TIME, b"b", b"2")]
     batch = build_batch(left, base_offset=0, last_offset_delta=5, producer_id=1, producer_epoch=0, base_sequence=2**31 - 4)
@@ -130,7 +130,7 @@ def test_a_torn_tail_is_damage(folder: Path, capsys: pytest.CaptureFixture[str])
     assert f"Found 68 invalid bytes at the end of {NAME}.log" in out
 
 
-def test_a_lying_index_is_damage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_index_entry_is_damage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     index = folder / f"{NAME}.index"
     index.write_bytes((1).to_bytes(4, "big") + (9999).to_bytes(4, "big"))
     code, out, _ = run(capsys, str(index))
@@ -143,7 +143,7 @@ def test_a_lying_index_is_damage(folder: Path, capsys: pytest.CaptureFixture[str
     assert "not a multiple of its entry size 8" in out
 
 
-def test_a_wrong_time_is_damage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_time_index_entry_is_damage(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     index = folder / f"{NAME}.timeindex"
     index.write_bytes((TIME + 9).to_bytes(8, "big") + (2).to_bytes(4, "big"))
     code, out, _ = run(capsys, str(index), "--verify-index-only")
@@ -186,10 +186,10 @@ def test_decoders_by_name(tmp_path: Path, capsys: pytest.CaptureFixture[str]) ->
     assert [(row["key"], row["payload"]) for row in found if row["kind"] == "record"] == [(5, {"a": 1})]
     code, _, err = run(capsys, str(path), "--value-decoder-class", "com.example.Mine")
     assert code == 2
-    assert "no decoder is called 'com.example.Mine'" in err
+    assert "there is no decoder 'com.example.Mine'" in err
 
 
-def test_mistakes_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_wrong_usage_gets_a_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, _, err = run(capsys)
     assert code == 2
     assert "say which files or folders" in err
@@ -202,7 +202,7 @@ def test_mistakes_get_a_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[s
     assert "Ignoring unknown file" in out
 
 
-def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
+def test_closed_pipe_is_not_a_failure(tmp_path: Path) -> None:
     path = tmp_path / f"{NAME}.log"
     path.write_bytes(b"".join(bytes(build_batch([Record(n, TIME, None, b"x")])) for n in range(5000)))
     dump = subprocess.Popen(
@@ -217,7 +217,7 @@ def test_a_reader_that_has_seen_enough_is_no_failure(tmp_path: Path) -> None:
     assert dump.wait(timeout=60) == 0
 
 
-def test_the_terminal_table(folder: Path) -> None:
+def test_terminal_shows_a_table(folder: Path) -> None:
     console = Console(width=160, record=True, force_terminal=True)
     renderer = TableRenderer(console, 160)
     for path in sorted(folder.iterdir()):

@@ -1,4 +1,4 @@
-"""`ottla get-offsets`: which partitions, which moments, and answers that are errors."""
+"""`ottla get-offsets`: partitions, places and times, and error responses."""
 
 import pytest
 from tests.support.nodes.fake_node import FakeNode, all_versions
@@ -32,7 +32,7 @@ def offsets(node: FakeNode) -> FakeNode:
     ("when", "timestamp"),
     [("latest", -1), ("-2", -2), ("max-timestamp", -3), ("earliest-pending-upload", -6), ("1700000000000", 1_700_000_000_000)],
 )
-def test_moments(ottla: RunOttla, offsets: FakeNode, when: str, timestamp: int) -> None:
+def test_places_and_times_become_timestamps(ottla: RunOttla, offsets: FakeNode, when: str, timestamp: int) -> None:
     assert ottla("get-offsets", "orders", "--time", when).lines == ["orders:0:10"]
     (request,) = offsets.asked_for(ListOffsetsRequest)
     assert {each.timestamp for each in request.topics[0].partitions} == {timestamp}
@@ -50,13 +50,13 @@ def test_moments(ottla: RunOttla, offsets: FakeNode, when: str, timestamp: int) 
         (("--topic-partitions", "orders:0-1,orders:1"), [0, 1]),
     ],
 )
-def test_partitions(ottla: RunOttla, offsets: FakeNode, flags: tuple[str, ...], partitions: list[int]) -> None:
+def test_flags_select_partitions(ottla: RunOttla, offsets: FakeNode, flags: tuple[str, ...], partitions: list[int]) -> None:
     assert ottla("get-offsets", *flags).rc == 0
     (request,) = offsets.asked_for(ListOffsetsRequest)
     assert [each.partition_index for each in request.topics[0].partitions] == partitions
 
 
-def test_an_error_leaves_one_partition_out(ottla: RunOttla, node: FakeNode) -> None:
+def test_partition_with_an_error_is_left_out(ottla: RunOttla, node: FakeNode) -> None:
     def answer(request: ListOffsetsRequest, version: int) -> ListOffsetsResponse:
         found = [
             ListOffsetsPartitionResponse(partition_index=0, offset=3),
@@ -70,7 +70,7 @@ def test_an_error_leaves_one_partition_out(ottla: RunOttla, node: FakeNode) -> N
     assert "orders-1 is left out" in said.err
 
 
-def test_a_broker_that_does_not_know_the_place(ottla: RunOttla, offsets: FakeNode) -> None:
+def test_old_broker_without_the_place_is_reported(ottla: RunOttla, offsets: FakeNode) -> None:
     offsets.served = all_versions(ListOffsets=(1, 6))
     assert ottla("get-offsets", "orders").lines == ["orders:0:10"]
     old = ottla("get-offsets", "orders", "--time", "max-timestamp")
@@ -82,16 +82,16 @@ def test_a_broker_that_does_not_know_the_place(ottla: RunOttla, offsets: FakeNod
     [
         (("absent",), 1, "topic absent does not exist"),
         (("--topic", "absent"), 1, "no partition matches"),
-        (("--time", "-7"), 2, "--time -7 is no place"),
+        (("--time", "-7"), 2, "--time -7 is not a place"),
         (("--time", "soon"), 2, "--time does not understand"),
         (("--partitions", "x"), 2, "--partitions takes numbers"),
         (("--topic", "("), 2, "regular expression"),
         (("--topic-partitions", "a:b"), 2, "--topic-partitions does not understand"),
-        (("--topic-partitions", "a", "orders"), 2, "--topic-partitions says it all"),
+        (("--topic-partitions", "a", "orders"), 2, "--topic-partitions names topics and partitions"),
         (("orders", "--topic", "orders"), 2, "not both"),
     ],
 )
-def test_mistakes(ottla: RunOttla, offsets: FakeNode, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_wrong_usage(ottla: RunOttla, offsets: FakeNode, arguments: tuple[str, ...], code: int, said: str) -> None:
     refused = ottla("get-offsets", *arguments)
     assert refused.rc == code
     assert said in " ".join(refused.err.split())

@@ -1,4 +1,4 @@
-"""Names that steer terminals or forge lines: no verb lets them through, on a terminal, in a pipe or in JSON."""
+"""Names with terminal commands or line breaks: every verb escapes them, on a terminal, in a pipe and in JSON."""
 
 import json
 import unicodedata
@@ -39,7 +39,7 @@ def run(name: str, arguments: tuple[str, ...], *flags: str, columns: int | None 
 
 
 def unsafe(text: str) -> Iterator[str]:
-    """What a terminal must not get; ends of lines and Kafka's tabs between columns aside."""
+    """Characters that must not reach a terminal, except line ends and Kafka's tabs between columns."""
     for character in text:
         is_control = unicodedata.category(character) in ("Cc", "Cs", "Zl", "Zp") and character not in "\n\t"
         if is_control or character in BIDI_CONTROLS:
@@ -56,14 +56,14 @@ def check(said: Said) -> None:
 def test_no_verb_prints_controls_of_names(arguments: tuple[str, ...], columns: int | None) -> None:
     said = run(HOSTILE, arguments, columns=columns)
     check(said)
-    assert "1b[2J" in said.out + said.err or "describe-producers" in arguments, "the name is shown, in another spelling"
+    assert "1b[2J" in said.out + said.err or "describe-producers" in arguments, "the name is shown escaped"
 
 
 @settings(max_examples=10, deadline=None)
 @given(NAMES)
 @example(HOSTILE)
 @pytest.mark.parametrize("arguments", VERBS, ids=" ".join)
-def test_no_name_brings_controls_into_any_output(arguments: tuple[str, ...], name: str) -> None:
+def test_names_of_all_characters_are_escaped_in_every_output(arguments: tuple[str, ...], name: str) -> None:
     piped = run(name, arguments)
     check(piped)
     check(run(name, arguments, columns=70))
@@ -88,7 +88,7 @@ def test_json_has_no_controls_and_decodes_to_the_true_name(arguments: tuple[str,
         elif isinstance(value, str):
             yield value
 
-    if arguments[-1] != "0":  # describe-producers tells numbers only
+    if arguments[-1] != "0":  # describe-producers shows only numbers
         assert any(HOSTILE in text for text in texts(decoded)), said.out
 
 

@@ -1,4 +1,4 @@
-"""`ottla log-dirs`: brokers and topics picked, and directories that are offline."""
+"""`ottla log-dirs`: filters by broker and topic, and offline directories."""
 
 import json
 
@@ -31,7 +31,7 @@ def directories(node: FakeNode) -> FakeNode:
     return node
 
 
-def test_lines_are_kafkas(ottla: RunOttla, directories: FakeNode) -> None:
+def test_pipe_gets_kafkas_lines(ottla: RunOttla, directories: FakeNode) -> None:
     lines = ottla("log-dirs", "--describe").lines
     assert lines[:2] == [
         "Querying brokers for log directories information",
@@ -43,22 +43,22 @@ def test_lines_are_kafkas(ottla: RunOttla, directories: FakeNode) -> None:
     assert json.loads(ottla("log-dirs", "--json").out) == json.loads(lines[2])
 
 
-def test_topics_are_picked(ottla: RunOttla, directories: FakeNode) -> None:
+def test_output_is_filtered_by_topic(ottla: RunOttla, directories: FakeNode) -> None:
     shown = json.loads(ottla("log-dirs", "--topic-list", "prices,absent", "--json").out)
     partitions = shown["brokers"][0]["logDirs"][0]["partitions"]
     assert [(each["partition"], each["size"]) for each in partitions] == [("prices-0", 77)]
 
 
-def test_brokers_are_picked(ottla: RunOttla, directories: FakeNode) -> None:
+def test_output_is_filtered_by_broker(ottla: RunOttla, directories: FakeNode) -> None:
     assert ottla("log-dirs", "--broker-list", "1").rc == 0
     absent = ottla("log-dirs", "--brokers", "1,4")
     assert (absent.rc, "broker 4 is not in the cluster, which has 1" in absent.err) == (1, True)
     address = ottla("log-dirs", "--broker-list", "localhost:9092")
     assert address.rc == 2
-    assert "goes with --bootstrap-server" in " ".join(address.err.split())
+    assert "--bootstrap-server takes the address" in " ".join(address.err.split())
 
 
-def test_a_broker_that_refuses(ottla: RunOttla, node: FakeNode) -> None:
+def test_error_of_a_broker_is_reported(ottla: RunOttla, node: FakeNode) -> None:
     node.handlers[DescribeLogDirsRequest] = lambda request, version: DescribeLogDirsResponse(
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     )

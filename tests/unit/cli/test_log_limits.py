@@ -1,11 +1,11 @@
-"""Lines of coordinators: all of them at honest rates, and a bound on what a flood of them leaves."""
+"""Log lines of coordinators: all are written at normal rates, and a flood is limited."""
 
 import logging
 from collections.abc import Iterator
 
 import pytest
 
-from ottla.cli.log_limits import IN_ALL, LOGGER, PER_SUBJECT, TOLD_EVERY_S, CoordinatorLines
+from ottla.cli.log_limits import IN_ALL, LOGGER, PER_SUBJECT, REPORT_EVERY_S, CoordinatorLines
 
 
 class Kept(logging.Handler):
@@ -18,7 +18,7 @@ class Kept(logging.Handler):
 
 
 class Log:
-    """The coordinators' logger with two handlers, and a clock of the test's."""
+    """The coordinators' logger with two handlers and a fake clock."""
 
     def __init__(self) -> None:
         self.now_s = 1_000_000.0
@@ -43,7 +43,7 @@ class Log:
     def taken(self) -> list[str]:
         lines, self.kept.lines = self.kept.lines, []
         others, self.other.lines = self.other.lines, []
-        assert lines == others, "of each line it is decided once"
+        assert lines == others, "both handlers get the same lines"
         return lines
 
 
@@ -55,7 +55,7 @@ def log() -> Iterator[Log]:
     opened.close()
 
 
-def test_honest_rates_lose_nothing(log: Log) -> None:
+def test_normal_rates_lose_no_line(log: Log) -> None:
     for _ in range(200):
         log.now_s += 1
         for _ in range(20):
@@ -63,26 +63,26 @@ def test_honest_rates_lose_nothing(log: Log) -> None:
     assert log.taken() == ["group g: member m left"] * 4000
 
 
-def test_many_members_may_go_at_once(log: Log) -> None:
+def test_thousand_members_leave_at_once_and_all_are_logged(log: Log) -> None:
     for number in range(1000):
         log.say("g", f"group %s: member {number} is removed")
     assert len(log.taken()) == 1000
 
 
-def test_a_flood_is_counted_and_hides_nobody_else(log: Log) -> None:
+def test_flood_of_one_group_is_counted_and_others_are_logged(log: Log) -> None:
     for _ in range(PER_SUBJECT[0] + 500):
         log.say("loud")
     log.say("quiet")
     assert log.taken()[-2:] == ["group loud: member m left", "group quiet: member m left"]
-    log.now_s += TOLD_EVERY_S
+    log.now_s += REPORT_EVERY_S
     log.say("quiet")
-    told, line = log.taken()
-    assert "500 lines were left out" in told
-    assert "500, were about loud" in told
+    report, line = log.taken()
+    assert "500 log lines were dropped" in report
+    assert "500 of them were about loud" in report
     assert line == "group quiet: member m left"
-    log.now_s += TOLD_EVERY_S
+    log.now_s += REPORT_EVERY_S
     log.say("quiet")
-    assert log.taken() == [line], "told once"
+    assert log.taken() == [line], "reported once"
 
 
 def test_a_flood_of_made_up_groups_is_bounded(log: Log) -> None:
@@ -91,12 +91,12 @@ def test_a_flood_of_made_up_groups_is_bounded(log: Log) -> None:
         for number in range(150):
             log.say(f"{log.now_s}-{number}")
     assert len(log.taken()) <= IN_ALL[0] + 10 * IN_ALL[1]
-    log.now_s += TOLD_EVERY_S
+    log.now_s += REPORT_EVERY_S
     log.say("g")
     assert "were about many" in log.taken()[0]
 
 
-def test_long_names_count_for_more(log: Log) -> None:
+def test_long_message_counts_as_several_lines(log: Log) -> None:
     for _ in range(100):
         log.say("n" * 32_000)
     assert len(log.taken()) < 20
@@ -108,12 +108,12 @@ def test_errors_are_always_logged(log: Log) -> None:
     assert len(log.taken()) == PER_SUBJECT[0] * 2
 
 
-def test_a_clock_that_is_set_back_leaves_nothing_out_for_long(log: Log) -> None:
+def test_clock_set_back_does_not_keep_dropping_lines(log: Log) -> None:
     for _ in range(PER_SUBJECT[0] + 1):
         log.say("g")
     log.taken()
     log.now_s -= 100_000
     log.say("h")
-    told, line = log.taken()
-    assert "1 lines were left out" in told
+    report, line = log.taken()
+    assert "1 log lines were dropped" in report
     assert line == "group h: member m left"

@@ -23,7 +23,7 @@ def restored() -> Iterator[None]:
     package.setLevel(before[1])
 
 
-def test_a_line_says_when_how_bad_and_who(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_line_has_time_level_and_logger(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     configure_logging(level="WARNING", directory=tmp_path / "logs")
     logging.getLogger("ottla.node").info("up")
     logging.getLogger("ottla.requests").warning("Produce version %d failed", 9)
@@ -32,7 +32,7 @@ def test_a_line_says_when_how_bad_and_who(tmp_path: Path, capsys: pytest.Capture
     first, second = file.read_text().splitlines()
     assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO     node: up", first)
     assert second.endswith(" WARNING  requests: Produce version 9 failed")
-    assert capsys.readouterr().err.splitlines() == [second], "the terminal has only what it was asked for"
+    assert capsys.readouterr().err.splitlines() == [second], "the terminal shows only its level"
 
 
 def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
@@ -48,13 +48,13 @@ def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("folder", "why"), [("file", "File exists"), ("file/logs", "Not a directory")])
-def test_folder_that_cannot_be_written_is_noticed_at_once(tmp_path: Path, folder: str, why: str) -> None:
+def test_folder_that_cannot_be_written_is_refused_at_once(tmp_path: Path, folder: str, why: str) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(OttlaError, match=rf"log files cannot be written to .*/{folder}: {why}\. .* --log-dir"):
+    with pytest.raises(OttlaError, match=rf"cannot write log files to .*/{folder}: {why}\. .* --log-dir"):
         configure_logging(level="INFO", directory=tmp_path / folder)
 
 
-def test_names_cannot_forge_lines_or_steer_terminals() -> None:
+def test_control_characters_in_names_are_escaped() -> None:
     group_id = "a\n2026-11-15 10:20:30.123 ERROR    node: all is lost\x1b[2J\0\u2028 and é stays"
     record = logging.LogRecord("ottla.coordinator", logging.INFO, "", 0, "group %s is empty", (group_id,), None)
     line = LineFormatter().format(record)
@@ -83,7 +83,7 @@ def test_no_line_of_a_traceback_looks_like_an_event(tmp_path: Path, capsys: pyte
     assert capsys.readouterr().err == file.read_text()
 
 
-def test_of_endless_names_the_middle_is_left_out() -> None:
+def test_long_message_loses_its_middle() -> None:
     record = logging.LogRecord("ottla.coordinator", logging.INFO, "", 0, "group %s is empty", ("x" * 32_000,), None)
     line = LineFormatter().format(record)
     assert len(line) < 4100
@@ -96,8 +96,8 @@ def test_a_flood_of_lines_about_one_group_does_not_fill_the_disk(tmp_path: Path)
     configure_logging(level="ERROR", directory=tmp_path)
     for _ in range(2000):
         logging.getLogger("ottla.coordinator").info("group %s: member m left", "g")
-    logging.getLogger("ottla.node").info("others are heard")
+    logging.getLogger("ottla.node").info("other loggers pass")
     (file,) = tmp_path.iterdir()
     lines = file.read_text().splitlines()
     assert 1000 < len(lines) < 1900
-    assert lines[-1].endswith("others are heard")
+    assert lines[-1].endswith("other loggers pass")

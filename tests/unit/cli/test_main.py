@@ -1,4 +1,4 @@
-"""The command as a whole: how errors look, what a typing mistake gets, what the version says."""
+"""The `ottla` command: format of errors, suggestions for mistyped words, the version."""
 
 import os
 import subprocess
@@ -59,7 +59,7 @@ def test_mistyped_word_gets_a_suggestion(arguments: tuple[str, ...], suggestion:
     assert suggestion in said.err
 
 
-def test_word_like_no_other_gets_no_suggestion() -> None:
+def test_word_without_a_similar_one_gets_no_suggestion() -> None:
     for arguments in (("xyzzy",), ("topics", "xyzzy"), ("topics", "--topic", "x"), ("up", "--xyzzy")):
         assert "did you mean" not in run_cli(*arguments).err
 

@@ -60,7 +60,7 @@ def test_wide_tables_shorten_and_break_nothing(monkeypatch: pytest.MonkeyPatch, 
     assert LONG in said.out
 
 
-def test_members_give_way_to_offsets_and_the_note_names_them(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_member_columns_are_left_out_and_named_in_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
     said = run(monkeypatch, LONG, ("groups", "describe", "--all-groups"), 60)
     assert "(no room for Consumer id, Host, Client id: --wide shows all columns)" in " ".join(said.out.split())
 
@@ -73,12 +73,12 @@ def test_pipes_get_the_same_lines_with_and_without_wide(monkeypatch: pytest.Monk
 
 
 @pytest.mark.parametrize("arguments", TABLES, ids=" ".join)
-def test_headings_begin_with_a_capital_and_go_on_in_words(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
+def test_headings_are_capitalised_words(monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]) -> None:
     headings: list[str] = []
 
     def lay_out(given: list[str], *rest: object) -> object:
         headings.extend(each.lstrip("#~=") for each in given)
-        return real(given, *rest)  # type: ignore[arg-type]  # handed through
+        return real(given, *rest)  # type: ignore[arg-type]  # passed through
 
     from ottla.cli.common.tables import lay_out as real
 

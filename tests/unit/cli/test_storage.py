@@ -1,4 +1,4 @@
-"""`ottla storage` as people call it."""
+"""`ottla storage`: output, exit codes and wrong usage."""
 
 import json
 from pathlib import Path
@@ -58,7 +58,7 @@ def test_info_for_programs(config: Path) -> None:
     assert (shown["metadata"]["cluster.id"], shown["metadata"]["node.id"], shown["problems"]) == ("my-cluster", "1", [])
 
 
-def test_info_tells_what_is_wrong(config: Path, tmp_path: Path) -> None:
+def test_info_lists_problems(config: Path, tmp_path: Path) -> None:
     shown = call("info", "-c", config)
     assert shown.return_value == 1
     assert shown.output == f"Found problems:\n  {tmp_path}/a does not exist\n  {tmp_path}/b does not exist\n\n"
@@ -99,13 +99,13 @@ def test_features_and_release_are_passed_on(config: Path, tmp_path: Path) -> Non
         (["-s"], "cluster_id"),
     ],
 )
-def test_mistakes_are_a_sentence(config: Path, arguments: list[str], complaint: str) -> None:
+def test_wrong_usage_gets_a_message(config: Path, arguments: list[str], complaint: str) -> None:
     failed = call("format", "-c", config, *arguments)
     assert complaint in str(failed.exception)
     assert not list(config.parent.glob("?/*"))
 
 
-def test_formatted_directories_are_refused_or_left_alone(config: Path) -> None:
+def test_formatted_directories_are_refused_or_skipped(config: Path) -> None:
     call("format", "-c", config, "-t", "x", "-s")
     again = call("format", "-c", config, "-t", "x", "-s")
     assert isinstance(again.exception, OttlaError)
@@ -121,7 +121,9 @@ def test_a_missing_or_bad_file_is_named(config: Path, tmp_path: Path) -> None:
     assert "node.id" in str(failed.exception)
 
 
-def test_a_directory_may_be_named_from_where_one_stands(config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_relative_directory_is_relative_to_the_working_directory(
+    config: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     config.write_text(config.read_text().replace(f"{tmp_path}/a,{tmp_path}/b", "near/by"))
     assert call("format", "-c", config, "-t", "x", "-s").exception is None
@@ -154,7 +156,7 @@ def test_feature_dependencies() -> None:
     assert call("feature-dependencies", "-f", "share.version=1").output == "share.version=1 has no dependencies.\n"
 
 
-def test_logins_need_a_version_that_knows_them(config: Path) -> None:
+def test_scram_credentials_need_a_metadata_version_with_them(config: Path) -> None:
     login = ("-S", "SCRAM-SHA-256=[name=alice,password=secret]")
     refused = call("format", "-c", config, "-t", "x", "-s", "-r", "3.5-IV1", *login)
     assert isinstance(refused.exception, OttlaError)

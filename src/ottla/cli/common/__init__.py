@@ -1,1 +1,1 @@
-"""What the verbs that talk to a cluster share."""
+"""Code that the verbs share: connecting to a cluster, flags, settings, tables, escaping."""

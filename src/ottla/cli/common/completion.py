@@ -1,4 +1,4 @@
-"""Names for shell completion: from the cluster, if it answers at once. Says nothing and fails never."""
+"""Names for shell completion, asked from the cluster. Offers none, and prints nothing, if it does not answer at once."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ LIMIT_MS = 300
 
 
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The topics whose names begin with what has been typed; none where the cluster cannot be asked in time."""
+    """Topics whose names begin with `incomplete`; none if the cluster does not answer within `LIMIT_MS`."""
     return complete_from_cluster(ctx, incomplete, lambda cluster: cluster.topics())
 
 
 def complete_words(*words: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
-    """One of these."""
+    """A completer that offers `words`."""
     return lambda ctx, param, incomplete: [word for word in words if word.startswith(incomplete)]
 
 
 def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cluster], Awaitable[Iterable[str]]]) -> list[str]:
-    """What the cluster tells that begins with what has been typed; nothing where it cannot be asked in time."""
+    """The names that `ask` returns and that begin with `incomplete`; none if the cluster does not answer within `LIMIT_MS`."""
     from ottla.cli.common.cluster import Cluster
     from ottla.cli.common.running import make_network
     from ottla.cli.common.settings import build_settings
@@ -42,5 +42,5 @@ def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cl
 
     try:
         return [name for name in asyncio.run(names()) if name.startswith(incomplete) and escape(name) == name]
-    except Exception:  # completion must never disturb the line being typed
+    except Exception:  # an error message would garble the line being typed
         return []

@@ -1,4 +1,4 @@
-"""Settings of topics, brokers and other things, asked from the cluster: used by `configs` and by `topics describe`."""
+"""DescribeConfigs: settings of topics, brokers and other resources, for `configs` and `topics describe`."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class ConfigSource(IntEnum):
 
 
 class Resource(NamedTuple):
-    """Something that has settings. The broker without a name stands for all brokers."""
+    """Something that has settings. A broker with an empty name means the defaults of all brokers."""
 
     type: ResourceType
     name: str
@@ -46,20 +46,20 @@ class Resource(NamedTuple):
 
     @property
     def broker_id(self) -> int | None:
-        """Whom to ask, where only one broker knows."""
+        """The broker that must be asked; None where any can answer."""
         is_of_broker = self.type in (ResourceType.BROKER, ResourceType.BROKER_LOGGER)
         return int(self.name) if is_of_broker and self.name else None
 
 
 def source_name(number: int) -> str:
-    """The protocol's name of a source; its number where it is newer than this."""
+    """The protocol's name of a source, or `SOURCE_<number>` for one we do not know."""
     return ConfigSource(number).name if number in ConfigSource._value2member_map_ else f"SOURCE_{number}"
 
 
 async def describe_configs(
     cluster: Cluster, resources: Sequence[Resource], keys: Sequence[str] | None = None, documentation: bool = False
 ) -> dict[Resource, list[DescribeConfigsResourceResult]]:
-    """The settings of each of `resources`, by name; `KafkaError` for the first that has none to show."""
+    """The settings of each of `resources`, sorted by name. Raises a `KafkaError` for the first resource with an error."""
     found: dict[Resource, list[DescribeConfigsResourceResult]] = {}
     common = [resource for resource in resources if resource.broker_id is None]
     for start in range(0, len(common), RESOURCES_PER_REQUEST):

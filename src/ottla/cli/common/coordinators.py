@@ -1,4 +1,4 @@
-"""Who coordinates a group or a transaction, and asking them: FindCoordinator, then the coordinators themselves."""
+"""Finds the coordinators of groups and transactional ids (FindCoordinator) and sends them requests."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MANY_KEYS_SINCE_VERSION = 4
 
 
 class CoordinatorKind(IntEnum):
-    """What is coordinated, by the protocol's numbers."""
+    """The key types of FindCoordinator."""
 
     GROUP = 0
     TRANSACTION = 1
@@ -31,7 +31,7 @@ async def by_coordinator(
     ids: Iterable[str],
     ask: Callable[[int, list[str]], Awaitable[dict[str, T | KafkaError]]],
 ) -> dict[str, T | KafkaError]:
-    """Ask the coordinator of each of `ids`; what can be retried is, so that the errors left are final."""
+    """Ask the coordinator of each of `ids`. Retriable errors are retried; the errors in the result are final."""
 
     async def locate(wanted: Sequence[str]) -> tuple[dict[int, list[str]], dict[str, KafkaError]]:
         return await _find(cluster, kind, wanted)
@@ -63,7 +63,7 @@ async def _find(
 
 
 async def each_broker(cluster: Cluster, ask: Callable[[int], Awaitable[T]]) -> dict[int, T]:
-    """The answers of all brokers, by id; each is asked again while its answer is an error that may pass."""
+    """The answers of all brokers, by id. A broker that answers with a retriable error is asked again."""
     await cluster.metadata([])
     ids = sorted(cluster.brokers)
     answers = await asyncio.gather(*(cluster.retrying(partial(ask, broker_id)) for broker_id in ids))

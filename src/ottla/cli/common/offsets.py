@@ -1,4 +1,4 @@
-"""Offsets of partitions, asked from their leaders: by place (earliest, latest, …) or by time."""
+"""ListOffsets: offsets of partitions by place (earliest, latest, …) or by timestamp, asked from their leaders."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ PLACES = {
     "latest-tiered": LATEST_TIERED,
     "earliest-pending-upload": EARLIEST_PENDING_UPLOAD,
 }
-"""Names of places, and the numbers that stand for them where a timestamp would."""
+"""Places by name. The negative number takes the place of a timestamp in ListOffsets."""
 
 _SINCE_VERSION = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
 
 
 class FoundOffset(NamedTuple):
-    """An offset; -1 where there is none, as after the last timestamp."""
+    """An offset; -1 where there is none, such as for a time after the last record."""
 
     offset: int
     timestamp: int
@@ -43,7 +43,7 @@ class FoundOffset(NamedTuple):
 async def list_offsets(
     cluster: Cluster, wanted: Mapping[TopicPartition, int], read_committed: bool = False
 ) -> dict[TopicPartition, FoundOffset | KafkaError]:
-    """The offset of each partition at the timestamp or place asked for; what could not be found out as an error."""
+    """The offset of each partition at its timestamp or place, or the error that its leader answered."""
     version = max((_SINCE_VERSION.get(timestamp, 1) for timestamp in wanted.values()), default=1)
 
     async def ask(broker_id: int, partitions: list[TopicPartition]) -> dict[TopicPartition, FoundOffset | KafkaError]:

@@ -1,4 +1,4 @@
-"""Flags that verbs share, as decorators: where the cluster is, how to print, and flags of older Kafkas that are gone."""
+"""Flags that verbs share, as decorators: cluster address, output format, and flags that Kafka has removed."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ BROKER_LIST = "it has been renamed: use --bootstrap-server HOST:PORT"
 
 
 def retired(flag: str, successor: str, takes_value: bool = True) -> Callable[[F], F]:
-    """A flag that Kafka once had: using it says what to use instead."""
+    """A flag that Kafka has removed: using it is an error that names `successor`."""
 
     def refuse(ctx: click.Context, param: click.Parameter, value: object) -> None:
         if value is not None and value is not False and not ctx.resilient_parsing:
             raise click.UsageError(f"{flag} is gone; {successor}")
 
-    # The value may be left out, so that the flag alone gets the same sentence.
+    # The value is optional, so that the flag without one gets the same error.
     extra: dict[str, Any] = {"is_flag": False, "flag_value": "given"} if takes_value else {"is_flag": True}
     return click.option(flag, hidden=True, expose_value=False, is_eager=True, callback=refuse, **extra)
 
@@ -38,10 +38,10 @@ def retired(flag: str, successor: str, takes_value: bool = True) -> Callable[[F]
 def cluster_options(
     *, known: frozenset[str] = frozenset(), old_config_flag: str = "", retire_broker_list: bool = True
 ) -> Callable[[F], F]:
-    """Add the flags that say where the cluster is; the function gets `settings` in their place.
+    """Add the flags for the cluster's address and client settings; the function gets `settings` instead of them.
 
-    `known` names the client properties that the verb looks at by itself. `old_config_flag` is the stem of Kafka's older names
-    for the same flags: `--producer.config`, `--producer-property`.
+    `known` names the client properties that the verb itself reads. `old_config_flag` is the stem of Kafka's older names for the
+    same flags: `--producer.config`, `--producer-property`.
     """
 
     def decorate(function: F) -> F:
@@ -68,12 +68,12 @@ def cluster_options(
             "command_property",
             multiple=True,
             metavar="KEY=VALUE",
-            help="A client setting by its Kafka name, such as client.id=me; goes before the file.",
+            help="A client setting by its Kafka name, such as client.id=me; overrides the file.",
         )(decorated)
         decorated = click.option(
             *config_names, "command_config", metavar="FILE", help="A properties file with client settings."
         )(decorated)
-        return click.option(  # type: ignore[no-any-return]  # click's decorators return what they decorate
+        return click.option(  # type: ignore[no-any-return]  # click's decorators return the function they decorate
             "-b",
             "--bootstrap-server",
             "bootstrap_server",
@@ -96,6 +96,6 @@ wide_option = click.option(
     is_flag=True,
     expose_value=False,
     callback=_mark_wide,
-    help="Tables on a terminal with all columns, nothing shortened, however long the lines.",
+    help="On a terminal, show all columns in full, however long the lines.",
 )
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask, also on a terminal.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")

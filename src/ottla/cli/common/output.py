@@ -1,7 +1,7 @@
-"""How verbs speak to people and programs: tables on a terminal, plain lines in a pipe, JSON where asked for.
+"""Output of the verbs: tables on a terminal, plain lines in a pipe, JSON with --json.
 
-Results go to standard output; warnings, questions and errors to standard error. Nothing ever waits for an answer unless a
-person sits at both ends. Everything that is printed here is escaped: names may hold what steers a terminal (`escaping.py`).
+Results go to standard output; warnings, questions and errors to standard error. A question is asked only if both standard input
+and standard error are a terminal. Everything printed here is escaped: names may contain terminal commands (`escaping.py`).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 HEADING_STYLE, NOTE_STYLE = "bold cyan", "dim"
 WIDE = "ottla.wide"
-"""Where --wide leaves its mark in click's context."""
+"""The key in `Context.meta` that --wide sets."""
 
 
 def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
@@ -30,34 +30,34 @@ def is_for_people(as_json: bool = False, plain: bool = False) -> bool:
 
 
 def is_typed() -> bool:
-    """Whether a person types the input. A command may be started without any."""
+    """Whether standard input is a terminal. `sys.stdin` is None where a command is started without one."""
     return sys.stdin is not None and sys.stdin.isatty()
 
 
 def can_ask() -> bool:
-    """Whether somebody is there to answer a question."""
+    """Whether a person can see a question and answer it."""
     return is_typed() and sys.stderr.isatty()
 
 
 def say(*parts: str, err: bool = False) -> None:
-    """One line, escaped; parts have a tab between them."""
+    """Print one line, escaped, with a tab between `parts`."""
     click.echo("\t".join(map(escape, parts)), err=err)
 
 
 def print_data(lines: Iterable[str]) -> None:
-    """Lines that a program reads back: as they are in a pipe, escaped on a terminal."""
+    """Print lines that a program reads back: unchanged in a pipe, escaped on a terminal."""
     is_for_terminal = sys.stdout.isatty()
     for line in lines:
-        click.echo(escape(line) if is_for_terminal else line, color=True)  # without colours click would take ESC out of names
+        click.echo(escape(line) if is_for_terminal else line, color=True)  # color=False strips ESC from names
 
 
 def warn(text: str, *, lines: bool = False) -> None:
-    """Say to the person, not to the program that reads the output. With `lines`, line breaks in `text` are ours and stay."""
+    """Print a message on standard error. With `lines`, line breaks in `text` are kept instead of escaped."""
     click.echo("ottla: " + "\n".join(map(escape, text.split("\n") if lines else [text])), err=True)
 
 
 def confirm(question: str, yes: bool) -> None:
-    """Ask on a terminal unless told not to; a no ends the command."""
+    """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal the answer is yes."""
     if not yes and can_ask() and not click.confirm(escape(question), err=True):
         raise OttlaError("nothing was changed")
 
@@ -75,7 +75,7 @@ def is_wide() -> bool:
 def print_table(
     title: str | None, headings: Sequence[str], rows: Sequence[Sequence[object]], details: Sequence[str] = ()
 ) -> None:
-    """A title, details below it, and a table that fits the terminal; `tables.py` says what the marks of headings mean."""
+    """Print a title, details below it, and a table that fits the terminal. `tables.py` explains the marks of headings."""
     from rich.text import Text
 
     from ottla.cli.common.tables import lay_out
@@ -94,14 +94,14 @@ def print_table(
 
 
 def print_title(title: str, *details: str) -> None:
-    """A title in bold, and indented lines below it."""
+    """Print a title in bold, and indented lines below it."""
     _print_wrapped(title, style="bold")
     for line in details:
         _print_wrapped(line, indent=2)
 
 
 def _print_wrapped(text: str, *, indent: int = 0, style: str = "") -> None:
-    """Text that is broken between words where the terminal ends, and goes on further right."""
+    """Print text broken between words to fit the terminal. Lines after the first are indented four columns more."""
     from rich.text import Text
 
     from ottla.cli.common.tables import wrap
@@ -113,17 +113,17 @@ def _print_wrapped(text: str, *, indent: int = 0, style: str = "") -> None:
 
 
 def make_console() -> tuple[Console, int | None]:
-    """The terminal, and how wide its lines may be; None where --wide was given."""
+    """The terminal, and the maximum width of its lines; None with --wide."""
     import shutil
 
     from rich.console import Console
 
-    # rich asks no further for the width of a terminal that cannot do colours, and ignores COLUMNS there.
+    # Not rich's own width: on a dumb terminal rich assumes 80 columns and ignores COLUMNS.
     return Console(highlight=False, markup=False), None if is_wide() else shutil.get_terminal_size().columns
 
 
 def print_padded(headings: Sequence[str], rows: Sequence[Sequence[object]], widths: Sequence[int]) -> None:
-    """Lines for pipes: cells filled up to their column's width, or to its longest cell; columns of width 0 are as they come."""
+    """Print lines for pipes. Cells are padded to their column's width, or its longest cell; columns of width 0 are not."""
     lines = [list(headings), *(["-" if cell is None else escape(str(cell)) for cell in row] for row in rows)]
     filled = [
         max(width, *map(len, column)) if width else 0 for width, column in zip(widths, zip(*lines, strict=True), strict=True)
@@ -133,7 +133,7 @@ def print_padded(headings: Sequence[str], rows: Sequence[Sequence[object]], widt
 
 
 def print_tabbed(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Lines for pipes with a tab after each cell, as the newer ones of Kafka's tools print them."""
+    """Print lines for pipes with a tab after each cell, as Kafka's newer tools do."""
     lines = [list(headings), *([escape(str(cell)) for cell in row] for row in rows)]
     widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
     for line in lines:

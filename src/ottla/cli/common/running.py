@@ -1,4 +1,4 @@
-"""From a verb, which is a plain function, to work on an event loop with a cluster, and back."""
+"""Runs a verb's asynchronous work on an event loop with a connected cluster."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ T = TypeVar("T")
 
 
 def make_network() -> Network:
-    """The network that verbs talk over; tests put another in its place."""
+    """The network that verbs connect over. Tests replace this function."""
     from ottla.env.real.net import RealNetwork
 
     return RealNetwork()
 
 
 def with_cluster(settings: ClientSettings, work: Callable[[Cluster], Awaitable[T]]) -> T:
-    """Run `work` with the cluster that `settings` name, and end its connections afterwards, whatever happened."""
+    """Run `work` with the cluster of `settings`, and always close its connections."""
 
     async def run() -> T:
         cluster = Cluster(settings, make_network())

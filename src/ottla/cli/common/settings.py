@@ -1,7 +1,7 @@
-"""Where the cluster is and how to talk to it: from flags, a properties file of the user's, the environment, or defaults.
+"""Client settings of a command: cluster address and timeouts, from flags, a properties file, the environment, or defaults.
 
-Files and `key=value` flags hold Kafka's client settings. Those that mean something here are honoured; settings for security are
-refused, since a connection without them would not be what the user asked for; others get a warning that names them.
+Files and `key=value` flags hold Kafka's client settings. Settings that apply here are used. Security settings are refused: a
+connection without them would not be what the user asked for. All others are ignored with a warning that names them.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ _NUMBERS = {
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """One command's view of the cluster. Times as in Kafka's admin client."""
+    """The client settings of one command. Timeouts default to those of Kafka's admin client."""
 
     bootstrap: tuple[Address, ...]
     client_id: str = "ottla"
     request_timeout_ms: int = 30_000
     api_timeout_ms: int = 60_000
-    """How long one thing the user asked for may take, attempts and waits included."""
+    """Limit for one operation, retries and waits included."""
     connect_timeout_ms: int = 10_000
     retry_backoff_ms: int = 100
     retry_backoff_max_ms: int = 1_000
     send_buffer_bytes: int = -1
     receive_buffer_bytes: int = -1
     properties: Mapping[str, str] = field(default_factory=dict)
-    """Settings that only some verbs know, such as acks or isolation.level."""
+    """Settings that only some verbs read, such as acks or isolation.level."""
 
     def link_options(self) -> LinkOptions:
         return LinkOptions(
@@ -64,7 +64,7 @@ class ClientSettings:
 
 
 def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """host:port, or several with commas between them; the port is 9092 unless given, IPv6 addresses stand in brackets."""
+    """Parse `host:port,…`. The default port is 9092; IPv6 addresses are in brackets."""
     addresses = tuple(_parse_address(part.strip()) for part in text.split(",") if part.strip())
     if not addresses:
         raise click.UsageError("the list of bootstrap servers is empty: give HOST:PORT, or several with commas between them")
@@ -77,26 +77,26 @@ def _parse_address(text: str) -> Address:
     if not colon or plain.endswith("]"):
         host, port = plain, str(DEFAULT_PORT)
     elif ":" in host and not host.startswith("["):
-        raise click.UsageError(f"{text} is no HOST:PORT: put an IPv6 address in brackets, such as [::1]:9092")
+        raise click.UsageError(f"{text} is not HOST:PORT: put an IPv6 address in brackets, such as [::1]:9092")
     host = host.removeprefix("[").removesuffix("]")
     if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= PORT_MAX:
-        raise click.UsageError(f"{text} is no HOST:PORT: give a host name or address and a port from 1 to {PORT_MAX}")
+        raise click.UsageError(f"{text} is not HOST:PORT: give a host name or address and a port from 1 to {PORT_MAX}")
     return host, int(port)
 
 
 def read_properties(path: str) -> dict[str, str]:
-    """A properties file of the user's, or the sentence that says why not."""
+    """Read a properties file. Raises a usage error if it cannot be read or parsed."""
     try:
         with open(path, "rb") as file:
             return parse_properties(file.read())
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
     except ValueError as error:
-        raise click.UsageError(f"{path} is no properties file: {error}") from None
+        raise click.UsageError(f"{path} is not a properties file: {error}") from None
 
 
 def parse_pairs(pairs: Iterable[str], flag: str) -> dict[str, str]:
-    """`key=value` flags as a mapping. Of a key that comes twice the later value counts."""
+    """`key=value` flags as a mapping. The last value of a key wins."""
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
@@ -109,7 +109,7 @@ def parse_pairs(pairs: Iterable[str], flag: str) -> dict[str, str]:
 def build_settings(
     bootstrap_server: str | None, properties: Mapping[str, str], known: frozenset[str] = frozenset()
 ) -> ClientSettings:
-    """The settings of a command. `known` names the properties that the verb itself looks at."""
+    """The settings of a command. `known` names the properties that the verb itself reads."""
     _refuse_security(properties)
     bootstrap = (
         bootstrap_server or properties.get("bootstrap.servers") or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_BOOTSTRAP
@@ -123,18 +123,18 @@ def build_settings(
     ours = {"bootstrap.servers", "client.id", "security.protocol", *_NUMBERS}
     for name in properties:
         if name not in ours and name not in known:
-            warn(f"the setting {name} means nothing to this command and is ignored")
+            warn(f"this command does not use the setting {name}: it is ignored")
     return settings
 
 
 def whole_number(name: str, text: str, least: int = -1) -> int:
-    """The value of a setting that is a whole number."""
+    """The value of a whole-number setting, at least `least`."""
     try:
         number = int(text.strip())
     except ValueError:
         number = least - 1
     if number < least:
-        raise click.UsageError(f"{name} must be a whole number from {least} on, not {text!r}")
+        raise click.UsageError(f"{name} must be a whole number of at least {least}, not {text!r}")
     return number
 
 

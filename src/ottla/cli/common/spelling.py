@@ -1,8 +1,7 @@
 """Two spellings of one command: `ottla topics create orders` and Kafka's `ottla topics --create --topic orders`.
 
-In Kafka's spelling the action is a flag, anywhere among the others. Here it is moved to the front, where it names the same
-subcommand as in ours; flags in front of a subcommand are moved behind it. So each action is written once, with the flags of
-both spellings.
+In Kafka's spelling the action is a flag, anywhere among the others. It is moved to the front and becomes the subcommand of our
+spelling; flags before a subcommand are moved behind it. So each action is one click command, with the flags of both spellings.
 """
 
 from __future__ import annotations
@@ -14,23 +13,23 @@ from types import MappingProxyType
 import click
 
 _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--command-property"})
-"""Flags with a value that people put in front of the subcommand."""
+"""Flags with a value that may precede the subcommand."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
-    """`did you mean create?` where a choice looks like `word`, else nothing."""
-    import difflib  # only when somebody has mistyped: not worth start-up time
+    """`did you mean create?` if a choice is similar to `word`, else an empty string."""
+    import difflib  # late: needed only for a mistyped word, and slow to import
 
     near = difflib.get_close_matches(word, list(choices), n=2, cutoff=0.7)
     return f"did you mean {' or '.join(sorted(near))}?" if near else ""
 
 
 class Commands(click.Group):
-    """A group that suggests what a mistyped word may mean."""
+    """A click group that suggests the right word for a mistyped one."""
 
     kind = "commands"
     aliases: Mapping[str, str] = MappingProxyType({})
-    """Other names of its commands, which help does not list."""
+    """Other names of its commands, hidden from help."""
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> tuple[str | None, click.Command | None, list[str]]:
         word = args[0]
@@ -38,14 +37,14 @@ class Commands(click.Group):
             names = self.list_commands(ctx)
             hint = did_you_mean(word, [*names, *self.aliases])
             what = hint or f"choose one of {', '.join(names)}"
-            raise click.UsageError(f"{word} is none of the {self.kind} of {ctx.command_path}: {what}", ctx)
+            raise click.UsageError(f"{word} is not one of the {self.kind} of {ctx.command_path}: {what}", ctx)
         return super().resolve_command(ctx, args)
 
 
 class Actions(Commands):
     """A verb with actions. `actions`: name → (module, attribute, one line of help), imported when used.
 
-    `aliases`: what Kafka calls an action, where that is not its name here; help does not list these.
+    `aliases`: Kafka's names of actions, where they differ from ours; hidden from help.
     """
 
     kind = "actions"
@@ -57,7 +56,7 @@ class Actions(Commands):
         aliases: dict[str, str] | None = None,
         **kwargs: object,
     ) -> None:
-        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # handed through
+        super().__init__(*args, **kwargs)  # type: ignore[arg-type]  # passed through to click
         self.actions = actions
         self.aliases = aliases or {}
 
@@ -82,20 +81,20 @@ class Actions(Commands):
         except click.NoSuchOption as unknown:
             if hint := did_you_mean(unknown.option_name, [f"--{action}" for action in self.actions]):
                 raise click.UsageError(
-                    f"{unknown.option_name} is none of the actions of {ctx.command_path}: {hint}", ctx
+                    f"{unknown.option_name} is not one of the actions of {ctx.command_path}: {hint}", ctx
                 ) from None
-            # Flags of an action, and no action: the flags are not what is wrong.
+            # The action is missing: saying so helps more than "no such option" for its flags.
             example = f"{ctx.command_path} {next(iter(self.actions))} …"
             raise click.UsageError(f"say what to do, one of {', '.join(self.actions)}: {example}", ctx) from None
 
     def in_our_spelling(self, args: Sequence[str]) -> list[str]:
-        """`args` with the action in front; as they are where none can be found."""
+        """`args` with the action in front; unchanged if they contain none."""
         args = [self.aliases.get(arg, arg) for arg in args]
         flags = [arg for arg in args if arg.startswith("--") and arg[2:] in self.actions]
         if args and args[0] in self.actions:
             return list(args)
         if len(set(flags)) > 1:
-            raise click.UsageError(f"{' and '.join(sorted(set(flags)))} cannot be done in one go: choose one of them")
+            raise click.UsageError(f"{' and '.join(sorted(set(flags)))} cannot be used together: choose one of them")
         if flags:
             return [flags[0][2:], *(arg for arg in args if arg != flags[0])]
         moved = 0

@@ -1,13 +1,13 @@
-"""Tables that fit a terminal: how wide each column is, what is shortened, what is left out. Pure: text in, lines out.
+"""Lays out tables to fit a terminal: column widths, wrapping, shortening, omitted columns. Pure: text in, lines out.
 
-A heading begins with a mark that says what gives way when the terminal is narrow:
+The first character of a heading says what happens to its column on a narrow terminal:
 
-    #Offset    numbers: sit right, and are never shortened, broken or left out
-    =Meaning   prose and lists: broken after blanks, commas, semicolons and dots within names
+    #Offset    numbers: aligned right; never shortened, wrapped or left out
+    =Meaning   prose and lists: wrapped after blanks, commas, semicolons and dots within names
     ~Host      shortened in the middle first, then left out, the last such column first
-    Topic      names: shortened in the middle when nothing else is left to give way
+    Topic      names: shortened in the middle if wrapping and shortening the others is not enough
 
-A table that does not fit even so becomes a block of lines per row, one for each cell.
+A table that still does not fit becomes a block of lines per row, one line for each cell.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 from rich.cells import cell_len
 
 GAP = "  "
-NAME_CELLS_MIN, GIVING_WAY_CELLS_MIN, WRAPPED_CELLS_MAX = 10, 8, 20
-"""How far a column may shrink. A wrapped one has room for its longest word, the longest int64 with a comma at most."""
+NAME_CELLS_MIN, SHORTENED_CELLS_MIN, WRAPPED_CELLS_MAX = 10, 8, 20
+"""Minimum widths. A wrapped column keeps room for its longest word, up to that of the longest int64 and a comma."""
 _WORD = re.compile(r"[^ ]* +|[^ ]+$")
 _PART = re.compile(r"(?:[^ ,;.]|\.(?![a-zA-Z]))*(?:[ ,;]+|\.|$)")
 
 
 @dataclass(slots=True)
 class Layout:
-    """Lines of headings (none if the table became blocks), lines of rows, and the headings that were left out."""
+    """Lines of headings (none if the table became blocks), lines of rows, and the headings of omitted columns."""
 
     headings: list[str] = field(default_factory=list)
     rows: list[str] = field(default_factory=list)
@@ -48,17 +48,17 @@ class _Column:
 
     @property
     def width(self) -> int:
-        """With the heading broken between words."""
+        """The width with the heading wrapped between words."""
         return max(self.words_width, self.cells_width)
 
     @property
     def width_min(self) -> int:
-        limits = {"#": self.cells_width, "=": self._parts_width, "~": GIVING_WAY_CELLS_MIN, "": NAME_CELLS_MIN}
+        limits = {"#": self.cells_width, "=": self._parts_width, "~": SHORTENED_CELLS_MIN, "": NAME_CELLS_MIN}
         return max(self.words_width, min(self.cells_width, limits[self.mark]))
 
     @property
     def _parts_width(self) -> int:
-        """Of the longest part that is not broken."""
+        """The width of the longest part that wrapping keeps whole."""
         parts = (cell_len(part.rstrip()) for cell in self.cells for part in _PART.findall(cell))
         return min(max(parts, default=0), WRAPPED_CELLS_MAX)
 
@@ -72,7 +72,7 @@ class _Column:
 
 
 def lay_out(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int | None) -> Layout:
-    """The table in lines of at most `width`; None is a terminal without end."""
+    """The table in lines of at most `width`; None means unlimited."""
     cells = list(zip(*rows, strict=True)) if rows else [()] * len(headings)
     columns = [_Column(heading, column) for heading, column in zip(headings, cells, strict=True)]
     shown = list(columns)
@@ -96,7 +96,10 @@ def lay_out(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int |
 
 
 def _widths(columns: Sequence[_Column], width: int | None) -> list[int] | None:
-    """How wide each column is, None if they do not fit and a column that may be left out is among them, or nothing helps."""
+    """The width of each column; None if they do not fit.
+
+    Names are not shortened while a `~` column is present: the caller drops those columns first.
+    """
     widths = [column.natural_width for column in columns]
     gaps = len(GAP) * (len(columns) - 1)
     if width is None or sum(widths) + gaps <= width:
@@ -126,7 +129,7 @@ def _join(cells: Sequence[Sequence[str]], widths: Sequence[int], at_bottom: bool
 
 
 def _blocks(columns: Sequence[_Column], width: int) -> list[str]:
-    """A line for each cell, an empty one between rows."""
+    """A line for each cell, an empty line between rows."""
     indent = max(cell_len(column.heading) for column in columns)
     lines: list[str] = []
     for number in range(len(columns[0].cells)):
@@ -145,7 +148,7 @@ def _pad(text: str, width: int, right: bool) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """`text` with its middle left out: what tells ids apart is at their beginning or their end."""
+    """`text` with its middle replaced by `…`: ids differ at their beginning or their end."""
     if cell_len(text) <= width:
         return text
     head = text[: _fitting(text, width // 2)]
@@ -154,9 +157,9 @@ def shorten(text: str, width: int) -> str:
 
 
 def wrap(text: str, width: int, *, in_lists: bool = False) -> list[str]:
-    """Lines of at most `width`, broken after blanks, `in_lists` as `=` says; within a longer word, but not within a number.
+    """`text` in lines of at most `width`, broken after blanks. A longer word is broken too, but not within a number.
 
-    Elsewhere a comma may stand within a number: 1,597,551.
+    With `in_lists`, also broken after commas, semicolons and dots. Not by default: a comma may be part of a number (1,597,551).
     """
     lines: list[str] = []
     line = ""
@@ -174,7 +177,7 @@ def wrap(text: str, width: int, *, in_lists: bool = False) -> list[str]:
 
 
 def _cut(word: str, width: int) -> int:
-    """Where to break a word that is too long: after a sign between its parts, else anywhere but within a number."""
+    """Where to break a word that is too long: after punctuation between its parts, else anywhere but within a number."""
     cut = max(1, _fitting(word, width))
     sign = max(word.rfind(sign, 0, cut) for sign in "-_/:=") + 1
     if sign > cut // 2:

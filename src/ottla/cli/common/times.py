@@ -22,7 +22,7 @@ _UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
-    """Milliseconds since 1970, never negative: negative numbers stand for places such as the end of a log."""
+    """Milliseconds since 1970, never negative: in ListOffsets negative numbers mean places such as the end of a log."""
     if text.isascii() and text.isdigit():
         return int(text)
     duration_ms = parse_duration_ms(text)
@@ -30,7 +30,7 @@ def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
         return max(0, (current_ms() if now_ms is None else now_ms) - duration_ms)
     try:
         moment = datetime.fromisoformat(text)
-        # Whole milliseconds: through a float, what show_time printed could come back as another one.
+        # Integer arithmetic: a float could turn a time that show_time printed into the neighbouring millisecond.
         since_epoch = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH
     except (ValueError, OverflowError):
         raise click.UsageError(f"{flag} does not understand {text!r}: give {TIME_HELP}, 90s, 1h30m or 7d") from None
@@ -38,7 +38,7 @@ def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
 
 
 def parse_duration_ms(text: str) -> int | None:
-    """`90s`, `1h30m`; None for what is no duration."""
+    """Parse `90s` or `1h30m`; None if `text` is not a duration."""
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
@@ -51,7 +51,7 @@ def current_ms() -> int:
 
 
 def show_time(timestamp_ms: object) -> str:
-    """A timestamp for people, as options read it; `-` for none."""
+    """A timestamp in the format that options read; `-` for none."""
     if not isinstance(timestamp_ms, int) or timestamp_ms < 0:
         return "-"
     try:

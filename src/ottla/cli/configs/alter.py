@@ -35,12 +35,12 @@ _COMMA_OUTSIDE_BRACKETS = re.compile(r",(?=[^\]]*(?:\[|$))")
 
 @click.command("alter", epilog=EXAMPLES)
 @entity_arguments
-@click.option("--set", "to_set", multiple=True, metavar="KEY=VALUE", help="Set a setting; may come several times.")
-@click.option("--unset", "to_unset", multiple=True, metavar="KEY", help="Take a setting back; may come several times.")
+@click.option("--set", "to_set", multiple=True, metavar="KEY=VALUE", help="Set a setting. Repeatable.")
+@click.option("--unset", "to_unset", multiple=True, metavar="KEY", help="Reset a setting to its default. Repeatable.")
 @click.option("--add-config", metavar="K=V,K=[V,V]", help="Kafka's spelling of --set, several at once.")
 @click.option("--add-config-file", metavar="FILE", help="The same from a properties file.")
 @click.option("--delete-config", metavar="K,K", help="Kafka's spelling of --unset, several at once.")
-@click.option("--validate-only", is_flag=True, help="Only ask whether the change could be made.")
+@click.option("--validate-only", is_flag=True, help="Check the change without making it.")
 @json_option
 @cluster_options()
 def alter(
@@ -52,15 +52,15 @@ def alter(
     delete_config: str | None,
     validate_only: bool,
     as_json: bool,
-    **said: Any,
+    **arguments: Any,
 ) -> None:
     """Set and unset settings of topics, brokers, loggers and groups, all in one change.
 
     TYPE is topic, broker, broker-defaults, broker-logger, group or client-metrics.
     """
-    entity = find_entity(said)
+    entity = find_entity(arguments)
     if entity.name is None:
-        raise click.UsageError(f"name the {entity.kind} whose settings are to change")
+        raise click.UsageError(f"name the {entity.kind} whose settings to change")
     if add_config is not None and add_config_file is not None:
         raise click.UsageError("give --add-config or --add-config-file, not both")
     added = parse_pairs(to_set, "--set")
@@ -87,7 +87,7 @@ def alter(
 
 
 def parse_grouped_pairs(text: str) -> dict[str, str]:
-    """Kafka's `k1=v1,k2=[v1,v2]`: brackets hold values together that have commas in them."""
+    """Parse Kafka's `k1=v1,k2=[v1,v2]`: a value with commas is in brackets."""
     pairs = parse_pairs((part.strip() for part in _COMMA_OUTSIDE_BRACKETS.split(text)), "--add-config")
     return {key: value.strip().removeprefix("[").removesuffix("]") for key, value in pairs.items()}
 

@@ -26,6 +26,6 @@ ACTIONS = {
 def configs() -> None:
     """Show and change settings of topics, brokers and groups.
 
-    Flags are those of Kafka's kafka-configs, which may also be spelled in Kafka's way. On a terminal the output is a table, in
-    a pipe it is Kafka's lines, with --json it is JSON. `ottla configs ACTION --help` shows the flags of an action.
+    Takes the flags of Kafka's kafka-configs, too. The output is a table on a terminal, Kafka's lines in a pipe, JSON with
+    --json. `ottla configs ACTION --help` shows the flags of an action.
     """

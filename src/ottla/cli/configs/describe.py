@@ -20,14 +20,14 @@ from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
 
 EXAMPLES = """\b
 Examples:
-  ottla configs describe topic orders              what was set for the topic itself
+  ottla configs describe topic orders              only settings of the topic itself
   ottla configs describe topic orders --all        every setting, with its source
   ottla configs describe broker 1 --all --docs     what each setting means
   ottla configs describe broker-defaults
   ottla configs describe topics                    all topics
 """
 
-# What "dynamic" means for each type: values that were set for the thing itself.
+# The sources that Kafka calls "dynamic", by type: values set for the resource itself.
 OWN_SOURCES = {
     ResourceType.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
     ResourceType.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
@@ -41,18 +41,18 @@ Configs = Sequence[DescribeConfigsResourceResult]
 
 @click.command("describe", epilog=EXAMPLES)
 @entity_arguments
-@click.option("--all", "show_all", is_flag=True, help="Every setting, not only those that were set for the thing itself.")
-@click.option("--docs", is_flag=True, help="What each setting means, as the broker tells.")
+@click.option("--all", "show_all", is_flag=True, help="Every setting, not only those that were set for the resource itself.")
+@click.option("--docs", is_flag=True, help="Show the broker's description of each setting.")
 @json_option
 @plain_option
 @wide_option
 @cluster_options()
-def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool, plain: bool, **said: Any) -> None:
+def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool, plain: bool, **arguments: Any) -> None:
     """Show the settings of topics, brokers, loggers and groups.
 
     TYPE is topic, broker, broker-defaults, broker-logger, group or client-metrics; without a NAME all of them are shown.
     """
-    entity = find_entity(said)
+    entity = find_entity(arguments)
     described = with_cluster(settings, lambda cluster: _describe(cluster, entity, show_all, docs))
     if as_json:
         print_json([_as_json(resource, configs) for resource, configs in described.items()])
@@ -88,7 +88,7 @@ async def _all_of(cluster: Cluster, type_: ResourceType) -> list[Resource]:
         return [*brokers, Resource(type_, "")] if type_ is ResourceType.BROKER else brokers
     response: ListConfigResourcesResponse = await cluster.ask_any(ListConfigResourcesRequest(resource_types=[type_]))
     if response.error_code:
-        raise refusal(response.error_code, "the cluster does not tell what has settings")
+        raise refusal(response.error_code, "the cluster does not list resources with settings")
     return [Resource(type_, each.resource_name) for each in response.config_resources]
 
 

@@ -1,4 +1,4 @@
-"""Whose settings are meant: `topic orders`, or Kafka's `--entity-type topics --entity-name orders`, or its `--topic orders`."""
+"""Arguments that name a resource: `topic orders`, Kafka's `--entity-type topics --entity-name orders` or `--topic orders`."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ NAME_FLAGS = ("topic", "broker", "broker-logger", "client-metrics", "group")
 
 
 class Entity:
-    """A kind of thing, and which one: `name` None means all of the kind, "" the defaults of brokers."""
+    """A kind of resource and a name. None means all of the kind, "" the defaults of all brokers."""
 
     def __init__(self, kind: str, name: str | None) -> None:
         self.kind = kind
@@ -40,13 +40,13 @@ class Entity:
 
 
 def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """Names of topics, where topics are meant."""
+    """Names of topics, if the kind is topic."""
     kinds = (ctx.params.get("type_"), ctx.params.get("entity_type"))
     return complete_topics(ctx, param, incomplete) if {"topic", "topics"} & {*kinds} else []
 
 
 def entity_arguments(function: F) -> F:
-    """All the ways to say whose settings are meant; the function gets them as `**said`, for `find_entity`."""
+    """Add all arguments and flags that name a resource; the function gets them as `**arguments`, for `find_entity`."""
     for name in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
         function = click.option(f"--{name}", hidden=True, default=None, is_flag=name.endswith("defaults"))(function)
     for name in NAME_FLAGS:
@@ -74,33 +74,31 @@ def entity_arguments(function: F) -> F:
     return function
 
 
-def find_entity(said: dict[str, Any]) -> Entity:
-    """What the user's arguments and flags come to. Takes its own out of `said`."""
+def find_entity(arguments: dict[str, Any]) -> Entity:
+    """The resource that the arguments and flags name. Removes them from `arguments`."""
     given: list[tuple[str, str | None]] = []
-    type_, name = said.pop("type_"), said.pop("name")
+    type_, name = arguments.pop("type_"), arguments.pop("name")
     if type_ == "broker-defaults":
         given.append(("broker", ""))
     elif type_ is not None:
         given.append((_kind(type_), name))
-    entity_type, entity_name = said.pop("entity_type"), said.pop("entity_name")
-    entity_default = said.pop("entity_default")
+    entity_type, entity_name = arguments.pop("entity_type"), arguments.pop("entity_name")
+    entity_default = arguments.pop("entity_default")
     if entity_type is not None:
         given.append((_kind(entity_type), "" if entity_default else entity_name))
     elif entity_name is not None or entity_default:
         raise click.UsageError("--entity-name and --entity-default need an --entity-type")
-    if said.pop("broker_defaults"):
+    if arguments.pop("broker_defaults"):
         given.append(("broker", ""))
     for flag in NAME_FLAGS:
-        value = said.pop(flag.replace("-", "_"))
+        value = arguments.pop(flag.replace("-", "_"))
         if value is not None:
             given.append((flag, value))
     for flag in (*LATER, *(f"{kind}-defaults" for kind in LATER)):
-        if said.pop(flag.replace("-", "_")):
+        if arguments.pop(flag.replace("-", "_")):
             _kind(flag.removesuffix("-defaults"))
     if len(given) != 1:
-        raise click.UsageError(
-            "say whose settings are meant, once: `topic orders`, `broker 1`, or --entity-type topics --entity-name orders"
-        )
+        raise click.UsageError("name one resource: `topic orders`, `broker 1`, or --entity-type topics --entity-name orders")
     kind, chosen = given[0]
     if chosen == "" and kind != "broker":
         raise click.UsageError(f"there are no defaults for all {kind}s: only brokers have them")
@@ -114,5 +112,7 @@ def _kind(text: str) -> str:
     if kind in KINDS:
         return kind
     if kind in LATER or kind in LATER.values():
-        raise click.UsageError(f"settings of {LATER.get(kind, kind)} are quotas and logins, which are not supported here yet")
+        raise click.UsageError(
+            f"settings of {LATER.get(kind, kind)} are quotas and SCRAM credentials, which are not supported yet"
+        )
     raise click.UsageError(f"{text} have no settings: choose one of {', '.join((*KINDS, 'broker-defaults'))}")

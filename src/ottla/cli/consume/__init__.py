@@ -1,1 +1,1 @@
-"""The `consume` verb: partitions to records, records to lines."""
+"""The `consume` verb: fetches partitions and prints their records."""

@@ -1,4 +1,4 @@
-"""The `consume` verb: flags, those of Kafka's kafka-console-consumer among them, and what they come to."""
+"""The `consume` verb: its flags, which include those of kafka-console-consumer, and the options they result in."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from ottla.errors import OttlaError
 
 EXAMPLES = """\b
 Examples:
-  ottla consume orders --from-beginning                    everything there is, then what comes
-  ottla consume orders --from-beginning --until-end        everything there is
-  ottla consume orders --from-time 1h                      since an hour ago; also 2026-01-31T12:00
+  ottla consume orders --from-beginning                    all records, then new ones as they arrive
+  ottla consume orders --from-beginning --until-end        all records, then stop
+  ottla consume orders --from-time 1h                      the last hour; also 2026-01-31T12:00
   ottla consume orders --partition 0 --offset 42 --max-messages 10
   ottla consume orders --formatter-property print.key=true --formatter-property print.timestamp=true
   ottla consume orders --from-beginning --json | jq .value
@@ -59,12 +59,12 @@ INTERRUPTED = 130
 @click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Kafka's spelling of TOPIC.")
 @click.option("--include", metavar="REGEX", help="All topics that match, instead of one.")
 @click.option("--partition", "--partitions", "partitions", multiple=True, metavar="0,2-4", help="Only these.  [default: all]")
-@click.option("--offset", metavar="N|earliest|latest", help="Where to begin.  [default: latest]")
-@click.option("--from-beginning", is_flag=True, help="Begin with the first record there is.")
-@click.option("--from-time", metavar="WHEN", help=f"Begin with the first record since then: {TIME_HELP}.")
-@click.option("--max-messages", type=click.IntRange(-1), help="Stop after so many records.")
-@click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when so long nothing has come.")
-@click.option("--until-end", is_flag=True, help="Stop at what is the end of each partition now.")
+@click.option("--offset", metavar="N|earliest|latest", help="Where to start.  [default: latest]")
+@click.option("--from-beginning", is_flag=True, help="Start at the first record.")
+@click.option("--from-time", metavar="WHEN", help=f"Start at the first record since then: {TIME_HELP}.")
+@click.option("--max-messages", type=click.IntRange(-1), help="Stop after this many records.")
+@click.option("--timeout-ms", type=click.IntRange(-1), help="Stop when no record has arrived for this long.")
+@click.option("--until-end", is_flag=True, help="Stop at the current end of each partition.")
 @click.option(
     "--isolation-level",
     type=click.Choice(["read_uncommitted", "read_committed"]),
@@ -82,20 +82,20 @@ INTERRUPTED = 130
 @click.option("--key-deserializer", metavar="NAME", help="Short for key.deserializer.")
 @click.option("--value-deserializer", metavar="NAME", help="Short for value.deserializer.")
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be shown, instead of stopping.")
-@click.option("--raw", is_flag=True, help="Keys, values and headers as they are, also on a terminal (as in a pipe).")
+@click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
 @click.option("--group", metavar="ID", help="Not supported yet.")
 @retired("--whitelist", "use --include")
-@retired("--new-consumer", "it is the only one there is: leave the flag out", takes_value=False)
+@retired("--new-consumer", "there is no other consumer: leave the flag out", takes_value=False)
 @retired("--delete-consumer-offsets", "it belonged to ZooKeeper: leave the flag out", takes_value=False)
 @json_option
 @cluster_options(known=KNOWN, old_config_flag="consumer")
 def consume(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> int:
-    """Show the records of TOPIC as they come, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
+    """Show the records of TOPIC as they arrive, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
 
-    Without --partition all partitions are read at once, and those that are added meanwhile; within each, records come in order.
-    Nothing is remembered for the next time. How many records were shown is told on standard error. On a terminal, control
-    characters in records are escaped; --raw prints them.
+    Without --partition all partitions are read at once, also partitions that are added later. Records of one partition come in
+    order. No offsets are committed. The number of records goes to standard error. On a terminal, control characters in
+    records are escaped; --raw prints them.
     """
     options = build_options(name, topic, settings, flags)
     formatter = build_formatter(as_json, flags, options.skip_bad)
@@ -116,14 +116,14 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
         code = INTERRUPTED
     except OttlaError:
         if counter.records:
-            _tell(counter.records)
+            _print_total(counter.records)
         raise
-    _tell(counter.records)
+    _print_total(counter.records)
     return code
 
 
-def _tell(records: int) -> None:
-    # Kafka's line; scripts may look for it, so only people get the right plural.
+def _print_total(records: int) -> None:
+    # Kafka's line. Scripts may look for it, so the singular appears only on a terminal.
     plural = "" if records == 1 and sys.stderr.isatty() else "s"
     say(f"Processed a total of {records} message{plural}", err=True)
 
@@ -178,11 +178,11 @@ def build_options(name: str | None, topic: str | None, settings: ClientSettings,
 
 
 def _start(flags: dict[str, Any]) -> tuple[int | None, int]:
-    """(an offset or None, the place or time to begin at)."""
+    """(an offset or None, the place or timestamp to start at)."""
     given = [flag for flag in ("from_beginning", "offset", "from_time") if flags[flag]]
     if len(given) > 1:
         named = " and ".join(f"--{flag.replace('_', '-')}" for flag in given)
-        raise click.UsageError(f"{named} both say where to begin: choose one")
+        raise click.UsageError(f"{named} both say where to start: choose one")
     if flags["from_beginning"]:
         return None, EARLIEST
     if flags["from_time"]:
@@ -191,11 +191,9 @@ def _start(flags: dict[str, Any]) -> tuple[int | None, int]:
     if text in ("earliest", "latest"):
         return None, EARLIEST if text == "earliest" else LATEST
     if not text.isascii() or not text.isdigit():
-        raise click.UsageError(f"--offset must be earliest, latest, or a number from 0 on, not {text!r}")
+        raise click.UsageError(f"--offset must be earliest, latest, or a number of at least 0, not {text!r}")
     if not flags["partitions"]:
-        raise click.UsageError(
-            "--offset with a number needs --partition: offsets of different partitions have nothing in common"
-        )
+        raise click.UsageError("--offset with a number needs --partition: each partition has its own offsets")
     return int(text), 0
 
 
@@ -203,11 +201,11 @@ def _pattern(text: str | None) -> re.Pattern[str] | None:
     try:
         return None if text is None else re.compile(text.replace(",", "|"))
     except re.error as error:
-        raise click.UsageError(f"--include takes a regular expression, and {text!r} is none: {error}") from None
+        raise click.UsageError(f"--include: {text!r} is not a regular expression: {error}") from None
 
 
 def parse_partitions(texts: tuple[str, ...]) -> frozenset[int] | None:
-    """`0,2-4`: numbers and ranges, whose ends are included."""
+    """Parse `0,2-4`: numbers and ranges, ends included."""
     found: set[int] = set()
     for part in ",".join(texts).split(",") if texts else ():
         first, dash, last = part.strip().partition("-")

@@ -1,6 +1,6 @@
-"""From the bytes of keys, values and headers to what is shown, by short names or by the names of Kafka's Java classes.
+"""Deserializers of keys, values and headers, by short names or by the names of Kafka's Java classes.
 
-Numbers look as Java prints them, so that scripts see what they are used to. Bytes that do not fit their type are a `BadData`.
+Numbers look as Java prints them, so that scripts written for Kafka's tool work. Bytes that do not fit the type raise `BadData`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _JAVA_PLAIN_FROM, _JAVA_PLAIN_TO = 1e-3, 1e7
 
 
 class BadData(OttlaError):
-    """Bytes that are not of the type they were said to be."""
+    """Bytes that the chosen deserializer cannot read."""
 
 
 def _number(layout: str, what: str) -> Deserializer:
@@ -48,13 +48,13 @@ def _float(data: bytes) -> object:
             if _FLOAT.pack(shortest) == data:
                 return shortest
         except OverflowError:
-            continue  # rounded up beyond the largest there is
+            continue  # rounded up beyond the largest float32
     return value
 
 
 def _boolean(data: bytes) -> object:
     if data not in (b"\0", b"\1"):
-        raise BadData(f"{data[:8].hex()} is no boolean, which is 00 or 01")
+        raise BadData(f"{data[:8].hex()} is not a boolean, which is 00 or 01")
     return data == b"\1"
 
 
@@ -63,15 +63,15 @@ def _uuid(data: bytes) -> object:
     try:
         return str(UUID(text))
     except ValueError:
-        raise BadData(f"{text[:60]!r} is no UUID") from None
+        raise BadData(f"{text[:60]!r} is not a UUID") from None
 
 
 def _nothing(data: bytes) -> object:
-    raise BadData(f"{counted(len(data), 'byte')} where nothing should be")
+    raise BadData(f"{counted(len(data), 'byte')} cannot be void, which is null")
 
 
 def _escaped(data: bytes) -> object:
-    r"""Printable ASCII as it is, other bytes as \x.., as Kafka's Bytes shows itself."""
+    r"""Printable ASCII unchanged, other bytes as \x.., like `toString` of Kafka's `Bytes`."""
     return "".join(chr(byte) if 32 <= byte < 127 and byte != 0x5C else f"\\x{byte:02X}" for byte in data)
 
 
@@ -103,18 +103,18 @@ _JAVA_CLASSES = {
     "VoidDeserializer": "void",
 }
 RAW_JAVA_CLASSES = ("ByteArrayDeserializer", "ByteBufferDeserializer")
-"""Java prints only where in memory these are; here the bytes go out as they are, as without a deserializer."""
+"""Java prints the object's address for these. Here the bytes are printed unchanged, as without a deserializer."""
 
 
 def find_deserializer(name: str, flag: str) -> Deserializer | None:
-    """The deserializer of this name; None for the bytes as they are."""
+    """The deserializer of this name; None for bytes unchanged."""
     plain = name.removeprefix(_JAVA_PREFIX)
     if plain in RAW_JAVA_CLASSES or plain == "raw":
         return None
     found = DESERIALIZERS.get(_JAVA_CLASSES.get(plain, plain.lower()))
     if found is None:
         raise click.UsageError(
-            f"{flag}: nothing here is called {name!r}; choose one of {', '.join(DESERIALIZERS)}, or one of Kafka's classes. "
+            f"{flag}: there is no deserializer {name!r}; choose one of {', '.join(DESERIALIZERS)}, or one of Kafka's classes. "
             "Other Java classes cannot run here"
         )
     return found

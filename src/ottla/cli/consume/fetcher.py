@@ -16,7 +16,7 @@ from ottla.cli.common.offsets import EARLIEST, list_offsets
 from ottla.cli.common.output import warn
 from ottla.cli.consume.options import ConsumeOptions
 from ottla.cli.consume.records import next_offset, whole_batches
-from ottla.cli.consume.session import FetchSession, Wanted
+from ottla.cli.consume.session import FetchSession, PartitionFetch
 from ottla.errors import CorruptRecords, KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition, Uuid
@@ -160,7 +160,10 @@ class Fetcher:
             limit = self._options.fetch.partition_bytes_max
             session.fill(
                 request,
-                {name: Wanted(each.topic_id, each.offset, each.leader_epoch, limit) for name, each in positions.items()},
+                {
+                    name: PartitionFetch(each.topic_id, each.offset, each.leader_epoch, limit)
+                    for name, each in positions.items()
+                },
             )
             try:
                 link = await self._cluster.link_to(leader)
@@ -186,7 +189,7 @@ class Fetcher:
 
     async def _take(self, session: FetchSession, positions: dict[TopicPartition, Position], response: FetchResponse) -> None:
         if response.error_code:
-            session.begin_anew()
+            session.restart()
             if response.error_code not in SESSION_LOST:
                 raise refusal(response.error_code, "the broker refused to be read from")
             return

@@ -1,7 +1,7 @@
-"""From records to bytes on standard output: Kafka's formatters, and JSON.
+"""Formatters of records: Kafka's, and JSON.
 
-A formatter takes the records of one batch at a time. Kafka's default prints, separated by `key.separator` and in this order:
-timestamp, partition, offset, epoch, headers, key, value.
+A formatter turns the records of one batch into bytes for standard output. Kafka's default prints timestamp, partition, offset,
+epoch, headers, key and value, in this order and separated by `key.separator`.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ NAMES = {"DefaultMessageFormatter": "default", "NoOpMessageFormatter": "no-op", 
 
 
 class Formatter(Protocol):
-    """Makes output of records."""
+    """Turns the records of one batch into output."""
 
     def format(self, partition: TopicPartition, batch: Consumed) -> bytes: ...
 
 
 def find_formatter(name: str, properties: Mapping[str, str], skip_bad: bool = False, for_terminal: bool = False) -> Formatter:
-    """The formatter of a short name or of one of Kafka's class names, set up by `properties`.
+    """The formatter of a short name or of one of Kafka's class names, configured by `properties`.
 
-    For a terminal, controls in keys, values and headers are escaped.
+    With `for_terminal`, control characters in keys, values and headers are escaped.
     """
     plain = name
     for prefix in _PREFIXES:
@@ -58,12 +58,12 @@ def find_formatter(name: str, properties: Mapping[str, str], skip_bad: bool = Fa
         case "logging":
             return LoggingFormatter(LineFormatter(properties, skip_bad, for_terminal))
     raise click.UsageError(
-        f"no formatter is called {name!r}: choose default, no-op, logging or json; Java classes of others cannot run here"
+        f"there is no formatter {name!r}: choose default, no-op, logging or json; other Java classes cannot run here"
     )
 
 
 class _Deserializers:
-    """How keys, values and headers are read; bytes as they are unless told otherwise."""
+    """The deserializers of keys, values and headers; bytes stay unchanged where none is chosen."""
 
     def __init__(self, properties: Mapping[str, str]) -> None:
         for name in properties:
@@ -80,7 +80,7 @@ class _Deserializers:
 
 
 class CannotShow(BadData):
-    """A record cannot be shown. `before` is what the records before it in its batch look like, `records` how many were met."""
+    """A record cannot be shown. `before` is the output of the records before it in its batch, `records` counts them and it."""
 
     def __init__(self, partition: TopicPartition, record: Record, problem: BadData, before: bytes, records: int) -> None:
         super().__init__(
@@ -141,7 +141,7 @@ class LineFormatter:
                 return b"Epoch:%d" % batch.leader_epoch if batch.leader_epoch >= 0 else b"Epoch:NOT_PRESENT"
             case "headers":
                 return self._headers(record)
-        return b"Delivery:NOT_PRESENT"  # counted for share groups only
+        return b"Delivery:NOT_PRESENT"  # only share groups count deliveries
 
     def _headers(self, record: Record) -> bytes:
         headers = [
@@ -166,7 +166,7 @@ class NoOpFormatter:
 
 
 class LoggingFormatter:
-    """Prints as the default does, and tells of every record on standard error too."""
+    """Prints like the default formatter, and also logs every record on standard error."""
 
     def __init__(self, inner: LineFormatter) -> None:
         self._inner = inner
@@ -180,7 +180,7 @@ class LoggingFormatter:
 
 
 class JsonFormatter:
-    """One JSON object a line. Bytes that are no UTF-8 appear in base64, under another name: `value_base64`."""
+    """One JSON object a line. Bytes that are not UTF-8 appear in base64, under another name: `value_base64`."""
 
     def __init__(self, properties: Mapping[str, str], skip_bad: bool = False) -> None:
         self._deserializers = _Deserializers(properties)

@@ -1,4 +1,4 @@
-"""What the caller of `ottla consume` asked for, once, in one place."""
+"""The options of `ottla consume`, from flags and client settings."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ METADATA_AGE_MS_MAX = 5_000
 
 @dataclass(frozen=True, slots=True)
 class ConsumeOptions:
-    """Which records to read, and how long."""
+    """Which records to read, and when to stop."""
 
     topic: str | None = None
     include: re.Pattern[str] | None = None
-    """Topics that match, instead of one by name."""
+    """Read all topics that match, instead of `topic`."""
     partitions: frozenset[int] | None = None
     offset: int | None = None
-    """Where to begin, by offset; else `start` says."""
+    """The offset to start at; None to start at `start`."""
     start: int = LATEST
-    """A place or a timestamp, in the numbers of ListOffsets."""
+    """A place or a timestamp, as in ListOffsets."""
     reset: int = LATEST
-    """Where to go on from if an offset is not there: `EARLIEST` or `LATEST`."""
+    """Where to continue if an offset is out of range: `EARLIEST` or `LATEST`."""
     max_messages: int | None = None
     timeout_ms: int | None = None
-    """Stop when so long nothing has come."""
+    """Stop when no record has arrived for this long."""
     until_end: bool = False
-    """Stop at what is the end of each partition now."""
+    """Stop at the end that each partition had at the start."""
     metadata_age_ms_max: int = METADATA_AGE_MS_MAX
-    """How often to look for partitions that were added."""
+    """How often to look for new partitions."""
     read_committed: bool = False
     skip_bad: bool = False
     fetch: FetchLimits = field(default_factory=lambda: FetchLimits())
@@ -40,13 +40,13 @@ class ConsumeOptions:
 
     @property
     def takes_new_partitions(self) -> bool:
-        """Whether partitions that are added meanwhile are meant, too."""
+        """Whether to read partitions that are added later."""
         return self.partitions is None and not self.until_end
 
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """How much a broker may send at a time, and how long it may wait for it. As in Kafka's consumer."""
+    """Limits of a fetch request, with the defaults of Kafka's consumer."""
 
     min_bytes: int = 1
     max_bytes: int = 50 * 1024 * 1024

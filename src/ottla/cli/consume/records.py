@@ -1,8 +1,8 @@
-"""From fetched bytes to records to show: batches walked, aborted transactions and control records left out.
+"""Decodes fetched batches into records to show, without control records and aborted transactions.
 
-A fetched range may begin before the offset asked for and end in the middle of a batch; both are cut off. For readers of
-committed records the broker tells which producers' transactions were aborted, and from which offset on; each one's records
-are left out from there to its abort marker.
+A fetched range may begin before the requested offset and end in the middle of a batch; both are cut off. With read_committed
+the response lists aborted transactions as (producer id, first offset): records of that producer are left out from there to its
+abort marker.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Consumed(NamedTuple):
 
 
 def whole_batches(data: Bytes) -> Iterator[BatchView]:
-    """Every batch that is there whole, checksums checked."""
+    """Every complete batch, with its checksum checked."""
     position, end = 0, len(data)
     while end - position >= HEADER_SIZE:
         view = BatchView(data, position)
@@ -39,12 +39,12 @@ def whole_batches(data: Bytes) -> Iterator[BatchView]:
 
 
 def next_offset(views: Sequence[BatchView], offset: int) -> int:
-    """The offset to fetch after these batches, which were fetched from `offset`."""
+    """The offset to fetch next, after these batches were fetched from `offset`."""
     return max(offset, views[-1].base_offset + views[-1].last_offset_delta + 1) if views else offset
 
 
 def read_batches(views: Sequence[BatchView], offset: int, aborted: Sequence[AbortedTransaction] | None) -> Iterator[Consumed]:
-    """The records from `offset` on that a reader is to see, batch by batch."""
+    """The visible records from `offset` on, batch by batch. `aborted` is None with read_uncommitted."""
     waiting = sorted(aborted or (), key=lambda each: each.first_offset, reverse=True)
     left_out: set[int] = set()
     for view in views:

@@ -1,4 +1,4 @@
-"""From partitions to output: the loop of `ottla consume`."""
+"""The loop of `ottla consume`: fetches partitions, formats and prints their records."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ottla.ids import TopicPartition
 
 
 class Counter:
-    """How many records have been shown; kept outside the loop, to be told however it ends."""
+    """The number of records shown. Outside the loop, so that it can be printed however the loop ends."""
 
     def __init__(self) -> None:
         self.records = 0
@@ -27,7 +27,7 @@ class Counter:
 async def consume(
     cluster: Cluster, options: ConsumeOptions, formatter: Formatter, write: Callable[[bytes], object], counter: Counter
 ) -> None:
-    """Show records until as many have come as wanted, none has come for too long, or the end is reached."""
+    """Show records until `max_messages` were shown, none has arrived for `timeout_ms`, or the end is reached."""
     partitions = await _partitions(cluster, options)
     offsets = await _starts(cluster, options, partitions)
     ends = await _ends(cluster, options, partitions, offsets)
@@ -57,16 +57,16 @@ async def consume(
 
 
 async def _watch(cluster: Cluster, options: ConsumeOptions, fetcher: Fetcher, known: set[TopicPartition]) -> None:
-    """Look now and then for partitions that were added. Their records all came after we began: none may be left out."""
+    """Look for new partitions every `metadata_age_ms_max`. They are read from their first record."""
     while True:
         await asyncio.sleep(options.metadata_age_ms_max / 1000)
         try:
             added = [each for each in await _partitions(cluster, options) if each not in known]
             offsets = await _find(cluster, options, dict.fromkeys(added, EARLIEST)) if added else {}
         except OttlaError:
-            continue  # the fetcher tells what is wrong, if it lasts
+            continue  # if the failure lasts, the fetcher reports it
         for each in offsets:
-            warn(f"partition {each} is new, and is read from its first record on")
+            warn(f"partition {each} is new: reading it from its first record")
         known.update(offsets)
         fetcher.add(offsets)
 
@@ -103,7 +103,7 @@ async def _partitions(cluster: Cluster, options: ConsumeOptions) -> list[TopicPa
     if options.include is not None:
         topics = [topic for name, topic in (await cluster.topics()).items() if options.include.fullmatch(name)]
         if not topics:
-            raise OttlaError(f"no topic matches {options.include.pattern!r}: `ottla topics list` shows the topics there are")
+            raise OttlaError(f"no topic matches {options.include.pattern!r}: `ottla topics list` shows all topics")
     else:
         topics = [await cluster.topic(options.topic or "")]
     found = []
@@ -120,7 +120,7 @@ async def _starts(cluster: Cluster, options: ConsumeOptions, partitions: list[To
     if options.offset is not None:
         return dict.fromkeys(partitions, options.offset)
     starts = await _find(cluster, options, dict.fromkeys(partitions, options.start))
-    # After the last timestamp there is no offset: such partitions are read from their end.
+    # -1: no record is that late. Such partitions are read from their end.
     late = [partition for partition, offset in starts.items() if offset < 0]
     return starts | (await _find(cluster, options, dict.fromkeys(late, LATEST)) if late else {})
 
@@ -128,7 +128,7 @@ async def _starts(cluster: Cluster, options: ConsumeOptions, partitions: list[To
 async def _ends(
     cluster: Cluster, options: ConsumeOptions, partitions: list[TopicPartition], starts: dict[TopicPartition, int]
 ) -> dict[TopicPartition, int]:
-    """Where reading stops, of the partitions that have something to read before that."""
+    """The end offsets of the partitions that have records to read before their end."""
     if not options.until_end:
         return {}
     ends = await _find(cluster, options, dict.fromkeys(partitions, LATEST))

@@ -1,7 +1,7 @@
-"""One incremental fetch session with a broker, without IO: what to tell it, after it has been told the rest before.
+"""The client's side of one incremental fetch session (KIP-227), without IO.
 
-The first request names every partition and asks for a session; later ones name only what has changed, and partitions that are
-no longer wanted. A broker without room for a session is told everything every time. After any failure the session begins anew.
+The first request names every partition and asks for a session. Later requests name only partitions that changed and partitions
+to forget. If the broker grants no session, every request is full. After any failure the next request is full again.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchRespons
 _EPOCH_MAX = 0x7FFFFFFF
 
 
-class Wanted(NamedTuple):
-    """What is to be fetched of one partition."""
+class PartitionFetch(NamedTuple):
+    """From where, and how much, to fetch of one partition."""
 
     topic_id: Uuid
     offset: int
@@ -25,20 +25,20 @@ class Wanted(NamedTuple):
 
 
 class FetchSession:
-    """The client's side."""
+    """What the broker's session knows, and the session id and epoch of the next request."""
 
     def __init__(self) -> None:
         self.id = 0
         self.epoch = 0
-        self._told: dict[TopicPartition, Wanted] = {}
+        self._sent: dict[TopicPartition, PartitionFetch] = {}
 
-    def fill(self, request: FetchRequest, wanted: Mapping[TopicPartition, Wanted]) -> None:
-        """Put into `request` what the broker does not know yet."""
+    def fill(self, request: FetchRequest, wanted: Mapping[TopicPartition, PartitionFetch]) -> None:
+        """Fill `request` with the partitions that differ from what was sent before."""
         request.session_id, request.session_epoch = self.id, self.epoch
         is_new = self.epoch == 0
         topics: dict[str, FetchTopic] = {}
         for each, now in wanted.items():
-            if not is_new and self._told.get(each) == now:
+            if not is_new and self._sent.get(each) == now:
                 continue
             topic = topics.setdefault(each.topic, FetchTopic(topic=each.topic, topic_id=now.topic_id))
             topic.partitions.append(
@@ -51,22 +51,22 @@ class FetchSession:
             )
         request.topics = list(topics.values())
         forgotten: dict[str, ForgottenTopic] = {}
-        for each, before in () if is_new else self._told.items():
+        for each, before in () if is_new else self._sent.items():
             if each not in wanted:
                 gone = forgotten.setdefault(each.topic, ForgottenTopic(topic=each.topic, topic_id=before.topic_id))
                 gone.partitions.append(each.partition)
         request.forgotten_topics_data = list(forgotten.values())
-        self._told = dict(wanted)
+        self._sent = dict(wanted)
 
     def answered(self, response: FetchResponse) -> None:
-        """The broker has taken the request in."""
+        """The broker accepted the request: move on to the next epoch."""
         if response.session_id == 0:
-            self.begin_anew()
+            self.restart()
         else:
             self.id = response.session_id
             self.epoch = 1 if self.epoch == _EPOCH_MAX else self.epoch + 1
 
-    def begin_anew(self) -> None:
-        """The broker knows nothing, or nobody knows what it knows."""
+    def restart(self) -> None:
+        """Make the next request a full one: the broker has no session, or its state is unknown."""
         self.id = self.epoch = 0
-        self._told = {}
+        self._sent = {}

@@ -1,1 +1,1 @@
-"""`ottla dump-log`: what is in a data directory's files, for people and for programs."""
+"""`ottla dump-log`: shows the content of the files in a log directory."""

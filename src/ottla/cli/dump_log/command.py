@@ -1,4 +1,4 @@
-"""The `dump-log` verb: flags, which files, and where the rows go."""
+"""The `dump-log` verb: its flags, the files to dump, and the renderer for their rows."""
 
 import sys
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ Examples:
   ottla dump-log data/orders-0                         every file of a partition, batch by batch
   ottla dump-log data/orders-0/*.log --print-data-log  the records too
   ottla dump-log data/__consumer_offsets-3 --print-data-log
-                                                       what the groups committed, decoded
+                                                       committed offsets, decoded
   ottla dump-log --files a.log,a.index --json          Kafka's spelling; one JSON object a line
 """
 
@@ -42,24 +42,24 @@ Examples:
 @click.option("--index-sanity-check", is_flag=True, help="Only check indexes, as a node does at start.")
 @click.option("--verify-index-only", is_flag=True, help="Check indexes against the log without showing their entries.")
 @click.option(
-    "--max-bytes", type=click.IntRange(0), default=MAX_BYTES_DEFAULT, help="Stop after so many bytes of each log file."
+    "--max-bytes", type=click.IntRange(0), default=MAX_BYTES_DEFAULT, help="Stop after this many bytes of each log file."
 )
 @click.option(
     "--max-message-size",
     type=click.IntRange(1),
     default=5 * 1024 * 1024,
-    help="Accepted for Kafka's sake; batches of any size are read.",
+    help="Accepted for compatibility; batches of any size are read.",
 )
 @click.option("--json", "as_json", is_flag=True, help="One JSON object a line, for programs.")
 @plain_option
-@click.option("--raw", is_flag=True, help="Kafka's lines, with controls in keys and payloads as they are, also on a terminal.")
+@click.option("--raw", is_flag=True, help="Kafka's lines, without escaping control characters in keys and payloads.")
 @wide_option
 def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
     """Show what is in log segments, indexes, snapshots and checkpoints.
 
-    PATHS are files, or folders whose files are all shown. On a terminal the output is a table, in a pipe it is the lines of
-    Apache Kafka's kafka-dump-log, with --json it is JSON lines. In the folders of internal topics --print-data-log
-    finds the right decoder by itself. Nothing is ever written. The exit code is 1 if damage was found.
+    PATHS are files, or folders whose files are all shown. The output is a table on a terminal, the lines of Apache Kafka's
+    kafka-dump-log in a pipe, and JSON lines with --json. In the folders of internal topics --print-data-log chooses the
+    decoder by the topic. Files are only read. The exit code is 1 if damage was found.
     """
     disk = RealDisk()
     chosen = list(_expand(disk, [*paths, *(part.strip() for part in (files or "").split(",") if part.strip())]))
@@ -87,7 +87,7 @@ def dump_log(paths: tuple[str, ...], files: str | None, **flags: object) -> int:
 
 
 def _expand(disk: Disk, paths: list[str]) -> Iterator[str]:
-    """Folders become the files in them that mean something to us, one level deep and then each partition folder."""
+    """Replace folders by the known files in them and, recursively, in their subfolders."""
     for path in paths:
         if not disk.exists(path):
             raise click.UsageError(f"{path} does not exist: give a log file, an index, a checkpoint or a folder of them")
@@ -100,7 +100,7 @@ def _expand(disk: Disk, paths: list[str]) -> Iterator[str]:
 
 
 def _content_decoder(flags: dict[str, object]) -> tuple[str, RecordDecoder | None]:
-    """("auto", plain decoder) where the topic may choose, ("forced", decoder) where a flag did, ("no", None) for no content."""
+    """("auto", fallback) if the topic chooses the decoder, ("forced", decoder) if a flag does, ("no", None) for no content."""
     for flag in ("offsets", "transaction_log", "share_group_state", "cluster_metadata", "remote_log_metadata"):
         if flags[f"{flag}_decoder"]:
             return "forced", internal_decoder(flag)
@@ -111,7 +111,7 @@ def _content_decoder(flags: dict[str, object]) -> tuple[str, RecordDecoder | Non
     for name, decoder in zip(named, found, strict=True):
         if decoder is None:
             raise click.UsageError(
-                f"no decoder is called {name!r}: choose one of {', '.join(DECODERS)}; Java classes cannot run here"
+                f"there is no decoder {name!r}: choose one of {', '.join(DECODERS)}; Java classes cannot run here"
             )
     key, value = found
     assert key is not None

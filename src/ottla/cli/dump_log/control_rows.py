@@ -1,4 +1,4 @@
-"""What a control record says: the end of a transaction, or an event of the metadata quorum."""
+"""Fields of control records: transaction markers and events of the metadata quorum."""
 
 from ottla.errors import DecodeError, OttlaError
 from ottla.records.control import ControlRecord, ControlType, parse_control, parse_end_marker
@@ -24,7 +24,7 @@ _EVENTS: dict[int, tuple[str, type[Message]]] = {
 
 
 def control_fields(record: Record) -> dict[str, object]:
-    """The fields that are shown for a control record; one that cannot be read is shown as such, and stops nothing."""
+    """The fields to show of a control record. One that cannot be read is shown as unreadable, and the dump continues."""
     try:
         control = parse_control(record)
         if control.type in (ControlType.ABORT, ControlType.COMMIT):
@@ -42,7 +42,7 @@ def _event_fields(control: ControlRecord) -> dict[str, object]:
     if control.type not in _EVENTS:
         return {"controlType": f"UNKNOWN({control.type})"}
     word, schema = _EVENTS[control.type]
-    # The schemas carry the version as their first field, which `parse_control` has already taken off.
+    # The schemas begin with the version field, which `parse_control` has already removed.
     body = control.version.to_bytes(2, "big", signed=True) + control.body
     if control.version < 0:
         raise DecodeError(f"version {control.version} is negative")

@@ -1,6 +1,6 @@
-"""From the bytes of a record's key and value to something a person can read.
+"""Decoders of record keys and values, by short name.
 
-The plain decoders have short names, and answer to the class names Kafka users know from `--value-decoder-class`.
+They are also found by the names of Kafka's decoder classes, as in kafka-dump-log's `--value-decoder-class`.
 """
 
 import base64
@@ -63,13 +63,13 @@ JAVA_DECODERS = {
 
 
 def find_decoder(name: str) -> BytesDecoder | None:
-    """The decoder of a short name or a Kafka class name, None if there is none."""
+    """The decoder of a short name or a Kafka class name; None if there is none."""
     short = JAVA_DECODERS.get(name, name.lower())
     return DECODERS.get(short)
 
 
 def record_decoder(key: BytesDecoder, value: BytesDecoder) -> RecordDecoder:
-    """Show key and value of each record, each through its own decoder; a null key is left out, as Kafka does."""
+    """A record decoder from one for keys and one for values. Null keys and values are left out, as in Kafka's tool."""
 
     def decode(record: Record) -> dict[str, object]:
         fields: dict[str, object] = {}

@@ -1,7 +1,7 @@
-"""Rows of the three kinds of index files, and their check against the log file beside them.
+"""Rows of the three kinds of index files, checked against the log file beside them.
 
-Offset index and time index are hints: what they say must hold in the log, and a wrong entry is reported with what the log has
-there. Files are opened for reading only; Apache's zero padding of an active index is passed over.
+Each entry of an offset or time index is compared with the log; a wrong entry is reported with what the log has there. Files are
+opened for reading only. The zero padding of Apache Kafka's active indexes is skipped.
 """
 
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _CHUNK_ENTRIES = 8192
 
 
 def _entries(file: File, entry: Struct) -> Iterator[tuple[int, ...]]:
-    """The entries of an index up to its padding: an entry of zeros is not real, unless it is the only one."""
+    """The entries of an index up to its padding: an entry of zeros is padding, unless it is the only one."""
     whole = file.size - file.size % entry.size
     zeros = (0,) * len(entry.unpack(bytes(entry.size)))
     for start in range(0, whole, _CHUNK_ENTRIES * entry.size):
@@ -37,19 +37,19 @@ def _size_problem(file: File, entry: Struct) -> Rows:
     if file.size % entry.size:
         yield problem(
             f"{file.path} has {file.size} bytes, which is not a multiple of its entry size {entry.size}: "
-            "the node builds it anew at its next start"
+            "the node rebuilds it at its next start"
         )
 
 
 def _beside(disk: Disk, path: str, name: SegmentFileName, suffix: str) -> File | None:
-    """The file with `suffix` of the same segment, None if it is not there."""
+    """The file of the same segment with `suffix`; None if it does not exist."""
     stem = path[: len(path) - len(name.suffix + name.state)]
     other = f"{stem}{suffix}{name.state}"
     return disk.open(other, OpenMode.READ) if disk.exists(other) else None
 
 
 def _batch_at(log: File, position: int) -> BatchView | None:
-    """The header of the batch at `position`, None where no batch begins."""
+    """The header of the batch at `position`; None if no batch begins there."""
     try:
         return next((view for _, view in headers(log, position, log.size)), None)
     except CorruptFile:
@@ -65,7 +65,7 @@ def dump_offset_index(disk: Disk, path: str, name: SegmentFileName, options: Opt
         return
     log = _beside(disk, path, name, LOG_SUFFIX)
     if log is None:
-        yield note(f"The log file of {path} is not there, so its entries cannot be checked.")
+        yield note(f"The log file of {path} does not exist, so its entries cannot be checked.")
     wrong: list[str] = []
     for offset, position in _offset_entries(index, name.base_offset):
         if not (options.verify_index_only or options.index_sanity_check):
@@ -89,7 +89,7 @@ def dump_time_index(disk: Disk, path: str, name: SegmentFileName, options: Optio
     yield from _size_problem(index, _TIME_ENTRY)
     log = _beside(disk, path, name, LOG_SUFFIX)
     if log is None:
-        yield note(f"The log file of {path} is not there, so its entries cannot be checked.")
+        yield note(f"The log file of {path} does not exist, so its entries cannot be checked.")
     positions = _PositionHints(_beside(disk, path, name, OFFSET_INDEX_SUFFIX), name.base_offset)
     wrong: list[str] = []
     timestamp_before = -1
@@ -119,7 +119,7 @@ def _time_mismatch(log: File, positions: "_PositionHints", timestamp: int, offse
 
 
 class _PositionHints:
-    """Where to begin looking for rising offsets: the offset index read in step, or the start of the log without one."""
+    """Where to start the search for rising offsets: the offset index read in step, or the start of the log without one."""
 
     def __init__(self, index: File | None, base_offset: int) -> None:
         self._entries = iter(()) if index is None else _offset_entries(index, base_offset)

@@ -1,6 +1,6 @@
-"""Records of Kafka's internal topics, decoded as Kafka's tool shows them: key and payload as JSON.
+"""Decoders for records of Kafka's internal topics: key and payload as JSON, as Kafka's tool shows them.
 
-A record that cannot be decoded is shown as such and the dump goes on: a newer release may have written it.
+A record that cannot be decoded is shown as unreadable, and the dump continues: a newer release may have written it.
 """
 
 import posixpath
@@ -44,7 +44,7 @@ _WORD_START = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
 
 
 def internal_decoder(flag: str) -> RecordDecoder:
-    """The decoder that one of Kafka's `--…-decoder` flags asks for."""
+    """The decoder of one of Kafka's `--…-decoder` flags."""
     log = _LOGS[flag]
     if log in (InternalLog.CLUSTER_METADATA, InternalLog.REMOTE_LOG_METADATA):
         return lambda record: _metadata_fields(log, record)
@@ -52,7 +52,7 @@ def internal_decoder(flag: str) -> RecordDecoder:
 
 
 def decoder_for_topic_of(path: str) -> RecordDecoder | None:
-    """The decoder for the internal topic whose folder `path` lies in, None for all other topics."""
+    """The decoder for the internal topic whose folder contains `path`; None for all other topics."""
     if posixpath.basename(path) == "bootstrap.checkpoint":
         return internal_decoder("cluster_metadata")
     try:
@@ -92,14 +92,14 @@ def _coordinator_fields(log: InternalLog, record: Record) -> dict[str, object]:
 
 
 def _open_member_protocol(group: GroupMetadataValue, data: dict[str, Any]) -> None:
-    """Consumers put their own schemas into the bytes that the coordinator keeps for them: show those, too."""
+    """Decode subscriptions and assignments in place: consumers put their own schemas into these bytes."""
     for member, shown in zip(group.members, data["members"], strict=True):
         shown["subscription"] = _versioned(ConsumerProtocolSubscription, member.subscription, shown["subscription"])
         shown["assignment"] = _versioned(ConsumerProtocolAssignment, member.assignment, shown["assignment"])
 
 
 def _versioned(schema: type[Message], content: bytes, otherwise: object) -> object:
-    """`content`, an int16 version and a body of `schema`, as JSON; `otherwise` if it cannot be read as that."""
+    """`content`, an int16 version and a body of `schema`, as JSON; `otherwise` if it cannot be decoded."""
     if len(content) < 2:
         return otherwise
     version = int.from_bytes(content[:2], "big", signed=True)

@@ -1,4 +1,4 @@
-"""Which dumper a file gets, told from its name alone, as Kafka's tools do."""
+"""Chooses the dumper of a file by its name, as Kafka's tool does."""
 
 import posixpath
 import re
@@ -42,7 +42,7 @@ _QUORUM_STATE = "quorum-state"
 
 
 def is_known(path: str) -> bool:
-    """Whether `dump_file` has something to say about a file of this name."""
+    """Whether `dump_file` can dump a file of this name."""
     name = posixpath.basename(path)
     return (
         parse_segment_file_name(name) is not None
@@ -53,7 +53,7 @@ def is_known(path: str) -> bool:
 
 
 def dump_file(disk: Disk, path: str, options: Options) -> Rows:
-    """The rows of one file, whatever it is; what is wrong with it is one of them."""
+    """The rows of one file of any kind. Damage becomes a row of kind PROBLEM."""
     try:
         yield from _dump_file(disk, path, options)
     except CorruptFile as damage:

@@ -1,4 +1,4 @@
-"""What the caller of `ottla dump-log` asked for, once, in one place."""
+"""The options of `ottla dump-log`, from its flags."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,12 +8,12 @@ from ottla.records.record import Record
 MAX_BYTES_DEFAULT = 2**31 - 1
 
 RecordDecoder = Callable[[Record], dict[str, object]]
-"""From a record to what is shown of its content: `key` and `payload`, either of which may be missing."""
+"""Takes a record and returns the fields `key` and `payload`; either may be missing."""
 
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Kafka's flags. `decoder` is None where the content of records is not to be shown."""
+    """Kafka's flags. `decoder` is None if the content of records is not shown."""
 
     deep_iteration: bool = False
     decoder: RecordDecoder | None = None

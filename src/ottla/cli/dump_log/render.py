@@ -1,7 +1,7 @@
-"""Three ways to show the rows of a dump: a table for a terminal, Kafka's own lines for pipes, JSON lines for programs.
+"""Renderers of a dump's rows: Kafka's lines for pipes and JSON lines for programs. `table.py` has the one for terminals.
 
-The plain lines are those of Apache Kafka's kafka-dump-log, so scripts written for it go on working. All three stream: a
-segment of a gigabyte is shown as it is read.
+The plain lines are those of Apache Kafka's kafka-dump-log, so scripts written for it work. All renderers stream: they print
+each row as it is read, also of a segment of a gigabyte.
 """
 
 import json
@@ -19,7 +19,7 @@ _BARE_WORDS = frozenset({"SnapshotHeader", "SnapshotFooter", "KRaftVersion", "KR
 
 
 class Renderer(Protocol):
-    """Where rows go."""
+    """Prints rows."""
 
     def start_file(self, path: str) -> None: ...
     def show(self, row: Row) -> None: ...
@@ -39,7 +39,7 @@ def _plain_value(name: str, value: object) -> str:
 
 
 class PlainRenderer:
-    """Kafka's lines. The content of records is escaped `for_terminal`, everything else always."""
+    """Kafka's lines. Record content is escaped only with `for_terminal`, everything else always."""
 
     def __init__(self, out: TextIO, for_terminal: bool = False) -> None:
         self._out = out

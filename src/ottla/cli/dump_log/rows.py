@@ -1,4 +1,4 @@
-"""What a dump is made of: rows with Kafka's field names, in the order Kafka's own tool prints them.
+"""Rows of a dump, with Kafka's field names, in the order Kafka's own tool prints them.
 
 Dumpers yield rows and know nothing of terminals; renderers (render.py) know nothing of files.
 """
@@ -36,10 +36,10 @@ Rows = Iterator[Row]
 
 
 def note(text: str) -> Row:
-    """Something worth knowing that is not wrong."""
+    """Information that is not a problem."""
     return Row(Kind.NOTE, {"text": text})
 
 
 def problem(text: str) -> Row:
-    """Something wrong with the file: it makes the command's exit code 1."""
+    """Damage of the file: the command's exit code becomes 1."""
     return Row(Kind.PROBLEM, {"text": text})

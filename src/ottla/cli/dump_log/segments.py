@@ -1,7 +1,7 @@
 """Rows of a file of record batches: a log segment, or a snapshot of the cluster metadata.
 
-Batches are read one at a time. A batch with a wrong CRC is shown with `isvalid: false`; from the first place that cannot be a
-batch at all the rest of the file is reported as invalid bytes, since nothing says where the next batch would begin.
+Batches are read one at a time. A batch with a wrong CRC is shown with `isvalid: false`. From the first position that cannot be
+a batch the rest of the file is reported as invalid bytes: the start of the next batch is unknown.
 """
 
 import posixpath
@@ -19,7 +19,7 @@ from ottla.records.record import Record
 
 
 def dump_batches(file: File, options: Options) -> Rows:
-    """Every batch of `file`, with its records if they were asked for."""
+    """Every batch of `file`, with its records if the options ask for them."""
     gaps: list[tuple[int, int]] = []
     last_offset = -1
     for found in _batches(file, options.max_bytes):
@@ -45,7 +45,7 @@ def dump_batches(file: File, options: Options) -> Rows:
 
 
 def _gap_rows(path: str, gaps: list[tuple[int, int]]) -> Rows:
-    """Gaps are what compaction leaves, so they are told but are no damage."""
+    """Gaps between offsets. They are notes, not problems: compaction leaves gaps."""
     yield Row(Kind.NOTE, {"text": f"Non-consecutive offsets in {path}"})
     for before, after in gaps:
         yield Row(Kind.NOTE, {"text": f"  {before} is followed by {after}"})

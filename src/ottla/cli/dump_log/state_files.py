@@ -1,6 +1,6 @@
-"""Rows of the small files: producer snapshots, checkpoints, and the files of names and values.
+"""Rows of the small files: producer snapshots, checkpoints, JSON and properties files.
 
-Damage is raised as `CorruptFile`; `kinds.py` makes a row of it.
+Damage is raised as `CorruptFile`; `kinds.py` turns it into a row.
 """
 
 import json
@@ -12,7 +12,7 @@ from ottla.log.producers.producer_snapshot import decode_snapshot
 
 
 def dump_producer_snapshot(disk: Disk, path: str) -> Rows:
-    """What the node knew of each producer at the snapshot's offset."""
+    """The state of each producer at the snapshot's offset."""
     for entry in decode_snapshot(path, disk.read_file(path)):
         fields: dict[str, object] = {
             "producerId": entry.producer_id,

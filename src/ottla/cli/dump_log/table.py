@@ -1,7 +1,7 @@
-"""The terminal view of a dump: aligned columns that stream, one heading per file, colours where they help.
+"""The terminal view of a dump: aligned columns, one heading per file, colours.
 
-Widths are fixed per column rather than measured, because a row is printed before the next one is known. On a narrow terminal
-columns are left out; a line that is still too long is broken between cells.
+Column widths are fixed: a row is printed before the next one is known. On a narrow terminal columns are left out; a line that
+is still too long is broken between cells.
 """
 
 from collections.abc import Callable, Sequence
@@ -21,9 +21,9 @@ Cell = Callable[[dict[str, object]], str]
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """A heading, a width (numbers sit right, `left` puts text left), and how to make the cell from a row's fields.
+    """A heading, a width (aligned right, or left with `left`), and a function that makes the cell from a row's fields.
 
-    `leaves` ranks the columns that are left out on a narrow terminal, the highest first; those with 0 stay.
+    `leaves` ranks the columns that are left out on a narrow terminal, the highest first; columns with 0 stay.
     """
 
     heading: str
@@ -157,7 +157,7 @@ class TableRenderer:
 
     def _cells(self, columns: Sequence[Column], cells: Sequence[str], style: str) -> None:
         parts = [column.fit(cell) for column, cell in zip(columns, cells, strict=True)]
-        if not self._has_room(parts):  # a name or number is longer than its column: align what is possible
+        if not self._has_room(parts):  # a cell is wider than its column: break the line
             parts = [shorten(cell, column.width) if column.left else cell for column, cell in zip(columns, cells, strict=True)]
         self._print_parts(parts, len(GAP), style)
 

@@ -1,1 +1,1 @@
-"""The `groups` verb: one file per action; what the actions ask the cluster is in `views.py` and `offsets.py`."""
+"""The `groups` verb: one file per action. `views.py`, `listing.py` and `offsets.py` send their requests."""

@@ -1,4 +1,4 @@
-"""Which groups and which partitions an action is about."""
+"""Arguments that name groups and partitions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The groups whose ids begin with what has been typed."""
+    """The groups whose ids begin with `incomplete`."""
 
     async def ids(cluster: Cluster) -> list[str]:
         return sorted(each.id for each in await list_groups(cluster))
@@ -28,8 +28,8 @@ def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str)
 
 
 def group_arguments(function: F) -> F:
-    """Ids of groups as arguments, or Kafka's `--group` and `--all-groups`."""
-    function = click.option("--all-groups", is_flag=True, help="All consumer groups there are.")(function)
+    """Add the argument GROUPS, and Kafka's `--group` and `--all-groups`."""
+    function = click.option("--all-groups", is_flag=True, help="All consumer groups.")(function)
     function = click.option(
         "--group",
         "flagged",
@@ -52,7 +52,7 @@ def with_timeout(settings: ClientSettings, timeout_ms: int | None) -> ClientSett
 
 
 def named_groups(named: Sequence[str], flagged: Sequence[str], all_groups: bool, action: str) -> list[str] | None:
-    """The groups that the user named, each once; None for all there are."""
+    """The groups that the user named, without duplicates; None for all."""
     ids = list(dict.fromkeys((*named, *flagged)))
     if all_groups and ids:
         raise click.UsageError("name groups or give --all-groups, not both")
@@ -62,12 +62,12 @@ def named_groups(named: Sequence[str], flagged: Sequence[str], all_groups: bool,
 
 
 async def find_groups(cluster: Cluster, ids: list[str] | None) -> list[str]:
-    """The groups that are meant: those named, or all consumer groups of the cluster."""
+    """The named groups, or all consumer groups of the cluster if `ids` is None."""
     return ids if ids is not None else sorted(each.id for each in await list_groups(cluster) if each.is_of_consumers)
 
 
 def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
-    """Kafka's `orders` and `orders:0,1` by topic; None stands for all partitions."""
+    """Parse Kafka's `orders` and `orders:0,1`: partitions by topic, None for all partitions."""
     found: dict[str, list[int] | None] = {}
     for text in texts:
         topic, colon, numbers = text.partition(":")
@@ -83,7 +83,7 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
 
 
 async def find_partitions(cluster: Cluster, topics: dict[str, list[int] | None]) -> list[TopicPartition]:
-    """The partitions that `parse_topics` told of; a topic or partition that does not exist is an error."""
+    """The partitions of `parse_topics`' result. Raises if a topic or partition does not exist."""
     found: list[TopicPartition] = []
     for name, numbers in topics.items():
         known = {each.partition_index for each in (await cluster.topic(name)).partitions}

@@ -18,11 +18,11 @@ Examples:
 
 _HERE = "ottla.cli.groups"
 ACTIONS = {
-    "list": (f"{_HERE}.list", "list_groups", "Name the groups there are."),
+    "list": (f"{_HERE}.list", "list_groups", "List all groups."),
     "describe": (f"{_HERE}.describe", "describe", "Show offsets and lag, members or state of groups."),
-    "reset-offsets": (f"{_HERE}.reset_offsets", "reset_offsets", "Change where groups will go on reading."),
-    "delete-offsets": (f"{_HERE}.delete_offsets", "delete_offsets", "Forget a group's offsets of topics."),
-    "delete": (f"{_HERE}.delete", "delete", "Delete groups and their offsets."),
+    "reset-offsets": (f"{_HERE}.reset_offsets", "reset_offsets", "Change the committed offsets of groups."),
+    "delete-offsets": (f"{_HERE}.delete_offsets", "delete_offsets", "Delete a group's committed offsets of topics."),
+    "delete": (f"{_HERE}.delete", "delete", "Delete groups and their committed offsets."),
     "validate-regex": (f"{_HERE}.validate_regex", "validate_regex", "Check a regular expression for subscriptions."),
 }
 
@@ -30,8 +30,8 @@ ACTIONS = {
 @click.command("groups", cls=Actions, actions=ACTIONS, epilog=EXAMPLES)
 @retired("--zookeeper", ZOOKEEPER)
 def groups() -> None:
-    """List, describe, delete and rewind consumer groups, of the classic and of the new protocol.
+    """List, describe and delete consumer groups of the classic and the new protocol, and reset their offsets.
 
-    Flags are those of Kafka's kafka-consumer-groups, which may also be spelled in Kafka's way. On a terminal the output is a
-    table, in a pipe it is Kafka's lines, with --json it is JSON. `ottla groups ACTION --help` shows the flags of an action.
+    Takes the flags of Kafka's kafka-consumer-groups, too. The output is a table on a terminal, Kafka's lines in a pipe, JSON
+    with --json. `ottla groups ACTION --help` shows the flags of an action.
     """

@@ -19,7 +19,7 @@ from ottla.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsR
 EXAMPLES = """\b
 Examples:
   ottla groups delete billing
-  ottla groups delete --all-groups --yes          those without members; the others are told
+  ottla groups delete --all-groups --yes          groups without members; reports the others
 """
 
 
@@ -38,7 +38,7 @@ def delete(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Delete groups that have no members, and the offsets they have committed. On a terminal you are asked first."""
+    """Delete groups that have no members, and their committed offsets. Asks for confirmation on a terminal."""
     ids = named_groups(named, flagged, all_groups, "delete")
     settings = with_timeout(settings, timeout_ms)
     chosen = with_cluster(settings, lambda cluster: find_groups(cluster, ids))

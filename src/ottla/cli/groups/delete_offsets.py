@@ -30,7 +30,7 @@ Examples:
 """
 
 Results = dict[TopicPartition, KafkaError | None]
-"""By partition; -1 stands for a topic whose partitions nobody knows."""
+"""Errors by partition, None for success. Partition -1 means a topic whose partitions are unknown."""
 
 
 @click.command("delete-offsets", epilog=EXAMPLES)
@@ -42,7 +42,7 @@ Results = dict[TopicPartition, KafkaError | None]
     multiple=True,
     metavar="TOPIC[:0,1]",
     shell_complete=complete_topics,
-    help="The topic whose offsets go; partitions after a colon. Repeatable.",
+    help="The topic whose offsets to delete; partitions after a colon. Repeatable.",
 )
 @timeout_option
 @yes_option
@@ -57,7 +57,7 @@ def delete_offsets(
     yes: bool,
     as_json: bool,
 ) -> int:
-    """Forget what a group has committed for topics that it does not read at the moment. On a terminal you are asked first."""
+    """Delete a group's committed offsets of topics that it is not reading. Asks for confirmation on a terminal."""
     if (name is None) == (group is None) or not topics:
         raise click.UsageError("name one group and the topics, for example: ottla groups delete-offsets billing --topic orders")
     group_id = name or group or ""
@@ -137,5 +137,5 @@ def _error(group_id: str, topic: str, partition: int, code: int) -> KafkaError |
         return topic_refusal(code, topic, partition)
     text = None
     if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
-        text = f"group {group_id} reads {topic} at the moment; stop its members first"
+        text = f"group {group_id} is reading {topic}; stop its members first"
     return refusal(code, f"partition {topic}-{partition}", text)

@@ -1,4 +1,4 @@
-"""`ottla groups describe`: asks and prints. What is asked is in `views.py` and `offsets.py`, how it looks in `showing.py`."""
+"""`ottla groups describe`: the flags. `views.py` and `offsets.py` ask the cluster, `showing.py` prints."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ def describe(
 ) -> None:
     """Show offsets and lag, members or state of groups.
 
-    GROUPS are ids; without any, all consumer groups are shown. Lag is how many records of a partition, up to its end, the group
-    has not committed yet.
+    GROUPS are ids; the default is all consumer groups. Lag is the number of offsets between the committed offset and the log
+    end offset of a partition.
     """
     if offsets + members + state > 1:
-        raise click.UsageError("--offsets, --members and --state are three views: choose one of them")
+        raise click.UsageError("--offsets, --members and --state cannot be used together: choose one of them")
     if all_groups and (named or flagged):
         raise click.UsageError("name groups or give --all-groups, not both")
     ids = list(dict.fromkeys((*named, *flagged))) or None
@@ -67,7 +67,7 @@ def describe(
     described = with_cluster(
         with_timeout(settings, timeout_ms), lambda cluster: _describe(cluster, ids, showing.Part.OFFSETS in shown_parts)
     )
-    _tell_states([group.view for group in described])
+    _warn_about_states([group.view for group in described])
     if as_json:
         print_json([showing.as_json(group, shown_parts) for group in described])
         return
@@ -78,7 +78,7 @@ def describe(
             showing.print_lines(group, part, verbose)
 
 
-def _tell_states(groups: list[GroupView]) -> None:
+def _warn_about_states(groups: list[GroupView]) -> None:
     """One line for all idle groups: a cluster may have hundreds."""
     idle = [group.id for group in groups if group.state == "Empty"]
     if len(idle) == 1:
@@ -87,7 +87,7 @@ def _tell_states(groups: list[GroupView]) -> None:
         warn(f"{counted(len(idle), 'group')} have no active members: {listed(idle)}")
     for group in groups:
         if group.state not in ("Stable", "Empty"):
-            warn(f"group {group.id} is rebalancing ({group.state}): what is shown may change at once")
+            warn(f"group {group.id} is rebalancing ({group.state}): this output may be outdated soon")
 
 
 async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool) -> list[showing.DescribedGroup]:
@@ -96,7 +96,7 @@ async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool)
     found = [view for view in views.values() if isinstance(view, GroupView)]
     for view in views.values():
         is_gone = isinstance(view, KafkaError) and view.code == ErrorCode.GROUP_ID_NOT_FOUND and ids is None
-        if isinstance(view, KafkaError) and not is_gone:  # of all groups one may go while we ask
+        if isinstance(view, KafkaError) and not is_gone:  # a group may be deleted between listing and describing
             raise view
     if not with_offsets:
         return [showing.DescribedGroup(view, []) for view in found]

@@ -18,7 +18,7 @@ Examples:
   ottla groups list
   ottla groups list --state                       with the state of each
   ottla groups list --state stable,empty --type consumer
-  ottla groups list --protocol                    those of Kafka Connect and others, too
+  ottla groups list --protocol                    also groups of Kafka Connect and others
 """
 
 GROUP_WIDTH_MIN, GAP, WORD_WIDTH = 15, 10, 20
@@ -49,7 +49,7 @@ def list_groups(
     as_json: bool,
     plain: bool,
 ) -> None:
-    """Name the consumer groups there are, one a line."""
+    """List all consumer groups, one a line."""
     chosen_states = parse_words(states, listing.STATES, "--state")
     chosen_types = parse_words(types, listing.TYPES, "--type")
     wanted = [name.strip() for name in protocols.split(",")] if protocols else []
@@ -84,7 +84,7 @@ def list_groups(
 
 
 def parse_words(text: str | None, known: Sequence[str], flag: str) -> list[str]:
-    """Words with commas between them, in the spelling of the protocol; upper and lower case do not matter."""
+    """Parse comma-separated words, in any case, into the protocol's spelling."""
     spelled = {name.lower(): name for name in known}
     found = []
     for word in text.split(",") if text else ():
@@ -96,7 +96,7 @@ def parse_words(text: str | None, known: Sequence[str], flag: str) -> list[str]:
 
 
 def _print_lines(found: Sequence[listing.ListedGroup], with_type: bool, with_state: bool, with_protocol: bool) -> None:
-    """Kafka's own lines: the columns that were asked for."""
+    """Kafka's own lines, with the requested columns."""
     columns = (
         (with_type, "TYPE", [each.type for each in found]),
         (with_protocol, "PROTOCOL", [each.protocol for each in found]),

@@ -1,4 +1,4 @@
-"""Which groups there are, asked from every broker: each knows those that it coordinates."""
+"""ListGroups: asks every broker for the groups that it coordinates."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _STATES_SINCE_VERSION, _TYPES_SINCE_VERSION = 4, 5
 
 
 class ListedGroup(NamedTuple):
-    """A group as its coordinator lists it; words are the broker's, "" where it is too old to tell."""
+    """A group as its coordinator lists it. A field is "" if the broker is too old to send it."""
 
     id: str
     type: str
@@ -36,7 +36,7 @@ class ListedGroup(NamedTuple):
 
 
 async def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Sequence[str] = ()) -> list[ListedGroup]:
-    """All groups, of whatever protocol; only those in `states` and of `types`, where any are given."""
+    """All groups of any protocol, filtered by `states` and `types` where given."""
     version = _TYPES_SINCE_VERSION if types else _STATES_SINCE_VERSION if states else 0
 
     async def ask(broker_id: int) -> list[ListedGroup]:
@@ -54,6 +54,6 @@ async def list_groups(cluster: Cluster, states: Sequence[str] = (), types: Seque
         ]
 
     found = await each_broker(cluster, ask)
-    # A group that moves from one coordinator to another while we ask may be told of by both.
+    # Both coordinators may list a group that moves from one to the other during our requests.
     unique = {each.id: each for listed in found.values() for each in listed}
     return [unique[group_id] for group_id in sorted(unique)]

@@ -1,4 +1,4 @@
-"""Offsets of groups: what they have committed, where partitions begin and end, and committing in a group's place."""
+"""Requests about offsets of groups: committed offsets, ends of partitions, and commits on behalf of a group."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequ
 
 _MANY_GROUPS_SINCE_VERSION = 8
 _NAMES_UNTIL_VERSION = 9
-"""Later versions name topics by their ids. A group may have offsets of a topic that is gone, whose id tells nobody anything."""
+"""Later versions identify topics by id. An id could not be shown: a group may have offsets of a topic that was deleted."""
 
 
 class Committed(NamedTuple):
-    """What a group has committed for a partition; the leader epoch is -1 where the consumer did not tell."""
+    """A committed offset; the leader epoch is -1 if the consumer did not send it."""
 
     offset: int
     leader_epoch: int
@@ -36,7 +36,7 @@ GroupOffsets = dict[TopicPartition, Committed]
 
 
 async def committed_offsets(cluster: Cluster, ids: Iterable[str]) -> dict[str, GroupOffsets | KafkaError]:
-    """All that each of the groups has committed."""
+    """The committed offsets of each group, or the error that its coordinator answered."""
 
     async def ask(broker_id: int, wanted: list[str]) -> dict[str, GroupOffsets | KafkaError]:
         link = await cluster.link_to(broker_id)
@@ -71,9 +71,9 @@ def _take(group_id: str, error_code: int, topics: Iterable[object]) -> GroupOffs
 async def find_offsets(
     cluster: Cluster, partitions: Iterable[TopicPartition], timestamp: int
 ) -> dict[TopicPartition, FoundOffset | None]:
-    """The offset of each partition at a place or time; None where it has no leader to ask, or does not exist.
+    """The offset of each partition at a place or time; None if it has no leader or does not exist.
 
-    Ends are those of all readers, not only of readers of committed records: lag counts what is there.
+    Asks with read_uncommitted: the end is the high watermark, also while a transaction is open. Kafka computes lag so, too.
     """
     wanted = sorted(set(partitions))
     topics = {topic.name: topic for topic in (await cluster.metadata(sorted({each.topic for each in wanted}))).topics}
@@ -88,7 +88,7 @@ async def find_offsets(
 
 
 async def commit_offsets(cluster: Cluster, group_id: str, offsets: Mapping[TopicPartition, int]) -> None:
-    """Commit in the place of a group without members; `KafkaError` says which partition was refused."""
+    """Commit offsets for a group without members. Raises a `KafkaError` that names the partition that was refused."""
 
     async def ask(broker_id: int, wanted: list[str]) -> dict[str, KafkaError | None]:
         topics: dict[str, OffsetCommitRequestTopic] = {}

@@ -1,4 +1,4 @@
-"""`ottla groups reset-offsets`: flags and output. What the new offsets are is worked out in `resetting.py`."""
+"""`ottla groups reset-offsets`: flags and output. `resetting.py` computes the new offsets."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Examples:
     shell_complete=complete_topics,
     help="A topic, or some of its partitions. Repeatable.",
 )
-@click.option("--all-topics", is_flag=True, help="All partitions that the group has committed offsets of.")
+@click.option("--all-topics", is_flag=True, help="All partitions with committed offsets of the group.")
 @target_options
 @click.option("--dry-run", is_flag=True, help="Only show what would be done; the default.")
 @click.option("--execute", is_flag=True, help="Do it.")
@@ -60,18 +60,18 @@ def reset_offsets(
     timeout_ms: int | None,
     as_json: bool,
     plain: bool,
-    **said: Any,
+    **arguments: Any,
 ) -> int:
-    """Change where groups will go on reading. Without --execute it is only shown.
+    """Change the committed offsets of groups. Without --execute the new offsets are only shown.
 
-    A group must have no members while its offsets are changed. A group that does not exist yet can be given offsets, too.
+    A group must have no members while its offsets are changed. A group that does not exist yet is created.
     """
     ids = named_groups(named, flagged, all_groups, "reset-offsets")
-    target = find_target(said)
+    target = find_target(arguments)
     if dry_run and execute:
-        raise click.UsageError("--dry-run and --execute cannot go together: choose one of them")
+        raise click.UsageError("--dry-run and --execute cannot be used together: choose one of them")
     if target.scenario is Scenario.FILE and (topics or all_topics):
-        raise click.UsageError("--from-file says which partitions: leave --topic and --all-topics out")
+        raise click.UsageError("--from-file names the partitions: leave --topic and --all-topics out")
     if target.scenario is not Scenario.FILE and bool(topics) == all_topics:
         raise click.UsageError("say which partitions: --topic orders, --topic orders:0,1 or --all-topics")
     wanted = Reset(

@@ -13,13 +13,13 @@ Plan = dict[str, dict[TopicPartition, int]]
 """New offsets by group."""
 
 _QUOTED_BELOW = "-"
-"""Kafka puts quotation marks around texts with characters that sort before this one …"""
+"""Kafka quotes a text that contains a character below this one …"""
 _UNQUOTED_LENGTH_MAX = 24
-"""… and around longer texts."""
+"""… and a text that is longer than this."""
 
 
 def to_csv(plan: Mapping[str, Mapping[TopicPartition, int]], with_group: bool) -> list[str]:
-    """The lines of a plan, without their ends."""
+    """The lines of a plan, without line ends."""
     lines: list[str] = []
     for group_id, offsets in plan.items():
         group = f"{_text(group_id)}," if with_group else ""
@@ -34,23 +34,23 @@ def _text(value: str) -> str:
 
 
 def read_plan(path: str, ids: Sequence[str] | None) -> Plan:
-    """A file of the user's. Lines without a group are about the one group that was named."""
+    """Read a plan from a file. Lines without a group are for the one group in `ids`."""
     try:
         with click.open_file(path, encoding="utf-8") as file:
             rows = [row for row in csv.reader(file) if row]
     except OSError as error:
         raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
     except (ValueError, csv.Error) as error:
-        raise click.UsageError(f"{path} is no CSV: {error}") from None
+        raise click.UsageError(f"{path} is not CSV: {error}") from None
     plan: Plan = {}
     for number, row in enumerate(rows, 1):
         *group, topic, partition, offset = [cell.strip() for cell in row] if len(row) in (3, 4) else ["", "", ""]
         if not topic or not partition.isdigit() or not offset.isdigit():
             raise click.UsageError(
-                f"line {number} of {path} is no topic,partition,offset nor group,topic,partition,offset: {','.join(row)}"
+                f"line {number} of {path} is neither topic,partition,offset nor group,topic,partition,offset: {','.join(row)}"
             )
         if not group and (ids is None or len(ids) != 1):
-            raise click.UsageError(f"line {number} of {path} does not say which group it is about: put the group in front")
+            raise click.UsageError(f"line {number} of {path} does not name a group: write group,topic,partition,offset")
         group_id = group[0] if group else (ids or [""])[0]
         plan.setdefault(group_id, {})[TopicPartition(topic, int(partition))] = int(offset)
     return plan

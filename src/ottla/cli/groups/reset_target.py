@@ -1,4 +1,4 @@
-"""Where a reset goes, from the flags that say it: exactly one of Kafka's scenarios."""
+"""The target of an offset reset: the flags of Kafka's scenarios. The user must choose exactly one."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Scenario(Enum):
-    """Kafka's names, which are also those of the flags."""
+    """Kafka's scenarios; the values are the flags."""
 
     EARLIEST = "to_earliest"
     LATEST = "to_latest"
@@ -36,10 +36,10 @@ class Target(NamedTuple):
 
 
 _OPTIONS = (
-    click.option("--to-earliest", is_flag=True, help="To the first record there is."),
-    click.option("--to-latest", is_flag=True, help="To the end: only what comes from now on is read."),
-    click.option("--to-current", is_flag=True, help="To what is committed; to the end where nothing is."),
-    click.option("--to-offset", type=int, metavar="N", help="To this offset, or the nearest there is."),
+    click.option("--to-earliest", is_flag=True, help="To the first record."),
+    click.option("--to-latest", is_flag=True, help="To the end: only new records are read."),
+    click.option("--to-current", is_flag=True, help="To the committed offset; to the end where there is none."),
+    click.option("--to-offset", type=int, metavar="N", help="To this offset, or the nearest one that exists."),
     click.option("--shift-by", type=int, metavar="N", help="Forward by N records, or back if N is negative."),
     click.option(
         "--to-datetime",
@@ -52,22 +52,22 @@ _OPTIONS = (
 
 
 def target_options(function: F) -> F:
-    """The flags of all scenarios; the function gets them as `**said`, for `find_target`."""
+    """Add the flags of all scenarios; the function gets them as `**arguments`, for `find_target`."""
     for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def find_target(said: dict[str, Any]) -> Target:
+def find_target(arguments: dict[str, Any]) -> Target:
     """The one scenario that the user chose."""
-    given = [each for each in Scenario if said[each.value] is not None and said[each.value] is not False]
+    given = [each for each in Scenario if arguments[each.value] is not None and arguments[each.value] is not False]
     if len(given) != 1:
         flags = [f"--{each.value.replace('_', '-')}" for each in given or Scenario]
         if given:
-            raise click.UsageError(f"{' and '.join(flags)} cannot go together: choose one of them")
-        raise click.UsageError(f"say where to: choose one of {', '.join(flags)}")
+            raise click.UsageError(f"{' and '.join(flags)} cannot be used together: choose one of them")
+        raise click.UsageError(f"say where to reset to: choose one of {', '.join(flags)}")
     scenario = given[0]
-    value = said[scenario.value]
+    value = arguments[scenario.value]
     if scenario is Scenario.DATETIME:
         return Target(scenario, parse_time_ms(value, "--to-datetime"))
     if scenario is Scenario.DURATION:
@@ -84,7 +84,7 @@ _UNITS_S = (86_400, 3_600, 60, 1)
 
 
 def parse_java_duration_ms(text: str) -> int | None:
-    """Kafka's `PnDTnHnMnS`, as Java reads it; None for what is none."""
+    """Parse Kafka's `PnDTnHnMnS` as Java does; None if `text` is not a duration."""
     match = _JAVA_DURATION.fullmatch(text)
     if match is None or not any(match.group(2, 4, 5, 6)) or match[3] in ("T", "t"):
         return None
@@ -94,7 +94,7 @@ def parse_java_duration_ms(text: str) -> int | None:
 
 
 def _parse_duration_start_ms(text: str) -> int:
-    """The moment so long before now."""
+    """The time that is this duration before now."""
     duration_ms = parse_java_duration_ms(text)
     if duration_ms is None:
         duration_ms = parse_duration_ms(text)

@@ -1,4 +1,4 @@
-"""A reset worked out: which groups may be changed, which partitions are meant, what their offsets become; and done."""
+"""Offset resets: selects groups and partitions, computes the new offsets, and commits them."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _RESETTABLE = ("Empty", DEAD)
 
 
 class CannotReset(OttlaError):
-    """Offsets that cannot be worked out."""
+    """The new offsets cannot be computed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """What the user wants. `ids` None: all groups; `topics` None: what each group has committed offsets of."""
+    """A requested reset. `ids` None: all groups; `topics` None: all partitions with committed offsets of each group."""
 
     ids: list[str] | None
     topics: dict[str, list[int] | None] | None
@@ -36,7 +36,7 @@ class Reset:
 
 
 async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
-    """(new offsets by group, why other groups were left alone). Offsets are committed when all of them are known."""
+    """(new offsets by group, why other groups were skipped). Nothing is committed before all new offsets are computed."""
     groups, refused = await _inactive(cluster, await find_groups(cluster, wanted.ids))
     committed: dict[str, GroupOffsets] = {}
     for group_id, offsets in (await committed_offsets(cluster, groups)).items():
@@ -48,7 +48,7 @@ async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
     for group_id in groups:
         if wanted.plan is not None:
             if group_id not in wanted.plan:
-                refused.append(f"the file says nothing about group {group_id}")
+                refused.append(f"the file has no offsets for group {group_id}")
                 continue
             plan[group_id] = await _within(cluster, wanted.plan[group_id])
         else:
@@ -62,7 +62,7 @@ async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
 
 
 async def _inactive(cluster: Cluster, ids: Sequence[str]) -> tuple[list[str], list[str]]:
-    """(the groups without members, a sentence on each of the others)."""
+    """(the groups without members, a message for each of the others)."""
     groups: list[str] = []
     refused: list[str] = []
     for group_id, view in (await describe_groups(cluster, ids)).items():
@@ -94,7 +94,7 @@ async def _new_offsets(
     if scenario is Scenario.SHIFT:
         for each in partitions:
             if each not in committed:
-                raise CannotReset(f"the offset of partition {each} cannot be shifted: the group has committed none for it")
+                raise CannotReset(f"the offset of partition {each} cannot be shifted: the group has no committed offset for it")
         return await _within(cluster, {each: committed[each].offset + target.number for each in partitions})
     return await _since(cluster, partitions, target.number)
 
@@ -112,21 +112,21 @@ async def _at(cluster: Cluster, partitions: Iterable[TopicPartition], place: int
 
 
 async def _since(cluster: Cluster, partitions: Sequence[TopicPartition], timestamp_ms: int) -> dict[TopicPartition, int]:
-    """The first records since a time; the end of partitions that have none."""
+    """The offset of the first record since a time; the end of a partition that has none."""
     offsets = await _at(cluster, partitions, timestamp_ms)
     late = [each for each, offset in offsets.items() if offset < 0]
     for each in late:
-        warn(f"partition {each} has no record since then: its end is taken")
+        warn(f"partition {each} has no record since then: using its end")
     return offsets | await _at(cluster, late, LATEST)
 
 
 async def _within(cluster: Cluster, wanted: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """`wanted`, moved into the range of what each partition holds."""
+    """`wanted`, clamped to the offsets that each partition has."""
     first, last = await _at(cluster, wanted, EARLIEST), await _at(cluster, wanted, LATEST)
     offsets: dict[TopicPartition, int] = {}
     for each in sorted(wanted):
         offsets[each] = max(first[each], min(wanted[each], last[each]))
         if offsets[each] != wanted[each]:
             where = "after the end of" if wanted[each] > last[each] else "before the first record of"
-            warn(f"offset {wanted[each]} is {where} partition {each}: {offsets[each]} is taken")
+            warn(f"offset {wanted[each]} is {where} partition {each}: using {offsets[each]}")
     return offsets

@@ -1,4 +1,4 @@
-"""How groups look: Kafka's lines, tables, JSON. Asks nothing."""
+"""Prints groups as Kafka's lines, as tables or as JSON. Sends no requests."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 
 Column = tuple[str, int, Sequence[object]]
-"""Heading, least width (0: as it comes), cells."""
+"""Heading, minimum width (0: not padded), cells."""
 
 
 class Part(Enum):
-    """What of a group is shown."""
+    """The parts of a group that can be shown."""
 
     STATE = "state"
     OFFSETS = "offsets"
@@ -27,7 +27,7 @@ class Part(Enum):
 
 
 class OffsetRow(NamedTuple):
-    """One partition: how far the group has come, and who reads it. None is what nobody knows."""
+    """One partition: committed offset, end offset, and the member that reads it. None means unknown."""
 
     topic: str
     partition: int
@@ -50,7 +50,7 @@ class DescribedGroup:
 
 
 def offset_rows(view: GroupView, committed: GroupOffsets, ends: Mapping[TopicPartition, FoundOffset | None]) -> list[OffsetRow]:
-    """Partitions with a member first, those of members with many before those of members with few, then the others."""
+    """Partitions with a member first, sorted by how many partitions the member has (most first), then the others."""
 
     def row(partition: TopicPartition, member: MemberView | None) -> OffsetRow:
         known, end = committed.get(partition), ends.get(partition)
@@ -136,7 +136,7 @@ _COLUMNS = {Part.OFFSETS: _offset_columns, Part.MEMBERS: _member_columns, Part.S
 
 
 def print_lines(group: DescribedGroup, part: Part, verbose: bool) -> None:
-    """Kafka's own lines, an empty one in front; a group without offsets has none."""
+    """Print Kafka's own lines, after an empty line; nothing for the offsets of a group that has none."""
     if part is Part.OFFSETS and not group.offsets:
         return
     headings, widths, cells = zip(*_COLUMNS[part](group, verbose), strict=True)
@@ -150,7 +150,7 @@ _NUMBERS = dict.fromkeys(
 )
 _MARKS: dict[Part, dict[str, str]] = {
     Part.OFFSETS: {**_NUMBERS, "CONSUMER-ID": "~", "HOST": "~", "CLIENT-ID": "~"},
-    Part.MEMBERS: {  # without their ids members could not be told apart: those are only shortened
+    Part.MEMBERS: {  # no mark for CONSUMER-ID: it is never left out, members could not be told apart
         **_NUMBERS,
         "GROUP-INSTANCE-ID": "~",
         "HOST": "~",
@@ -163,7 +163,7 @@ _MARKS: dict[Part, dict[str, str]] = {
 
 
 def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
-    """The state as a title, below it what was asked for."""
+    """Print the state as a title, and `part` below it."""
     view = group.view
     where = view.coordinator
     words = [view.type.lower(), view.state, *([view.assignor] if view.assignor else []), counted(len(view.members), "member")]
@@ -182,7 +182,7 @@ def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
 
 
 def as_json(group: DescribedGroup, parts: Sequence[Part]) -> dict[str, object]:
-    """The state always, the other parts as asked for."""
+    """The state, and the other parts if they are in `parts`."""
     view = group.view
     shown: dict[str, object] = {
         "group": view.id,

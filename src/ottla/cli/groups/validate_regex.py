@@ -1,4 +1,4 @@
-"""`ottla groups validate-regex`: whether a broker would take a regular expression as a subscription."""
+"""`ottla groups validate-regex`: checks whether brokers accept a regular expression as a subscription."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ottla.errors import OttlaError
 @click.argument("regex")
 @click.option("-b", "--bootstrap-server", hidden=True, expose_value=False)
 def validate_regex(regex: str) -> int:
-    """Check REGEX as brokers do when consumers of the new protocol subscribe with it: its syntax is RE2's. Asks no broker."""
+    """Check REGEX as brokers do when consumers of the new protocol subscribe with it: the syntax is RE2. Asks no broker."""
     try:
         import re2
     except ImportError:
-        raise OttlaError("regular expressions of subscriptions need the package google-re2: pip install google-re2") from None
+        raise OttlaError("this needs the package google-re2: pip install google-re2") from None
     options = re2.Options()
     options.log_errors = False
     try:

@@ -1,4 +1,4 @@
-"""What there is to tell about groups, asked from their coordinators: ConsumerGroupDescribe, else DescribeGroups."""
+"""Descriptions of groups, asked from their coordinators: ConsumerGroupDescribe, else DescribeGroups."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ASSIGNMENT_VERSION_MAX = 3
 
 @dataclass(slots=True)
 class MemberView:
-    """A member of a group. What only members of the new protocol have is None for others."""
+    """A member of a group. Fields that only the new protocol has are None in classic groups."""
 
     id: str
     instance_id: str | None
@@ -59,17 +59,17 @@ class GroupView:
 
 def no_such_group(group_id: str) -> KafkaError:
     code = ErrorCode.GROUP_ID_NOT_FOUND
-    text = f"group {group_id} does not exist ({error_name(code)}): `ottla groups list` shows the groups there are"
+    text = f"group {group_id} does not exist ({error_name(code)}): `ottla groups list` shows all groups"
     return KafkaError(code, text)
 
 
 async def describe_groups(cluster: Cluster, ids: Iterable[str]) -> dict[str, GroupView | KafkaError]:
-    """Each of the groups, or why it cannot be told of."""
+    """Each of the groups, or the error that its coordinator answered."""
 
     async def ask(broker_id: int, wanted: list[str]) -> dict[str, GroupView | KafkaError]:
         link = await cluster.link_to(broker_id)
         coordinator = cluster.brokers.get(broker_id)
-        if coordinator is None:  # it went while we asked: whoever takes its place is found next
+        if coordinator is None:  # it left after we found it: retriable, the next attempt finds the new coordinator
             gone = refusal(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"coordinator {broker_id} has left the cluster")
             return dict.fromkeys(wanted, gone)
         found: dict[str, GroupView | KafkaError] = {}
@@ -82,7 +82,7 @@ async def describe_groups(cluster: Cluster, ids: Iterable[str]) -> dict[str, Gro
 
 
 async def _ask_new(link: Link, coordinator: Broker, ids: Sequence[str]) -> dict[str, GroupView | KafkaError]:
-    """The groups that are of the new protocol; a coordinator does not find others in this way."""
+    """Those of the groups that use the new protocol. A coordinator answers GROUP_ID_NOT_FOUND for classic groups."""
     response: new.ConsumerGroupDescribeResponse = await link.request(new.ConsumerGroupDescribeRequest(group_ids=list(ids)))
     found: dict[str, GroupView | KafkaError] = {}
     for group in response.groups:
@@ -121,7 +121,7 @@ async def _ask_classic(link: Link, coordinator: Broker, ids: Sequence[str]) -> d
     response: classic.DescribeGroupsResponse = await link.request(classic.DescribeGroupsRequest(groups=list(ids)))
     found: dict[str, GroupView | KafkaError] = {}
     for group in response.groups:
-        # Coordinators before version 6 of the API tell of a group that does not exist as one that is dead.
+        # Before version 6 of the API, coordinators answer with the state Dead if the group does not exist.
         if group.error_code == ErrorCode.GROUP_ID_NOT_FOUND or (not group.error_code and group.group_state == DEAD):
             found[group.group_id] = no_such_group(group.group_id)
             continue
@@ -153,12 +153,12 @@ def _from_bytes(content: Bytes) -> Assignment:
     """What a leader of a classic group assigned: an int16 version, then Kafka's ConsumerProtocolAssignment."""
     if len(content) < 2:
         return {}
-    # The layout has not changed since version 0; newer ones than we know begin with the same fields.
+    # The layout has not changed since version 0; unknown versions begin with the same fields.
     version = min(int.from_bytes(bytes(content[:2]), "big", signed=True), _ASSIGNMENT_VERSION_MAX)
     try:
         message, _ = decode(ConsumerProtocolAssignment, version, bytes(content), 2)
     except OttlaError:
-        return {}  # a client with a format of its own: its partitions are its own affair
+        return {}  # a client with its own format: its partitions cannot be shown
     assignment: Assignment = {}
     for each in sorted(message.assigned_partitions, key=lambda each: each.topic):
         assignment.setdefault(each.topic, []).extend(sorted(each.partitions))

@@ -1,1 +1,1 @@
-"""Commands that run a node in this very process: `ottla up` and `ottla server start`."""
+"""Commands that run a node in their own process: `ottla up` and `ottla server start`."""

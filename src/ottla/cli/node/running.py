@@ -1,8 +1,8 @@
-"""One node in this process, in the foreground, until it is told to stop.
+"""Runs one node in this process, in the foreground, until a signal stops it.
 
-SIGINT, SIGTERM and SIGHUP (its terminal is closed) stop it cleanly. A second signal does not hurry it: it is writing what must
-not be lost. A signal that the process was started to ignore stays ignored: SIGHUP under nohup, SIGINT in a script's background
-job. A failed start, and a node that stops by itself, end in one sentence and exit code 1.
+SIGINT, SIGTERM and SIGHUP (the terminal was closed) begin a clean shutdown. A second signal does not cut it short: the node is
+still writing. A signal that the process inherited as ignored stays ignored: SIGHUP under nohup, SIGINT in a script's background
+job. A failed start, and a node that fails while running, end in one sentence and exit code 1.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ logger = logging.getLogger("ottla.node")
 def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, format_new: bool = False) -> None:
     """Start a node with `settings`, call `on_ready` when it answers requests, return when it has stopped.
 
-    With `format_new` directories that are new are formatted first.
+    With `format_new`, new directories are formatted first.
     """
-    _settle_memory()
+    _freeze_memory()
     gc.enable()
     raise_descriptor_limit()
     asyncio.run(_run(settings, on_ready, format_new))
@@ -41,12 +41,12 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
         starting = asyncio.ensure_future(_start(world, settings, format_new))
         for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
             if signal.getsignal(number) is not signal.SIG_IGN:
-                loop.add_signal_handler(number, _told_to_stop, number.name, stopping)
-        told = asyncio.ensure_future(stopping.wait())
-        await asyncio.wait({starting, told}, return_when=asyncio.FIRST_COMPLETED)
-        node = await starting  # told to stop while starting: it is started first, and then stopped in good order
-        told.cancel()
-        _settle_memory()
+                loop.add_signal_handler(number, _on_signal, number.name, stopping)
+        stopped_early = asyncio.ensure_future(stopping.wait())
+        await asyncio.wait({starting, stopped_early}, return_when=asyncio.FIRST_COMPLETED)
+        node = await starting  # a signal came during the start: finish it, then shut down cleanly
+        stopped_early.cancel()
+        _freeze_memory()
         try:
             if not stopping.is_set():
                 on_ready(node)
@@ -63,21 +63,21 @@ async def _start(world: World, settings: Mapping[str, str], format_new: bool) ->
 
 
 async def _until_over(node: Node, stopping: asyncio.Event) -> None:
-    """Wait until the node is told to stop; raises if it can no longer go on by itself."""
+    """Wait for the signal to stop; raises if the node fails first."""
     node.broken.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
     if node.broken.done():
         raise node.broken.result()
 
 
-def _told_to_stop(signal_name: str, stopping: asyncio.Event) -> None:
+def _on_signal(signal_name: str, stopping: asyncio.Event) -> None:
     logger.info("%s: stopping", signal_name)
     stopping.set()
 
 
-def _settle_memory() -> None:
-    """What there is stays for good: keep the garbage collector from going over it again and again.
+def _freeze_memory() -> None:
+    """Freeze the objects of the start, which live as long as the node: the garbage collector skips them from now on.
 
-    It is not collected first, which would take as long as everything else between the imports and the first answer.
+    No collection first: it would take as long as the rest of the start after the imports.
     """
     gc.freeze()

@@ -1,4 +1,4 @@
-"""`ottla server start FILE`: a node as a `server.properties` written for Kafka describes it."""
+"""`ottla server start FILE`: runs a node from a `server.properties` written for Kafka."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def server() -> None:
 
 @server.command(epilog=EPILOG)
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
-@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting that wins over the file's.")
+@click.option("--override", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting that overrides the file's.")
 @click.option(
     "--log-dir",
     type=click.Path(file_okay=False, path_type=Path),
@@ -35,7 +35,7 @@ def server() -> None:
     help="Where dated log files go (also: LOG_DIR).",
 )
 def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
-    """Run the node that FILE, a server.properties written for Kafka, describes, until it is told to stop."""
+    """Run a node from FILE, a server.properties written for Kafka, until Ctrl-C or SIGTERM."""
     gc.disable()  # see `up`
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
@@ -44,6 +44,6 @@ def start(file: Path, overrides: tuple[str, ...], log_dir: Path) -> None:
     try:
         settings = {**parse_properties(file.read_bytes()), **parse_overrides(overrides)}
     except ValueError as broken:
-        raise click.UsageError(f"{file} is no properties file: {broken}") from None
+        raise click.UsageError(f"{file} is not a properties file: {broken}") from None
     configure_logging(level="INFO", directory=log_dir)
-    run_node(settings, lambda node: None)  # the node's own log line says where it answers
+    run_node(settings, lambda node: None)  # the node's own log line names its address

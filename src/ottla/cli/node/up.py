@@ -1,4 +1,4 @@
-"""`ottla up`: one node with sane defaults, in the foreground. Formats its directory when it is new."""
+"""`ottla up`: runs one node with sane defaults in the foreground. Formats its directory if it is new."""
 
 from __future__ import annotations
 
@@ -21,21 +21,25 @@ Examples:
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
 """
 
-FOUND_BY_ITSELF = ("127.0.0.1:9092", "localhost:9092")
-"""Where commands look for a node that they are not told the address of."""
+DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
+"""Spellings of the address that commands use by default."""
 
 
 @click.command(epilog=EPILOG)
 @click.option(
-    "--port", default=9092, show_default=True, type=click.IntRange(0, 65535), help="Where to listen; 0: any free port."
+    "--port",
+    default=9092,
+    show_default=True,
+    type=click.IntRange(0, 65535),
+    help="The port to listen on; 0 chooses a free one.",
 )
-@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on and to tell clients.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on and to advertise.")
 @click.option(
     "--data",
     default="ottla-data",
     show_default=True,
     type=click.Path(file_okay=False, path_type=Path),
-    help="The log directory; made and formatted if it is not there.",
+    help="The log directory; created and formatted if it does not exist.",
 )
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
@@ -53,7 +57,7 @@ def up(
     as_json: bool,
 ) -> None:
     """Run one Kafka node in this process, until Ctrl-C."""
-    gc.disable()  # until the node runs: importing makes nothing that can be collected, and is looked over many times
+    gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging
     from ottla.cli.node.running import run_node
@@ -73,7 +77,7 @@ def up(
 
 
 def parse_overrides(overrides: tuple[str, ...]) -> dict[str, str]:
-    """`NAME=VALUE` each; a mistake is a sentence."""
+    """Parse `NAME=VALUE` flags; a malformed one is a usage error."""
     settings: dict[str, str] = {}
     for override in overrides:
         name, separator, value = override.partition("=")
@@ -89,7 +93,7 @@ def _tell(node: Node, directory: str, as_json: bool) -> None:
         facts = {"bootstrap_servers": address, "cluster_id": node.cluster_id, "node_id": node.node_id, "data": directory}
         print_json(facts)
         return
-    where = "" if address in FOUND_BY_ITSELF else f" --bootstrap-server {address}"
+    where = "" if address in DEFAULT_ADDRESSES else f" --bootstrap-server {address}"
     click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
         f"""
 Ottla is up at {click.style(address, bold=True)} (cluster {node.cluster_id}, node {node.node_id}; data in {escape(directory)})

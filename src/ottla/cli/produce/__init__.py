@@ -1,1 +1,1 @@
-"""The `produce` verb: lines to records, records to batches, batches to brokers."""
+"""The `produce` verb: reads lines and sends them as records."""

@@ -1,4 +1,4 @@
-"""The `produce` verb: flags, those of Kafka's kafka-console-producer among them, and what they come to."""
+"""The `produce` verb: its flags, which include those of kafka-console-producer, and the options they result in."""
 
 from __future__ import annotations
 
@@ -50,11 +50,11 @@ ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 @click.command("produce", epilog=EXAMPLES)
 @click.argument("name", required=False, metavar="[TOPIC]", shell_complete=complete_topics)
 @click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Kafka's spelling of TOPIC.")
-@click.option("--partition", type=click.IntRange(0), help="Where all records go.  [default: by key, else one after the other]")
+@click.option("--partition", type=click.IntRange(0), help="Send all records to this partition.  [default: by key, else sticky]")
 @click.option("--key-separator", metavar="TEXT", help="Lines are KEY TEXT VALUE; short for parse.key and key.separator.")
 @click.option("--reader-property", "--property", "reader_property", multiple=True, metavar="KEY=VALUE", help="See below.")
 @click.option("--reader-config", metavar="FILE", help="The same from a properties file.")
-@click.option("--line-reader", metavar="CLASS", help="Accepted for Kafka's sake, if it is Kafka's own reader of lines.")
+@click.option("--line-reader", metavar="CLASS", help="Accepted for compatibility, if it is Kafka's own line reader.")
 @click.option(
     "--compression",
     "--compression-codec",
@@ -65,18 +65,22 @@ ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
     help="How batches are compressed; gzip without a value.  [default: none]",
 )
 @click.option(
-    "--acks", "--request-required-acks", "acks", type=click.Choice(list(ACKS)), help="Who must have a record.  [default: all]"
+    "--acks",
+    "--request-required-acks",
+    "acks",
+    type=click.Choice(list(ACKS)),
+    help="Which replicas must have stored a record.  [default: all]",
 )
 @click.option(
-    "--batch-size", "--max-partition-memory-bytes", "batch_size", type=click.IntRange(1), help="Bytes that go together."
+    "--batch-size", "--max-partition-memory-bytes", "batch_size", type=click.IntRange(1), help="Maximum bytes of a batch."
 )
 @click.option("--linger-ms", "--timeout", "linger_ms", type=click.IntRange(0), help="How long a batch may wait for more input.")
-@click.option("--max-block-ms", type=click.IntRange(0), help="How long to wait for the topic to be there.")
-@click.option("--max-memory-bytes", type=click.IntRange(1), help="Bytes that may wait to be sent.")
-@click.option("--message-send-max-retries", type=click.IntRange(0), help="How often to send a batch again.")
+@click.option("--max-block-ms", type=click.IntRange(0), help="How long to wait for the topic to exist.")
+@click.option("--max-memory-bytes", type=click.IntRange(1), help="Maximum bytes that wait to be sent.")
+@click.option("--message-send-max-retries", type=click.IntRange(0), help="How many times to retry a batch.")
 @click.option("--request-timeout-ms", type=click.IntRange(1), help="How long a broker may take to answer.")
-@click.option("--retry-backoff-ms", type=click.IntRange(0), help="How long to wait before sending again.")
-@click.option("--socket-buffer-size", type=click.IntRange(-1), help="Bytes of the kernel's send buffer.")
+@click.option("--retry-backoff-ms", type=click.IntRange(0), help="How long to wait before a retry.")
+@click.option("--socket-buffer-size", type=click.IntRange(-1), help="Size of the socket's send buffer, in bytes.")
 @click.option("--metadata-expiry-ms", type=int, hidden=True)
 @click.option("--sync", is_flag=True, help="Wait for each record to be stored before the next is sent.")
 @json_option
@@ -84,8 +88,8 @@ ACKS = {"all": -1, "-1": -1, "1": 1, "0": 0}
 def produce(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> None:
     """Send lines as records to TOPIC: from a pipe or file, or typed at a prompt.
 
-    Every record is stored once and in order, also when a broker has to be asked again (idempotent, acks=all), unless told
-    otherwise. The exit code is 1 if any could not be stored. Brokers make a topic that does not exist if they are set so.
+    By default every record is stored exactly once and in order, also after retries (idempotent, acks=all). The exit code is 1
+    if any record could not be stored. A topic that does not exist is created if the brokers have auto.create.topics.enable.
     """
     if (name is None) == (topic is None):
         raise click.UsageError("name the topic to send to, for example: ottla produce orders")
@@ -160,7 +164,7 @@ def build_options(topic: str, settings: ClientSettings, flags: dict[str, Any]) -
 
 
 def with_flags(settings: ClientSettings, flags: dict[str, Any]) -> ClientSettings:
-    """Kafka's flags for what are client settings elsewhere."""
+    """`settings` changed by those of Kafka's flags that are client settings."""
     from dataclasses import replace
 
     names = {
@@ -170,5 +174,5 @@ def with_flags(settings: ClientSettings, flags: dict[str, Any]) -> ClientSetting
     }
     given = {attribute: flags[flag] for flag, attribute in names.items() if flags[flag] is not None}
     if flags["metadata_expiry_ms"] is not None:
-        warn("--metadata-expiry-ms means nothing here: metadata is asked for when it is needed")
+        warn("--metadata-expiry-ms is ignored: metadata is requested when it is needed")
     return replace(settings, **given)

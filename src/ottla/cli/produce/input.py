@@ -1,7 +1,7 @@
-"""Lines from standard input, as they come: in large pieces from a pipe or file, one by one from a person.
+"""Reads lines from standard input: in large pieces from a pipe or file, one by one from a terminal.
 
-No thread waits for input, so that the end of the command never does. A line ends with a line feed, a carriage return, or both,
-as in Kafka's tool.
+No thread blocks on the input, so that the command can end at any time. A line ends with a line feed, a carriage return, or
+both, as in Kafka's tool.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class LineInput:
         self._is_ended = False
 
     async def next_lines(self) -> list[bytes] | None:
-        """The lines that have come since, at least one; None at the end."""
+        """The next lines, at least one; None at the end of the input."""
         while not self._is_ended:
             await self._readable()
             piece = os.read(self._fd, PIECE_BYTES)
@@ -39,19 +39,19 @@ class LineInput:
 
     @property
     def has_more_now(self) -> bool:
-        """Whether reading on would bring something, or the end, without waiting."""
+        """Whether a read would return data, or the end, without waiting."""
         return self._is_ended or bool(select.select([self._fd], [], [], 0)[0])
 
     def _split(self, piece: bytes) -> list[bytes]:
         data = self._tail + piece if self._tail else piece
         end = data.rfind(b"\n") + 1
         if end == 0 and len(data) > TAIL_BYTES_MAX:
-            end = data.rfind(b"\r", 0, -1) + 1  # one at the very end may have its line feed still to come
+            end = data.rfind(b"\r", 0, -1) + 1  # not one at the very end: its line feed may follow
         self._tail = data[end:]
         return data[:end].splitlines()
 
     async def wait(self, limit_ms: int) -> bool:
-        """Wait for more input, but not longer than told; whether it has come."""
+        """Wait up to `limit_ms` for input; returns whether there is some."""
         try:
             async with asyncio.timeout(limit_ms / 1000):
                 await self._readable()
@@ -61,7 +61,7 @@ class LineInput:
 
     async def _readable(self) -> None:
         if self.has_more_now:
-            await asyncio.sleep(0)  # others have their turn: a file is always readable
+            await asyncio.sleep(0)  # a file is always readable: let other tasks run
             return
         ready = asyncio.Event()
         self._loop.add_reader(self._fd, ready.set)

@@ -1,6 +1,6 @@
-"""From lines to rows of records: key, value and headers between separators, by Kafka's reader properties.
+"""Parses lines into records: key, value and headers between separators, by Kafka's reader properties.
 
-Lines are bytes and stay bytes: what is no UTF-8 arrives as it is.
+Lines are bytes and stay bytes: input that is not UTF-8 arrives unchanged.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class BadLine(OttlaError):
 
 @dataclass(frozen=True, slots=True)
 class LineFormat:
-    """What is where in a line: headers, delimiter, key, separator, value; the first two pairs only where asked for."""
+    """The parts of a line: [headers, delimiter,] [key, separator,] value."""
 
     parse_key: bool = False
     key_separator: bytes = b"\t"
@@ -49,7 +49,7 @@ class LineFormat:
 
 
 def build_format(properties: Mapping[str, str]) -> LineFormat:
-    """The format that Kafka's reader properties describe; unknown ones and such as cannot work together are refused."""
+    """The format that Kafka's reader properties describe. Unknown or conflicting properties are usage errors."""
     unknown = [name for name in properties if name not in PROPERTIES]
     if unknown:
         raise click.UsageError(f"the reader has no property {unknown[0]}: choose from {', '.join(PROPERTIES)}")
@@ -94,7 +94,7 @@ def _check_different(made: LineFormat) -> None:
 
 
 class LineReader:
-    """Turns lines into rows. After a line it cannot use, `failure` says why, and what came before it is returned."""
+    """Turns lines into rows. At a malformed line it returns the rows before it and sets `failure`."""
 
     def __init__(self, line_format: LineFormat) -> None:
         self._format = line_format

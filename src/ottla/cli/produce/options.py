@@ -1,4 +1,4 @@
-"""What the caller of `ottla produce` asked for, once, in one place."""
+"""The options of `ottla produce`, from flags and client settings."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ class ProduceOptions:
 
     topic: str
     partition: int | None = None
-    """Where all records go, instead of by key."""
+    """The partition of all records; None to choose by key."""
     acks: int = -1
     idempotent: bool = True
     codec: Codec = Codec.NONE
     batch_bytes: int = 512 * 1024
     buffer_bytes: int = 32 * 1024 * 1024
     linger_ms: int = 0
-    """How long a batch may wait for more records while no input comes."""
+    """How long a batch may wait for more records while there is no input."""
     max_block_ms: int = 10_000
-    """How long to wait for the topic to be there."""
+    """How long to wait for the topic to exist."""
     delivery_timeout_ms: int = 120_000
     retries: int = 2**31 - 1
     sync: bool = False

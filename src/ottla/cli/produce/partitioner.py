@@ -1,4 +1,4 @@
-"""Which partition a record goes to: that of its key's hash; without a key, one after the other."""
+"""Chooses the partition of a record: by its key's hash, or the sticky partition without a key."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ class StickyPartition:
         self.current = random.choice(self.available)
 
     def move_on(self) -> None:
-        """The batch is full: choose the next partition by chance."""
+        """The batch is full: choose the next partition at random."""
         self.current = random.choice(self.available)

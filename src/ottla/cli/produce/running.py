@@ -1,4 +1,4 @@
-"""From input to stored records: the loop of `ottla produce`."""
+"""The loop of `ottla produce`: reads lines, chooses partitions, and waits until all records are stored."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ PROGRESS_EVERY_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Produced:
-    """What came of it."""
+    """The number of stored records, and what each partition stored."""
 
     records: int
     partitions: dict[int, Stored]
@@ -70,7 +70,7 @@ async def produce_lines(cluster: Cluster, options: ProduceOptions, reader: LineR
 
 
 async def _producer_id(cluster: Cluster, options: ProduceOptions) -> tuple[int, int]:
-    """An identity by which brokers know records that are sent again; none where that is not wanted or not to be had."""
+    """(producer id, epoch) for idempotent sending; (-1, -1) if it is turned off or the cluster does not support it."""
     if not options.idempotent or not (await cluster.any_link()).versions.has(ApiKey.INIT_PRODUCER_ID):
         return -1, -1
 
@@ -78,14 +78,14 @@ async def _producer_id(cluster: Cluster, options: ProduceOptions) -> tuple[int, 
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=2**31 - 1)
         response: InitProducerIdResponse = await cluster.ask_any(request)
         if response.error_code:
-            raise refusal(response.error_code, "no producer id could be had")
+            raise refusal(response.error_code, "the cluster gave no producer id")
         return response.producer_id, response.producer_epoch
 
     return await cluster.retrying(attempt)
 
 
 class Spreader:
-    """Rows to partitions."""
+    """Distributes rows to partitions."""
 
     def __init__(self, sender: Sender, options: ProduceOptions) -> None:
         self._sender = sender
@@ -94,7 +94,7 @@ class Spreader:
         self._count = len(sender.partitions)
 
     def add(self, rows: Sequence[Row], size_bytes: int) -> None:
-        """Rows in order, which take about `size_bytes` in all."""
+        """Add rows in order. They take about `size_bytes` in total."""
         if self._options.partition is None and self._count > 1 and any(row[1] is not None for row in rows):
             by_partition: dict[int, list[Row]] = {}
             for row in rows:
@@ -107,7 +107,7 @@ class Spreader:
             self._add_in_pieces(None, rows, size_bytes)
 
     def _add_in_pieces(self, partition: int | None, rows: Sequence[Row], size_bytes: int) -> None:
-        """In pieces that fit into a batch; without a partition, wherever records without a key go now."""
+        """Add rows in pieces that fit into a batch; to the sticky partition if `partition` is None."""
         pieces = max(1, min(len(rows), size_bytes // self._options.batch_bytes))
         step = -(-len(rows) // pieces) or 1
         for start in range(0, len(rows), step):
@@ -118,7 +118,7 @@ class Spreader:
 
 
 class Progress:
-    """A line on the terminal that counts along, while records come from a pipe and a person is watching."""
+    """A progress line on standard error, shown if it is a terminal and the input is not."""
 
     def __init__(self, sender: Sender) -> None:
         self._sender = sender

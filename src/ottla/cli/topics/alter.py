@@ -1,4 +1,4 @@
-"""`ottla topics alter`: more partitions."""
+"""`ottla topics alter`: adds partitions."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ USE_CONFIGS = "settings are changed with: ottla configs alter topic NAME --set K
 
 @click.command("alter", epilog=EXAMPLES)
 @topic_arguments
-@click.option("--partitions", type=click.IntRange(1), required=True, help="How many partitions the topic is to have.")
+@click.option("--partitions", type=click.IntRange(1), required=True, help="The new number of partitions.")
 @click.option("--replica-assignment", metavar="1:2,2:3", help="Which brokers hold which partition, the old ones included.")
-@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if there is no such topic.")
 @retired("--config", USE_CONFIGS)
 @retired("--delete-config", USE_CONFIGS)
 @yes_option
@@ -50,7 +50,7 @@ def alter(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Add partitions to topics. There is no way to have fewer."""
+    """Add partitions to topics. Partitions cannot be removed."""
     if not names and pattern is None:
         raise click.UsageError("name the topic to alter, for example: ottla topics alter orders --partitions 6")
     assignment = parse_assignment(replica_assignment) if replica_assignment is not None else None

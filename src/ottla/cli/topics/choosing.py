@@ -1,4 +1,4 @@
-"""Which topics an action is about: names as they are, or Kafka's `--topic`, which is a regular expression."""
+"""Selects the topics of an action: by exact names, or by Kafka's `--topic`, which is a regular expression."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _IS_NAME = re.compile(r"[a-zA-Z0-9._-]+")
 
 
 class NoSuchTopic(OttlaError):
-    """What the user named does not exist."""
+    """No topic has the name that the user gave."""
 
 
 def pattern_of(text: str) -> re.Pattern[str]:
@@ -25,11 +25,11 @@ def pattern_of(text: str) -> re.Pattern[str]:
     try:
         return re.compile(text.strip().replace(",", "|").replace(" ", "").strip("\"'"))
     except re.error as error:
-        raise click.UsageError(f"--topic takes a name or a regular expression, and {text!r} is none: {error}") from None
+        raise click.UsageError(f"--topic: {text!r} is neither a name nor a regular expression: {error}") from None
 
 
 def topic_arguments(function: F) -> F:
-    """Names of topics as arguments, or `--topic` in Kafka's spelling."""
+    """Add the argument NAMES, and Kafka's `--topic`."""
     function = click.option(
         "--topic",
         "pattern",
@@ -43,7 +43,7 @@ def topic_arguments(function: F) -> F:
 
 
 def choose(topics: Iterable[str], names: Sequence[str], pattern: str | None, missing_is_fine: bool = False) -> list[str]:
-    """The topics that are meant, in order; all of them where neither names nor a pattern are given."""
+    """The chosen topics, sorted; all of them without names and pattern."""
     known = sorted(topics)
     if names and pattern is not None:
         raise click.UsageError("name topics as arguments or with --topic, not both")
@@ -51,7 +51,7 @@ def choose(topics: Iterable[str], names: Sequence[str], pattern: str | None, mis
         compiled = pattern_of(pattern)
         chosen = [topic for topic in known if compiled.fullmatch(topic)]
         if not chosen and not missing_is_fine:
-            raise NoSuchTopic(f"no topic matches {pattern!r}: `ottla topics list` shows the topics there are")
+            raise NoSuchTopic(f"no topic matches {pattern!r}: `ottla topics list` shows all topics")
         return chosen
     missing = [name for name in names if name not in known]
     if missing and not missing_is_fine:
@@ -66,9 +66,9 @@ def choose(topics: Iterable[str], names: Sequence[str], pattern: str | None, mis
 
 
 def match(topics: Iterable[str], word: str) -> list[str]:
-    """The topics that `word` stands for: the one of this name, else those it matches as a regular expression or as a glob.
+    """The topic with the name `word`; if there is none, the topics that match it as a regular expression or as a glob.
 
-    Only for actions that change nothing: `orders.eu` as a regular expression is also `orders-eu`.
+    Only for read-only actions: as a regular expression `orders.eu` also matches `orders-eu`.
     """
     known = sorted(topics)
     if word in known:
@@ -81,7 +81,7 @@ def match(topics: Iterable[str], word: str) -> list[str]:
 
 
 def parse_assignment(text: str) -> list[list[int]]:
-    """Kafka's `1:2,2:3`: replicas of partition 0, then of partition 1, …"""
+    """Parse Kafka's `1:2,2:3`: replicas of partition 0, then of partition 1, …"""
     assignment: list[list[int]] = []
     for partition, part in enumerate(text.split(",")):
         try:

@@ -18,7 +18,7 @@ Examples:
 _HERE = "ottla.cli.topics"
 ACTIONS = {
     "create": (f"{_HERE}.create", "create", "Create topics."),
-    "list": (f"{_HERE}.list", "list_topics", "Name the topics there are."),
+    "list": (f"{_HERE}.list", "list_topics", "List all topics."),
     "describe": (f"{_HERE}.describe", "describe", "Show partitions, replicas and settings of topics."),
     "alter": (f"{_HERE}.alter", "alter", "Add partitions to topics."),
     "delete": (f"{_HERE}.delete", "delete", "Delete topics and their records."),
@@ -30,6 +30,6 @@ ACTIONS = {
 def topics() -> None:
     """Create, list, describe, alter and delete topics.
 
-    Flags are those of Kafka's kafka-topics, which may also be spelled in Kafka's way. On a terminal the output is a table, in a
-    pipe it is Kafka's lines, with --json it is JSON. `ottla topics ACTION --help` shows the flags of an action.
+    Takes the flags of Kafka's kafka-topics, too. The output is a table on a terminal, Kafka's lines in a pipe, JSON with
+    --json. `ottla topics ACTION --help` shows the flags of an action.
     """

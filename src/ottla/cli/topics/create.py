@@ -42,9 +42,9 @@ Examples:
     help="How many replicas of each.  [default: the cluster's default.replication.factor]",
 )
 @click.option("--replica-assignment", metavar="1:2,2:3", help="Which brokers hold which partition, instead of the two above.")
-@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic; may come several times.")
-@click.option("--if-not-exists", is_flag=True, help="Fine if the topic is there already.")
-@click.option("--validate-only", is_flag=True, help="Only ask whether the topic could be created.")
+@click.option("--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting of the topic. Repeatable.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing if the topic exists.")
+@click.option("--validate-only", is_flag=True, help="Check whether the topic could be created, without creating it.")
 @json_option
 @cluster_options()
 def create(
@@ -66,7 +66,9 @@ def create(
     template.configs = [CreatableTopicConfig(name=key, value=value) for key, value in parse_pairs(configs, "--config").items()]
     if replica_assignment is not None:
         if partitions or replication_factor:
-            raise click.UsageError("--replica-assignment says all about partitions and replicas: leave the other flags out")
+            raise click.UsageError(
+                "--replica-assignment sets partitions and replicas: leave --partitions and --replication-factor out"
+            )
         template.assignments = [
             CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
             for index, replicas in enumerate(parse_assignment(replica_assignment))
@@ -77,7 +79,7 @@ def create(
         each.name = name
         wanted.append(each)
         if "." in each.name and "_" in each.name:
-            warn(f"names of metrics turn . and _ into the same character: {each.name} could be taken for another topic's")
+            warn(f"metric names turn . and _ into the same character: {each.name} may collide with another topic")
     results = with_cluster(settings, lambda cluster: _create_all(cluster, wanted, validate_only, if_not_exists))
     for result in results:
         if isinstance(result, KafkaError):
@@ -105,7 +107,7 @@ def _tell(made: CreatableTopicResult, validate_only: bool, as_json: bool) -> Non
 async def _create_all(
     cluster: Cluster, wanted: list[CreatableTopic], validate_only: bool, if_not_exists: bool
 ) -> list[CreatableTopicResult | KafkaError | None]:
-    """One after the other, so that one that is refused keeps none of the others from being created."""
+    """Create each topic with its own request: one that is refused does not prevent the others."""
     results: list[CreatableTopicResult | KafkaError | None] = []
     for each in wanted:
         try:

@@ -22,14 +22,14 @@ Examples:
 
 @click.command("delete", epilog=EXAMPLES)
 @topic_arguments
-@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if there is no such topic.")
 @yes_option
 @json_option
 @cluster_options()
 def delete(
     settings: ClientSettings, names: tuple[str, ...], pattern: str | None, if_exists: bool, yes: bool, as_json: bool
 ) -> int:
-    """Delete topics and their records, for good. On a terminal you are asked first."""
+    """Delete topics and their records, permanently. Asks for confirmation on a terminal."""
     if not names and pattern is None:
         raise click.UsageError("name the topic to delete, for example: ottla topics delete orders")
 
@@ -54,7 +54,7 @@ def delete(
 
 
 async def _delete(cluster: Cluster, names: list[str]) -> dict[str, KafkaError | None]:
-    """What became of each topic: None where it was deleted."""
+    """The error of each topic; None if it was deleted."""
     results: dict[str, KafkaError | None] = {}
     left = names
 

@@ -1,4 +1,4 @@
-"""`ottla topics describe`: asks, filters and prints. The asking is in `describing.py`."""
+"""`ottla topics describe`: filters and prints. `describing.py` asks the cluster."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Filter = Callable[[TopicView, PartitionView], bool]
 
 FILTERS: dict[str, tuple[str, Filter]] = {
     "under-replicated-partitions": ("whose replicas are not all in sync.", lambda _, p: len(p.isr) < len(p.replicas)),
-    "unavailable-partitions": ("that have no living leader.", lambda _, p: not p.has_live_leader),
+    "unavailable-partitions": ("that have no live leader.", lambda _, p: not p.has_live_leader),
     "under-min-isr-partitions": (
         "with fewer replicas in sync than min.insync.replicas.",
         lambda t, p: p.leader < 0 or len(p.isr) < t.min_isr,
@@ -38,9 +38,9 @@ FILTERS: dict[str, tuple[str, Filter]] = {
 @click.command("describe", epilog=EXAMPLES)
 @topic_arguments
 @click.option("--topic-id", metavar="ID", help="The topic with this id, instead of names.")
-@click.option("--exclude-internal", is_flag=True, help="Leave out topics that the cluster keeps for itself.")
-@click.option("--if-exists", is_flag=True, help="Fine if there is no such topic.")
-@click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own, without partitions.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
+@click.option("--if-exists", is_flag=True, help="Do nothing if there is no such topic.")
+@click.option("--topics-with-overrides", is_flag=True, help="Only topics with settings of their own; leave partitions out.")
 @click.option(
     "--under-replicated-partitions", is_flag=True, help=f"Only partitions {FILTERS['under-replicated-partitions'][0]}"
 )
@@ -73,8 +73,8 @@ def describe(
 ) -> None:
     """Show partitions, replicas and settings of topics.
 
-    NAMES are topics; without any, all of them are shown. Configs are the settings that are not Kafka's defaults. Elr are
-    replicas out of sync that still hold every committed record, LastKnownElr those that did last.
+    NAMES are topics; the default is all. Configs are the settings that differ from Kafka's defaults. Elr (eligible leader
+    replicas) are out of sync, but still hold every committed record; LastKnownElr are the last replicas that did.
     """
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
     topics = with_cluster(

@@ -1,4 +1,4 @@
-"""What there is to tell about topics, asked from the cluster: DescribeTopicPartitions, or Metadata from older brokers."""
+"""Topics with partitions and settings, from DescribeTopicPartitions, or from Metadata if the brokers are older."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ MIN_ISR = "min.insync.replicas"
 
 @dataclass(slots=True)
 class PartitionView:
-    """One partition, as the cluster tells of it."""
+    """One partition, as the cluster describes it."""
 
     index: int
     leader: int
@@ -39,14 +39,14 @@ class PartitionView:
 
 @dataclass(slots=True)
 class TopicView:
-    """One topic. `partitions` may be cut down for showing; `partition_count` tells how many there are."""
+    """One topic. `partitions` may be filtered for output; `partition_count` is their number before that."""
 
     name: str
     id: Uuid
     is_internal: bool
     partitions: list[PartitionView] = field(default_factory=list)
     configs: dict[str, str | None] = field(default_factory=dict)
-    """Settings whose value is not Kafka's default."""
+    """Settings whose value differs from Kafka's default."""
     min_isr: int = 1
     partition_count: int = 0
     replication_factor: int = 0
@@ -60,7 +60,7 @@ async def describe_topics(
     missing_is_fine: bool,
     partitions_per_response: int,
 ) -> list[TopicView]:
-    """The topics that are meant, with everything there is to tell."""
+    """The chosen topics with partitions and settings."""
     known = await cluster.topics()
     if topic_id is not None:
         wanted = uuid_parse(topic_id)
@@ -85,7 +85,7 @@ async def describe_topics(
 
 
 async def _from_describe(cluster: Cluster, names: Sequence[str], limit: int) -> list[TopicView]:
-    """Page after page: a page may end in the middle of a topic, which the next one goes on with."""
+    """Ask page by page. A page may end in the middle of a topic; the next one continues there."""
     found: dict[str, TopicView] = {}
     request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in names], response_partition_limit=limit)
     while True:

@@ -20,15 +20,15 @@ Examples:
 
 @click.command("list", epilog=EXAMPLES)
 @topic_arguments
-@click.option("--exclude-internal", is_flag=True, help="Leave out topics that the cluster keeps for itself.")
+@click.option("--exclude-internal", is_flag=True, help="Leave out internal topics.")
 @json_option
 @cluster_options()
 def list_topics(
     settings: ClientSettings, names: tuple[str, ...], pattern: str | None, exclude_internal: bool, as_json: bool
 ) -> None:
-    """Name the topics there are, one a line.
+    """List topics, one a line.
 
-    NAMES are names, regular expressions or globs; without any, all topics are listed.
+    NAMES are names, regular expressions or globs; the default is all topics.
     """
     topics = with_cluster(settings, lambda cluster: cluster.topics())
     if names and pattern is None:

@@ -1,1 +1,1 @@
-"""The `transactions` verb: one file per action; what the actions ask the cluster is in `asking.py`."""
+"""The `transactions` verb: one file per action. `asking.py` sends their requests."""

@@ -1,4 +1,4 @@
-"""`ottla transactions abort`: an abort marker into one partition, past the coordinator."""
+"""`ottla transactions abort`: writes an abort marker to one partition, without the coordinator."""
 
 from __future__ import annotations
 
@@ -30,9 +30,11 @@ Examples:
 @click.command("abort", epilog=EXAMPLES)
 @partition_arguments
 @click.option("--start-offset", type=click.IntRange(0), metavar="N", help="Where the transaction begins in the partition.")
-@click.option("--producer-id", type=click.IntRange(0), metavar="ID", help="Instead, for brokers before 3.0: whose it is …")
-@click.option("--producer-epoch", type=click.IntRange(0), metavar="N", help="… with the producer's epoch …")
-@click.option("--coordinator-epoch", type=int, metavar="N", help="… and the coordinator's.")
+@click.option(
+    "--producer-id", type=click.IntRange(0), metavar="ID", help="Instead, for brokers before 3.0: the producer's id …"
+)
+@click.option("--producer-epoch", type=click.IntRange(0), metavar="N", help="… its epoch …")
+@click.option("--coordinator-epoch", type=int, metavar="N", help="… and the coordinator's epoch.")
 @yes_option
 @cluster_options()
 def abort(
@@ -46,10 +48,10 @@ def abort(
     coordinator_epoch: int | None,
     yes: bool,
 ) -> None:
-    """Abort a hanging transaction in one partition. On a terminal you are asked first.
+    """Abort a hanging transaction in one partition. Asks for confirmation on a terminal.
 
-    This is for transactions that no coordinator will end (`ottla transactions find-hanging`). One that is still in use loses
-    the records it has written to the partition.
+    This is for transactions that no coordinator will end (`ottla transactions find-hanging`). A transaction that is still in
+    use loses the records it has written to the partition.
     """
     wanted = find_partition(place, topic, partition, "abort")
     parts = (producer_id, producer_epoch, coordinator_epoch)
@@ -65,7 +67,7 @@ def abort(
         if start_offset is not None:
             marker = await _find(cluster, wanted, start_offset)
         else:
-            # A producer whose first transaction hangs has no coordinator epoch yet, shown as -1. Zero is not above any.
+            # -1: the producer's first transaction hangs, so it has no coordinator epoch yet. 0 is accepted then.
             marker = WritableTxnMarker(
                 producer_id=producer_id or 0,
                 producer_epoch=producer_epoch or 0,
@@ -91,7 +93,7 @@ async def _find(cluster: Cluster, partition: TopicPartition, start_offset: int) 
             )
     raise OttlaError(
         f"no open transaction begins at offset {start_offset} of partition {partition}: "
-        f"`ottla transactions describe-producers {partition.topic}:{partition.partition}` shows those there are"
+        f"`ottla transactions describe-producers {partition.topic}:{partition.partition}` shows the open ones"
     )
 
 

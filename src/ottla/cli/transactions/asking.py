@@ -1,4 +1,4 @@
-"""What there is to tell about transactions: coordinators know ids and states, leaders of partitions know their producers."""
+"""Requests about transactions: to coordinators for ids and states, to partition leaders for producers."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ async def list_transactions(
     duration_ms: int = -1,
     pattern: str | None = None,
 ) -> list[ListedTransaction]:
-    """The transactional ids that all coordinators know, as far as they fit."""
+    """The transactional ids of all coordinators that match the filters."""
     version = _PATTERN_SINCE_VERSION if pattern is not None else _DURATION_SINCE_VERSION if duration_ms >= 0 else 0
     request = ListTransactionsRequest(
         state_filters=list(states),
@@ -83,7 +83,7 @@ async def list_transactions(
 
 
 async def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[str, TransactionView | KafkaError]:
-    """Each of the transactional ids, or why it cannot be told of."""
+    """Each of the transactional ids, or the error that its coordinator answered."""
 
     async def ask(broker_id: int, wanted: list[str]) -> dict[str, TransactionView | KafkaError]:
         request = DescribeTransactionsRequest(transactional_ids=wanted)
@@ -109,10 +109,10 @@ async def describe_transactions(cluster: Cluster, ids: Iterable[str]) -> dict[st
 
 
 def id_refusal(transactional_id: str, code: int) -> KafkaError:
-    """An error code about a transactional id as an error to raise."""
+    """The exception for an error code about a transactional id."""
     if code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
         return refusal(code, f"transactional id {transactional_id}")
-    hint = "`ottla transactions list` shows those there are"
+    hint = "`ottla transactions list` shows all of them"
     return KafkaError(code, f"there is no transactional id {transactional_id} ({error_name(code)}): {hint}")
 
 
@@ -120,7 +120,7 @@ Producers = dict[TopicPartition, list[ProducerState] | KafkaError]
 
 
 async def find_producers(cluster: Cluster, partitions: Sequence[TopicPartition], broker_id: int | None = None) -> Producers:
-    """The producers that the leader of each partition, or its replica on one broker, knows."""
+    """The active producers of each partition, asked from its leader, or from its replica on broker `broker_id`."""
 
     async def ask(asked_id: int, wanted: list[TopicPartition]) -> Producers:
         topics: dict[str, TopicRequest] = {}
@@ -132,7 +132,7 @@ async def find_producers(cluster: Cluster, partitions: Sequence[TopicPartition],
             TopicPartition(topic.name, each.partition_index): (
                 refusal(
                     each.error_code,
-                    f"broker {asked_id} does not tell the producers of partition {topic.name}-{each.partition_index}",
+                    f"broker {asked_id} does not show the producers of partition {topic.name}-{each.partition_index}",
                     each.error_message,
                 )
                 if each.error_code

@@ -1,4 +1,4 @@
-"""Which partition and which transactional id an action is about: as an argument, or in Kafka's spelling."""
+"""Arguments that name a partition or a transactional id, also in Kafka's spelling."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    """The transactional ids that begin with what has been typed."""
+    """The transactional ids that begin with `incomplete`."""
     from ottla.cli.transactions.asking import list_transactions
 
     async def ids(cluster: Cluster) -> list[str]:
@@ -25,7 +25,7 @@ def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incom
 
 
 def partition_arguments(function: F) -> F:
-    """One partition, as `orders:0` or with Kafka's `--topic` and `--partition`; see `find_partition`."""
+    """Add the argument `orders:0`, and Kafka's `--topic` and `--partition`; for `find_partition`."""
     function = click.option("--partition", type=click.IntRange(0), metavar="N", help="Kafka's spelling: the partition.")(
         function
     )
@@ -36,11 +36,11 @@ def partition_arguments(function: F) -> F:
 
 
 def find_partition(place: str | None, topic: str | None, partition: int | None, action: str) -> TopicPartition:
-    """The partition that is meant."""
+    """The partition that the arguments name."""
     if place is not None and topic is None and partition is None:
         name, _, number = place.rpartition(":")
         if not name or not number.isascii() or not number.isdigit():
-            raise click.UsageError(f"{place!r} is no TOPIC:PARTITION: write for example orders:0")
+            raise click.UsageError(f"{place!r} is not TOPIC:PARTITION: write for example orders:0")
         return TopicPartition(name, int(number))
     if place is not None or topic is None or partition is None:
         raise click.UsageError(

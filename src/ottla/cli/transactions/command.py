@@ -17,12 +17,12 @@ Examples:
 
 _HERE = "ottla.cli.transactions"
 ACTIONS = {
-    "list": (f"{_HERE}.list", "list_transactions", "List transactional ids and what they are doing."),
+    "list": (f"{_HERE}.list", "list_transactions", "List transactional ids and their states."),
     "describe": (f"{_HERE}.describe", "describe", "Show the transaction of a transactional id."),
     "describe-producers": (f"{_HERE}.describe_producers", "describe_producers", "Show the producers of a partition."),
-    "find-hanging": (f"{_HERE}.find_hanging", "find_hanging", "Find transactions that nobody will end."),
+    "find-hanging": (f"{_HERE}.find_hanging", "find_hanging", "Find open transactions that no coordinator will end."),
     "abort": (f"{_HERE}.abort", "abort", "Abort a hanging transaction in one partition."),
-    "force-terminate": (f"{_HERE}.force_terminate", "force_terminate", "Abort what a transactional id has open."),
+    "force-terminate": (f"{_HERE}.force_terminate", "force_terminate", "Abort the open transaction of a transactional id."),
 }
 ALIASES = {"forceTerminateTransaction": "force-terminate"}
 
@@ -32,6 +32,6 @@ ALIASES = {"forceTerminateTransaction": "force-terminate"}
 def transactions() -> None:
     """List, describe and abort transactions.
 
-    Actions and flags are those of Kafka's kafka-transactions. On a terminal the output is a table, in a pipe it is Kafka's
-    lines, with --json it is JSON. `ottla transactions ACTION --help` shows the flags of an action.
+    Actions and flags are those of Kafka's kafka-transactions. The output is a table on a terminal, Kafka's lines in a pipe,
+    JSON with --json. `ottla transactions ACTION --help` shows the flags of an action.
     """

@@ -46,7 +46,7 @@ def describe_producers(
     as_json: bool,
     plain: bool,
 ) -> None:
-    """Show the producers that have written to a partition lately, and where their open transactions begin."""
+    """Show the active producers of a partition, and where their open transactions begin."""
     wanted = find_partition(place, topic, partition, "describe-producers")
     found = with_cluster(settings, lambda cluster: find_producers(cluster, [wanted], broker_id))[wanted]
     if isinstance(found, KafkaError):

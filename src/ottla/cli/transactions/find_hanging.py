@@ -1,4 +1,4 @@
-"""`ottla transactions find-hanging`: open transactions that no coordinator is going to end."""
+"""`ottla transactions find-hanging`: open transactions that no coordinator will end."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Examples:
   ottla transactions find-hanging                                 in all partitions
   ottla transactions find-hanging --topic orders --max-transaction-timeout 5
 \b
-What it finds can be ended:
+To end a hanging transaction:
   ottla transactions abort orders:0 --start-offset OFFSET
 """
 
@@ -45,7 +45,7 @@ TIMEOUT_MIN_DEFAULT = 15
 
 
 class OpenTransaction(NamedTuple):
-    """A transaction that a partition waits for."""
+    """An open transaction in a partition."""
 
     partition: TopicPartition
     producer: ProducerState
@@ -62,7 +62,7 @@ class OpenTransaction(NamedTuple):
     default=TIMEOUT_MIN_DEFAULT,
     show_default=True,
     metavar="MINUTES",
-    help="How long transactions may last; the brokers' transaction.max.timeout.ms.",
+    help="The longest a transaction may last; see the brokers' transaction.max.timeout.ms.",
 )
 @json_option
 @plain_option
@@ -77,9 +77,9 @@ def find_hanging(
     as_json: bool,
     plain: bool,
 ) -> None:
-    """Find transactions that are open for longer than any may be, and that no coordinator knows of.
+    """Find transactions that are open for longer than allowed and that no coordinator knows.
 
-    Readers of committed records wait for such a transaction until it is aborted.
+    Consumers with read_committed cannot read past such a transaction until it is aborted.
     """
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs a --topic")
@@ -128,7 +128,7 @@ async def _partitions(
 async def _overdue(
     cluster: Cluster, partitions: Sequence[TopicPartition], broker_id: int | None, timeout_ms: int
 ) -> list[OpenTransaction]:
-    """Transactions of which nothing was heard for so long."""
+    """Open transactions whose producer has not written for `timeout_ms`."""
     overdue: list[OpenTransaction] = []
     for each, producers in (await find_producers(cluster, partitions, broker_id)).items():
         if isinstance(producers, KafkaError):
@@ -143,7 +143,7 @@ async def _overdue(
 
 
 async def _hanging(cluster: Cluster, overdue: Sequence[OpenTransaction]) -> list[OpenTransaction]:
-    """Those that no coordinator will end: it does not know the producer, or not that it writes to the partition."""
+    """Those that no coordinator will end: none knows the producer, or the partition is not in its transaction."""
     if not overdue:
         return []
     ids = {each.producer.producer_id for each in overdue}

@@ -1,4 +1,4 @@
-"""`ottla transactions force-terminate`: a transactional id taken over, which fences its producer and aborts what is open."""
+"""`ottla transactions force-terminate`: InitProducerId for a transactional id: fences its producer, aborts its transaction."""
 
 from __future__ import annotations
 
@@ -35,18 +35,18 @@ Examples:
 @yes_option
 @cluster_options()
 def force_terminate(settings: ClientSettings, name: str | None, flagged: str | None, yes: bool) -> None:
-    """Abort the open transaction of a transactional id, and fence its producer. On a terminal you are asked first."""
+    """Abort the open transaction of a transactional id, and fence its producer. Asks for confirmation on a terminal."""
     if (name is None) == (flagged is None):
         raise click.UsageError("name one transactional id, for example: ottla transactions force-terminate payments")
     transactional_id = name or flagged or ""
-    confirm(f"Abort what {transactional_id} has open, and fence its producer?", yes)
+    confirm(f"Abort the open transaction of {transactional_id}, and fence its producer?", yes)
     with_cluster(settings, lambda cluster: _terminate(cluster, transactional_id))
     if is_for_people():
         say(f"{transactional_id} has no open transaction any more.")
 
 
 async def _terminate(cluster: Cluster, transactional_id: str) -> None:
-    # An id that nobody uses would be made by the next request: a mistyped one is better told.
+    # InitProducerId would create an unknown id. Check first, so that a mistyped id is an error.
     view = (await describe_transactions(cluster, [transactional_id]))[transactional_id]
     if isinstance(view, KafkaError):
         raise view

@@ -41,7 +41,7 @@ STATES = (
 def list_transactions(
     settings: ClientSettings, duration_ms: int | None, pattern: str | None, states: str | None, as_json: bool, plain: bool
 ) -> None:
-    """List the transactional ids that coordinators know, and what each is doing."""
+    """List the transactional ids of all coordinators, and their states."""
     chosen = parse_words(states, STATES, "--state")
     found = with_cluster(
         settings,

@@ -1,4 +1,4 @@
-"""The request helper: who is asked, what is tried again, and what a person reads when nothing helps."""
+"""The request helper: which broker is asked, what is retried, and the message when retries fail."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -44,7 +44,7 @@ def test_the_first_bootstrap_server_that_answers_is_used(node: FakeNode) -> None
     assert list(work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics(), settings)) == ["orders"]
 
 
-def test_no_bootstrap_server_at_all() -> None:
+def test_error_names_every_bootstrap_server_that_failed() -> None:
     with pytest.raises(NoBroker) as refused:
         work(FakeNetwork({}), lambda cluster: cluster.topics(), ClientSettings((("a", 1), ("b", 2))))
     assert "nothing listens at a:1" in str(refused.value)
@@ -52,7 +52,7 @@ def test_no_bootstrap_server_at_all() -> None:
     assert "ottla up" in str(refused.value)
 
 
-def test_a_server_that_is_no_kafka_gets_no_advice_to_start_one() -> None:
+def test_server_that_is_not_kafka_gives_no_advice_to_start_one() -> None:
     web = FakeNode({ApiVersionsRequest: lambda request, version: b"HTTP/1.1 400 Bad Request\r\n\r\n"})
     with pytest.raises(NoBroker, match="It speaks HTTP") as refused:
         work(FakeNetwork({WHERE: web}), lambda cluster: cluster.topics())
@@ -60,14 +60,14 @@ def test_a_server_that_is_no_kafka_gets_no_advice_to_start_one() -> None:
 
 
 def test_a_connection_that_ends_is_opened_again(node: FakeNode) -> None:
-    usual = metadata_of(describe("orders"))
+    answer_metadata = metadata_of(describe("orders"))
     answers = iter([HANG_UP, HANG_UP])
-    node.handlers[MetadataRequest] = lambda request, version: next(answers, None) or usual(request, version)
+    node.handlers[MetadataRequest] = lambda request, version: next(answers, None) or answer_metadata(request, version)
     assert list(work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics())) == ["orders"]
     assert node.connections == 3
 
 
-def test_an_error_that_passes_is_waited_for_and_one_that_does_not_is_raised() -> None:
+def test_retriable_errors_are_retried_and_others_are_raised() -> None:
     codes = iter([ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.LEADER_NOT_AVAILABLE, 0, ErrorCode.TOPIC_AUTHORIZATION_FAILED])
 
     def answer(request: MetadataRequest, version: int) -> MetadataResponse:
@@ -83,7 +83,7 @@ def test_an_error_that_passes_is_waited_for_and_one_that_does_not_is_raised() ->
     work(network, script)
 
 
-def test_the_deadline_ends_it() -> None:
+def test_retries_end_at_the_deadline() -> None:
     def answer(request: MetadataRequest, version: int) -> MetadataResponse:
         return MetadataResponse(topics=[MetadataResponseTopic(name="orders", error_code=ErrorCode.LEADER_NOT_AVAILABLE)])
 
@@ -92,14 +92,14 @@ def test_the_deadline_ends_it() -> None:
         work(FakeNetwork({WHERE: FakeNode({MetadataRequest: answer})}), lambda cluster: cluster.topic("orders"), settings)
 
 
-def test_a_missing_topic_is_said_at_once(node: FakeNode) -> None:
+def test_missing_topic_is_reported_without_retries(node: FakeNode) -> None:
     with pytest.raises(KafkaError, match=r"topic absent does not exist"):
         work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topic("absent"))
     assert len(node.asked_for(MetadataRequest)) == 1
 
 
 def test_partitions_are_asked_of_their_leaders_until_they_answer() -> None:
-    """Two brokers; a partition moves from one to the other while it is being asked about, another has no leader at first."""
+    """Two brokers. One partition moves from one to the other during the request; another has no leader at first."""
     state = {"asked": 0}
 
     def answer(request: MetadataRequest, version: int) -> MetadataResponse:
@@ -145,14 +145,14 @@ def test_a_leader_that_cannot_be_reached_is_tried_again_until_the_deadline(node:
     assert work(FakeNetwork({WHERE: node}), lambda cluster: cluster.by_leader([partition], ask)) == {partition: 7}
 
 
-def test_a_peers_fault_is_not_repeated(node: FakeNode) -> None:
+def test_request_is_not_repeated_after_a_protocol_fault_of_the_peer(node: FakeNode) -> None:
     node.handlers[MetadataRequest] = lambda request, version: b"\0\0\0\2ab"
     with pytest.raises(PeerFault):
         work(FakeNetwork({WHERE: node}), lambda cluster: cluster.topics())
     assert node.connections == 1
 
 
-def test_addresses_that_the_cluster_tells_are_said_to_be_its() -> None:
+def test_unreachable_advertised_listener_is_named_as_such() -> None:
     def answer(request: MetadataRequest, version: int) -> MetadataResponse:
         broker = MetadataResponseBroker(node_id=1, host="inside-only", port=29092)
         return MetadataResponse(brokers=[broker], controller_id=1)
@@ -162,4 +162,4 @@ def test_addresses_that_the_cluster_tells_are_said_to_be_its() -> None:
         ConnectFailed, match=r"broker 1 tells its clients to connect to inside-only:29092 \(its advertised"
     ) as refused:
         work(network, lambda cluster: cluster.ask_controller(MetadataRequest()))
-    assert not refused.value.is_retriable, "a name that is unknown stays unknown"
+    assert not refused.value.is_retriable, "an unknown host name stays unknown"

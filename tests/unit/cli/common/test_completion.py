@@ -1,4 +1,4 @@
-"""Topic names for the shell: quick, or none."""
+"""Shell completion: topic names if the cluster answers quickly, else none."""
 
 import time
 
@@ -12,7 +12,7 @@ from ottla.wire.messages.metadata import MetadataRequest
 
 @pytest.fixture(autouse=True)
 def _patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A busy machine does not answer within the 0.3 s that a person at the keyboard is made to wait."""
+    """A longer limit: a busy test machine may not answer within the 0.3 s that users wait."""
     monkeypatch.setattr(completion, "LIMIT_MS", 60_000)
 
 
@@ -36,20 +36,20 @@ def complete(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words:
         ("ottla configs --describe --topic o", 4),
     ],
 )
-def test_names_of_topics(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> None:
+def test_topic_names_are_offered(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int) -> None:
     assert complete(ottla, monkeypatch, line, words) == ["orders"]
 
 
-def test_nothing_is_said_without_a_cluster(ottla: RunOttla, node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert complete(ottla, monkeypatch, "ottla consume --bootstrap-server nobody:1 or", 4) == []
+def test_no_names_are_offered_without_a_cluster(ottla: RunOttla, node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert complete(ottla, monkeypatch, "ottla consume --bootstrap-server absent:1 or", 4) == []
     node.handlers[MetadataRequest] = lambda request, version: None
     monkeypatch.setattr(completion, "LIMIT_MS", 300)
     began = time.monotonic()
     assert complete(ottla, monkeypatch, "ottla consume or", 2) == []
-    assert time.monotonic() - began < 20, "it does not wait for an answer that does not come"
+    assert time.monotonic() - began < 20, "it gave up waiting for the answer"
 
 
-def test_actions_and_verbs(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_verbs_and_actions_are_offered(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> None:
     assert "produce" in complete(ottla, monkeypatch, "ottla pro", 1)
     assert complete(ottla, monkeypatch, "ottla topics de", 2) == ["describe", "delete"]
 
@@ -63,5 +63,7 @@ def test_actions_and_verbs(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch) -> 
         ("ottla consume orders --formatter ", 4, ["default", "no-op", "logging", "json"]),
     ],
 )
-def test_words(ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int, said: list[str]) -> None:
+def test_values_of_flags_are_offered(
+    ottla: RunOttla, monkeypatch: pytest.MonkeyPatch, line: str, words: int, said: list[str]
+) -> None:
     assert complete(ottla, monkeypatch, line, words) == said

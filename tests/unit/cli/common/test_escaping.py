@@ -1,4 +1,4 @@
-"""What would steer a terminal, forge a line or hide text is spelt out, in text and in JSON."""
+"""Control characters that command a terminal, forge a line or hide text are escaped, in text and in JSON."""
 
 import json
 import unicodedata
@@ -28,11 +28,11 @@ def is_unsafe(character: str) -> bool:
         ("C:\\new", "C:\\new"),
     ],
 )
-def test_controls_are_spelt_out(text: str, shown: str) -> None:
+def test_control_characters_are_escaped(text: str, shown: str) -> None:
     assert escape(text) == shown
 
 
-def test_bytes_that_are_no_utf_8_are_shown_as_numbers() -> None:
+def test_bytes_that_are_not_utf_8_are_escaped() -> None:
     assert escape_bytes(b"ok \xff\x1b \xc2\x9b") == r"ok \xff\x1b \x9b"
 
 

@@ -1,4 +1,4 @@
-"""What is asked on a terminal."""
+"""Confirmation questions on a terminal."""
 
 import click
 import pytest
@@ -9,20 +9,20 @@ from ottla.errors import OttlaError
 
 @pytest.fixture
 def answers(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Somebody at a terminal, and what they will answer."""
+    """A terminal with a user, and their next answers."""
     answers: list[bool] = []
     monkeypatch.setattr(output, "can_ask", lambda: True)
     monkeypatch.setattr(click, "confirm", lambda question, err: answers.pop(0))
     return answers
 
 
-def test_a_no_ends_the_command_and_says_so(answers: list[bool]) -> None:
+def test_answer_no_ends_the_command_with_a_message(answers: list[bool]) -> None:
     answers += [True, False]
     output.confirm("Delete it?", yes=False)
     with pytest.raises(OttlaError, match="nothing was changed"):
         output.confirm("Delete it?", yes=False)
 
 
-def test_who_has_said_yes_is_not_asked(answers: list[bool]) -> None:
+def test_yes_flag_skips_the_question(answers: list[bool]) -> None:
     output.confirm("Delete it?", yes=True)
     assert answers == []

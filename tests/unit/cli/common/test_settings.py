@@ -1,4 +1,4 @@
-"""Where the cluster is, and what the user's properties mean."""
+"""Bootstrap addresses and client properties."""
 
 from pathlib import Path
 
@@ -26,12 +26,12 @@ def test_addresses(text: str, addresses: tuple[tuple[str, int], ...]) -> None:
 
 
 @pytest.mark.parametrize("text", ["", ",", "host:", "host:x", "host:0", "host:70000", ":9092", "::1:9092", "host:-1"])
-def test_what_is_no_address_is_refused(text: str) -> None:
+def test_malformed_addresses_are_refused(text: str) -> None:
     with pytest.raises(click.UsageError):
         parse_bootstrap(text)
 
 
-def test_flags_go_before_files_before_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_flags_override_files_and_files_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVERS", "environment:1")
     assert build_settings("flag:2", {"bootstrap.servers": "file:3"}).bootstrap == (("flag", 2),)
     assert build_settings(None, {"bootstrap.servers": "file:3"}).bootstrap == (("file", 3),)
@@ -40,7 +40,7 @@ def test_flags_go_before_files_before_the_environment(monkeypatch: pytest.Monkey
     assert build_settings(None, {}).bootstrap == (("localhost", 9092),)
 
 
-def test_properties_are_honoured_or_named(capsys: pytest.CaptureFixture[str]) -> None:
+def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
     settings = build_settings(
         None,
         {"client.id": "me", "request.timeout.ms": "5", "retry.backoff.ms": "6", "acks": "1", "interceptor.classes": "x"},
@@ -49,7 +49,7 @@ def test_properties_are_honoured_or_named(capsys: pytest.CaptureFixture[str]) ->
     assert (settings.client_id, settings.request_timeout_ms, settings.retry_backoff_ms) == ("me", 5, 6)
     assert settings.properties["acks"] == "1"
     said = capsys.readouterr().err
-    assert "interceptor.classes means nothing to this command" in said
+    assert "this command does not use the setting interceptor.classes" in said
     assert "acks" not in said
 
 
@@ -63,13 +63,13 @@ def test_properties_are_honoured_or_named(capsys: pytest.CaptureFixture[str]) ->
         {"request.timeout.ms": "-2"},
     ],
 )
-def test_what_cannot_be_honoured_is_refused(properties: dict[str, str]) -> None:
+def test_unsupported_and_invalid_settings_are_refused(properties: dict[str, str]) -> None:
     with pytest.raises(click.UsageError) as refused:
         build_settings(None, properties)
     assert next(iter(properties)) in refused.value.message
 
 
-def test_plain_connections_may_be_asked_for() -> None:
+def test_security_protocol_plaintext_is_accepted() -> None:
     assert build_settings(None, {"security.protocol": "plaintext"}).bootstrap
 
 
@@ -89,4 +89,4 @@ def test_a_file_of_settings(ottla: RunOttla, network: FakeNetwork, node: FakeNod
     missing = ottla("topics", "list", "--command-config", tmp_path / "absent")
     assert (missing.rc, "absent cannot be read" in missing.err) == (2, True)
     file.write_bytes(b"broken=\\u12")
-    assert "is no properties file" in ottla("topics", "list", "--command-config", file).err
+    assert "is not a properties file" in ottla("topics", "list", "--command-config", file).err

@@ -1,4 +1,4 @@
-"""Two spellings of one command."""
+"""Kafka's spelling and ours of the same command, and errors in both."""
 
 import click
 import pytest
@@ -24,13 +24,13 @@ from ottla.cli.topics.command import topics
         (["frobnicate"], ["frobnicate"]),
     ],
 )
-def test_the_action_comes_first(given: list[str], meant: list[str]) -> None:
+def test_action_is_moved_to_the_front(given: list[str], meant: list[str]) -> None:
     assert isinstance(topics, click.Group)
     assert topics.in_our_spelling(given) == meant  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("verb", ["topics", "consume", "get-offsets"])
-def test_every_verb_tells_the_version(ottla: RunOttla, verb: str) -> None:
+def test_every_verb_shows_the_version(ottla: RunOttla, verb: str) -> None:
     assert ottla(verb, "--version").out == ottla("--version").out != ""
 
 
@@ -41,8 +41,8 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("topics", "--create", "--delete", "--topic", "x"), "--create and --delete cannot be done in one go"),
-        (("topics", "frobnicate"), "frobnicate is none of the actions"),
+        (("topics", "--create", "--delete", "--topic", "x"), "--create and --delete cannot be used together"),
+        (("topics", "frobnicate"), "frobnicate is not one of the actions"),
         (("topics", "--bootstrap-server", "host:1"), "say what to do, one of create, list, describe, alter, delete"),
         (("topics", "--topic", "x", "--partitions", "2"), "say what to do, one of create, list"),
         (("topics", "--zookeeper", "host:2181", "--list"), "--zookeeper is gone; Kafka 4 has no ZooKeeper"),
@@ -64,9 +64,12 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
         (("topics", "create", "x", "--replica-assignment", "1:1"), "names a broker twice"),
         (("topics", "create", "x", "--replica-assignment", "1:2,1"), "all must have as many"),
         (("topics", "create", "x", "--replica-assignment", "one"), "takes broker ids"),
-        (("topics", "create", "x", "--replica-assignment", "1", "--partitions", "2"), "leave the other flags out"),
+        (
+            ("topics", "create", "x", "--replica-assignment", "1", "--partitions", "2"),
+            "leave --partitions and --replication-factor out",
+        ),
         (("topics", "describe", "--topic", "("), "regular expression"),
-        (("topics", "list", "--bootstrap-server", "host:port"), "is no HOST:PORT"),
+        (("topics", "list", "--bootstrap-server", "host:port"), "is not HOST:PORT"),
     ],
 )
 def test_wrong_usage_is_one_sentence_and_code_2(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:

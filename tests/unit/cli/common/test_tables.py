@@ -1,4 +1,4 @@
-"""Tables that fit a terminal: numbers stay whole, ids and hosts give way first."""
+"""Tables that fit a terminal: numbers stay whole, ids and hosts are shortened or left out first."""
 
 import re
 
@@ -62,7 +62,7 @@ def test_lists_are_broken_after_commas() -> None:
     ]
 
 
-def test_an_endless_terminal_keeps_everything_on_one_line() -> None:
+def test_unlimited_width_keeps_each_row_on_one_line() -> None:
     table = lay_out(("Name", "=Meaning", "~Host"), [("x" * 500, "a b, c " * 100, "h" * 500)], None)
     assert len(table.rows) == 1
     assert "…" not in table.rows[0]

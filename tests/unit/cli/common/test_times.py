@@ -1,4 +1,4 @@
-"""One rule for times in all verbs: UTC without an offset, and what is printed can be given back."""
+"""Times in all verbs: UTC without an offset, and printed times can be pasted back."""
 
 import time
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ def test_times_without_an_offset_are_utc(text: str, expected: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "soon", "1x", "1h ago", "-5", "2023-13-01", "h", "1.5h", "0001-01-01T00:00+25:00"])
-def test_text_that_is_no_time_is_refused(text: str) -> None:
+def test_text_that_is_not_a_time_is_refused(text: str) -> None:
     with pytest.raises(click.UsageError, match="--time does not understand"):
         parse_time_ms(text, "--time", NOW_MS)
 
@@ -72,7 +72,7 @@ def test_all_options_read_a_text_as_the_same_instant(text: str) -> None:
 
 
 @given(st.integers(min_value=0, max_value=2**63 - 1))
-def test_printed_times_can_be_given_back(timestamp_ms: int) -> None:
+def test_printed_times_are_read_back_as_the_same_time(timestamp_ms: int) -> None:
     shown = show_time(timestamp_ms)
     assert [parse_when(shown), parse_time_ms(shown, "--from-time"), to_datetime_ms(shown)] == [timestamp_ms] * 3
 

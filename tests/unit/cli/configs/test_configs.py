@@ -1,4 +1,4 @@
-"""`ottla configs`: whose settings are meant, and what is asked of whom."""
+"""`ottla configs`: how resources are named, and the requests that are sent."""
 
 import click
 import pytest
@@ -70,16 +70,18 @@ def configured(node: FakeNode) -> FakeNode:
         (("group", "g"), (32, "g")),
     ],
 )
-def test_whose_settings(ottla: RunOttla, configured: FakeNode, arguments: tuple[str, ...], resource: tuple[int, str]) -> None:
+def test_both_spellings_name_the_same_resource(
+    ottla: RunOttla, configured: FakeNode, arguments: tuple[str, ...], resource: tuple[int, str]
+) -> None:
     said = ottla("configs", "describe", *arguments)
     assert said.rc == 0, said.err
     (asked,) = configured.asked_for(DescribeConfigsRequest)
     assert [(each.resource_type, each.resource_name) for each in asked.resources] == [resource]
-    assert len(said.lines) == 2, "only what was set for the thing itself"
+    assert len(said.lines) == 2, "only settings of the resource itself"
     assert ottla("configs", "alter", *arguments, "--set", "x=1").rc == 0
 
 
-def test_every_setting(ottla: RunOttla, configured: FakeNode) -> None:
+def test_all_shows_every_setting(ottla: RunOttla, configured: FakeNode) -> None:
     assert ottla("configs", "describe", "topic", "orders", "--all").lines == [
         "All configs for topic orders are:",
         "  a.default=null sensitive=true synonyms={}",
@@ -89,7 +91,7 @@ def test_every_setting(ottla: RunOttla, configured: FakeNode) -> None:
     assert "SOURCE_99" in ottla("configs", "describe", "topic", "orders", "--all", "--json").out
 
 
-def test_all_of_a_kind(ottla: RunOttla, configured: FakeNode) -> None:
+def test_without_a_name_all_resources_of_the_kind_are_shown(ottla: RunOttla, configured: FakeNode) -> None:
     assert ottla("configs", "describe", "topics").lines[0] == "Dynamic configs for topic orders are:"
     lines = ottla("configs", "--describe", "--entity-type", "brokers").lines
     assert [line for line in lines if line.endswith(":")] == [
@@ -101,16 +103,16 @@ def test_all_of_a_kind(ottla: RunOttla, configured: FakeNode) -> None:
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("describe",), "say whose settings are meant, once"),
-        (("describe", "topic", "a", "--broker", "1"), "say whose settings are meant, once"),
+        (("describe",), "name one resource"),
+        (("describe", "topic", "a", "--broker", "1"), "name one resource"),
         (("describe", "--entity-name", "a"), "need an --entity-type"),
         (("describe", "--entity-type", "topics", "--entity-default"), "only brokers have them"),
         (("describe", "broker", "one"), "a broker is named by its id"),
-        (("describe", "users"), "quotas and logins, which are not supported here yet"),
-        (("describe", "--user", "alice"), "quotas and logins"),
-        (("describe", "--client-defaults"), "quotas and logins"),
+        (("describe", "users"), "quotas and SCRAM credentials, which are not supported yet"),
+        (("describe", "--user", "alice"), "quotas and SCRAM credentials"),
+        (("describe", "--client-defaults"), "quotas and SCRAM credentials"),
         (("describe", "shoes"), "shoes have no settings"),
-        (("alter", "topics"), "name the topic whose settings are to change"),
+        (("alter", "topics"), "name the topic whose settings to change"),
         (("alter", "topic", "a"), "say what to change"),
         (("alter", "topic", "a", "--set", "x=1", "--unset", "x"), "x cannot be both set and unset"),
         (("alter", "topic", "a", "--add-config", "x"), "--add-config takes KEY=VALUE"),
@@ -123,7 +125,7 @@ def test_wrong_usage(ottla: RunOttla, configured: FakeNode, arguments: tuple[str
     assert said in " ".join(refused.err.split())
 
 
-def test_changes_travel_together(ottla: RunOttla, configured: FakeNode) -> None:
+def test_all_changes_go_in_one_request(ottla: RunOttla, configured: FakeNode) -> None:
     flags = ("--set", "a=1", "--unset", "b", "--add-config", "c=[x,y],d=", "--delete-config", "e, f")
     assert ottla("configs", "alter", "topic", "orders", *flags).out == "Completed updating config for topic orders.\n"
     (request,) = configured.asked_for(IncrementalAlterConfigsRequest)
@@ -131,13 +133,13 @@ def test_changes_travel_together(ottla: RunOttla, configured: FakeNode) -> None:
     assert changes == [("a", 0, "1"), ("c", 0, "x,y"), ("d", 0, ""), ("b", 1, None), ("e", 1, None), ("f", 1, None)]
 
 
-def test_kafkas_groups_of_values() -> None:
+def test_values_in_brackets_keep_their_commas() -> None:
     assert parse_grouped_pairs("a=1,b=[x,y],c=[z]") == {"a": "1", "b": "x,y", "c": "z"}
     assert parse_grouped_pairs("a=b=c") == {"a": "b=c"}
     with pytest.raises(click.UsageError):
         parse_grouped_pairs("a=1,b")
 
 
-def test_resources_for_people() -> None:
+def test_resources_have_readable_names() -> None:
     assert str(Resource(ResourceType.BROKER, "")) == "the brokers' defaults"
     assert str(Resource(ResourceType.CLIENT_METRICS, "m")) == "client metrics m"

@@ -1,4 +1,4 @@
-"""Bytes to what is shown."""
+"""Deserializers, and numbers as Java prints them."""
 
 import struct
 
@@ -36,7 +36,7 @@ def shown(name: str, data: bytes) -> str:
         (f"{JAVA}DoubleDeserializer", struct.pack(">d", 0.1), "0.1"),
     ],
 )
-def test_values(name: str, data: bytes, text: str) -> None:
+def test_value_is_shown_as_its_type(name: str, data: bytes, text: str) -> None:
     assert shown(name, data) == text
 
 
@@ -79,13 +79,13 @@ def test_floats_read_back(value: float) -> None:
     [("integer", b"abc"), ("long", b"1234"), ("short", b""), ("float", b"12345"), ("double", b"1"), ("boolean", b"2"),
      ("uuid", b"no"), ("void", b"x")],
 )  # fmt: skip
-def test_bytes_of_another_type(name: str, data: bytes) -> None:
+def test_bytes_of_another_type_are_refused(name: str, data: bytes) -> None:
     with pytest.raises(BadData):
         shown(name, data)
 
 
-def test_names() -> None:
+def test_deserializers_are_found_by_short_and_java_names() -> None:
     assert find_deserializer(f"{JAVA}ByteArrayDeserializer", "x") is None
     for name in ("com.example.AvroDeserializer", "nothing"):
-        with pytest.raises(click.UsageError, match=r"value\.deserializer: nothing here is called"):
+        with pytest.raises(click.UsageError, match=r"value\.deserializer: there is no deserializer"):
             find_deserializer(name, "value.deserializer")

@@ -1,4 +1,4 @@
-"""`ottla consume` against brokers that move, fail and forget."""
+"""`ottla consume` against brokers that lose leadership, fail, and evict sessions."""
 
 import pytest
 from tests.support.nodes.fake_node import HANG_UP, FakeNode, all_versions
@@ -21,7 +21,7 @@ QUICK = ("--command-property", "retry.backoff.ms=1", "--command-property", "retr
 
 
 class Broker:
-    """Two partitions of ten records each, from offset 5 on, one record an answer; holds real sessions."""
+    """Two partitions of ten records each, from offset 5 on; one record per response; keeps real fetch sessions."""
 
     def __init__(self, node: FakeNode) -> None:
         self.failures: list[object] = []
@@ -78,13 +78,13 @@ def broker(node: FakeNode) -> Broker:
 EVERYTHING = sorted(f"{index}/{offset}" for index in (0, 1) for offset in range(5, 15))
 
 
-def test_everything_comes_once_in_one_session(ottla: RunOttla, broker: Broker) -> None:
+def test_all_records_are_read_once_in_one_session(ottla: RunOttla, broker: Broker) -> None:
     said = ottla("consume", "orders", "--from-beginning", "--until-end")
     assert (said.rc, sorted(said.lines)) == (0, EVERYTHING)
     assert broker.epochs[:4] == [0, 1, 2, 3]
 
 
-def test_a_broker_without_sessions_and_one_that_is_old(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+def test_brokers_without_sessions_and_old_brokers_are_read(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
     broker.has_sessions = False
     assert sorted(ottla("consume", "orders", "--from-beginning", "--until-end").lines) == EVERYTHING
     assert set(broker.epochs) == {0}
@@ -102,14 +102,14 @@ def test_a_broker_without_sessions_and_one_that_is_old(ottla: RunOttla, broker: 
         ErrorCode.UNKNOWN_TOPIC_ID,
     ],
 )
-def test_failures_that_pass(ottla: RunOttla, broker: Broker, failure: object) -> None:
+def test_records_are_read_once_despite_passing_failures(ottla: RunOttla, broker: Broker, failure: object) -> None:
     broker.failures = [None, failure, None, None, failure, failure]
     said = ottla("consume", "orders", "--from-beginning", "--until-end", *QUICK)
     assert (said.rc, sorted(said.lines)) == (0, EVERYTHING), said.err
     assert ("Trying again" in said.err) == (failure is HANG_UP)
 
 
-def test_failures_that_stay(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+def test_lasting_failures_end_the_command(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
     broker.failures = [ErrorCode.TOPIC_AUTHORIZATION_FAILED]
     refused = ottla("consume", "orders", "--from-beginning")
     assert (refused.rc, "TOPIC_AUTHORIZATION_FAILED" in refused.err) == (1, True)
@@ -118,8 +118,8 @@ def test_failures_that_stay(ottla: RunOttla, broker: Broker, node: FakeNode) -> 
     assert (refused.rc, "CLUSTER_AUTHORIZATION_FAILED" in refused.err) == (1, True)
 
 
-def test_a_topic_that_is_deleted_meanwhile(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
-    usual = broker.fetch
+def test_topic_deleted_while_it_is_read_is_reported(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+    unpatched = broker.fetch
     answers = 0
 
     def fetch(request: FetchRequest, version: int) -> object:
@@ -128,7 +128,7 @@ def test_a_topic_that_is_deleted_meanwhile(ottla: RunOttla, broker: Broker, node
         if answers == 3:
             node.handlers[MetadataRequest] = metadata_of()
             broker.failures = [ErrorCode.UNKNOWN_TOPIC_ID]
-        return usual(request, version)
+        return unpatched(request, version)
 
     node.handlers[FetchRequest] = fetch
     said = ottla("consume", "orders", "--from-beginning", *QUICK)
@@ -137,12 +137,12 @@ def test_a_topic_that_is_deleted_meanwhile(ottla: RunOttla, broker: Broker, node
     assert "Processed a total of 4 messages" in said.err
 
 
-def test_partitions_that_are_added_meanwhile_are_read_whole(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
-    usual = broker.fetch
+def test_partition_added_later_is_read_from_its_first_record(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+    unpatched = broker.fetch
 
     def fetch(request: FetchRequest, version: int) -> object:
         node.handlers[MetadataRequest] = metadata_of(describe("orders", partitions=3))
-        return usual(request, version)
+        return unpatched(request, version)
 
     node.handlers[FetchRequest] = fetch
     said = ottla("consume", "orders", "--max-messages", 10, "--command-property", "metadata.max.age.ms=1")
@@ -152,7 +152,7 @@ def test_partitions_that_are_added_meanwhile_are_read_whole(ottla: RunOttla, bro
     assert (alone.rc, alone.lines) == (0, [])
 
 
-def test_an_offset_that_is_not_there(ottla: RunOttla, broker: Broker) -> None:
+def test_offset_out_of_range_is_reset_with_a_warning(ottla: RunOttla, broker: Broker) -> None:
     low = ottla(
         "consume",
         "orders",
@@ -172,7 +172,7 @@ def test_an_offset_that_is_not_there(ottla: RunOttla, broker: Broker) -> None:
     assert "going on from the end, 15" in high.err
 
 
-def test_how_much_is_shown(ottla: RunOttla, broker: Broker) -> None:
+def test_limits_end_the_command(ottla: RunOttla, broker: Broker) -> None:
     assert len(ottla("consume", "orders", "--from-beginning", "--max-messages", 7).lines) == 7
     none = ottla("consume", "orders", "--from-beginning", "--max-messages", 0)
     assert (none.lines, "Processed a total of 0 messages" in none.err) == ([], True)
@@ -181,11 +181,11 @@ def test_how_much_is_shown(ottla: RunOttla, broker: Broker) -> None:
     assert (quiet.rc, quiet.lines) == (0, [])
 
 
-def test_damaged_records_are_named(ottla: RunOttla, node: FakeNode, broker: Broker) -> None:
-    usual = broker.fetch
+def test_damaged_batch_is_reported_with_its_offset(ottla: RunOttla, node: FakeNode, broker: Broker) -> None:
+    unpatched = broker.fetch
 
     def damaged(request: FetchRequest, version: int) -> object:
-        answer = usual(request, version)
+        answer = unpatched(request, version)
         assert isinstance(answer, FetchResponse)
         for data in answer.responses[0].partitions:
             data.records = bytes(data.records or b"")[:-1] + b"?"  # type: ignore[arg-type]
@@ -206,13 +206,13 @@ def test_damaged_records_are_named(ottla: RunOttla, node: FakeNode, broker: Brok
         (("a", "--offset", "3"), "--offset with a number needs --partition"),
         (("a", "--offset", "-1", "--partition", "0"), "--offset must be earliest, latest, or a number"),
         (("a", "--offset", "soon"), "--offset must be earliest, latest, or a number"),
-        (("a", "--offset", "latest", "--from-beginning"), "both say where to begin"),
-        (("a", "--from-time", "1h", "--from-beginning"), "both say where to begin"),
+        (("a", "--offset", "latest", "--from-beginning"), "both say where to start"),
+        (("a", "--from-time", "1h", "--from-beginning"), "both say where to start"),
         (("a", "--partition", "x"), "--partition takes numbers"),
-        (("--include", "("), "--include takes a regular expression"),
+        (("--include", "("), "is not a regular expression"),
         (("a", "--command-property", "auto.offset.reset=none"), "auto.offset.reset must be"),
         (("a", "--command-property", "group.id=g"), "consumer groups are not supported"),
-        (("a", "--formatter", "x.Y"), "no formatter is called"),
+        (("a", "--formatter", "x.Y"), "there is no formatter"),
     ],
 )
 def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
@@ -221,15 +221,15 @@ def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> 
     assert said in " ".join(refused.err.split())
 
 
-def test_partitions() -> None:
+def test_partition_ranges_are_parsed() -> None:
     assert parse_partitions(()) is None
     assert parse_partitions(("0", "2-4,7")) == {0, 2, 3, 4, 7}
 
 
-def test_leaders_are_looked_for_until_there_is_one(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
-    """Finding the offsets needs a leader too; the one that is gone afterwards comes back."""
-    usual, none = metadata_of(describe("orders")), metadata_of(describe("orders", leader=-1))
-    answers = iter([usual, usual, usual, usual, none, none])
-    node.handlers[MetadataRequest] = lambda request, version: next(answers, usual)(request, version)
+def test_missing_leader_is_awaited(ottla: RunOttla, broker: Broker, node: FakeNode) -> None:
+    """The leader is known when offsets are looked up, then missing for two responses."""
+    led, leaderless = metadata_of(describe("orders")), metadata_of(describe("orders", leader=-1))
+    answers = iter([led, led, led, led, leaderless, leaderless])
+    node.handlers[MetadataRequest] = lambda request, version: next(answers, led)(request, version)
     said = ottla("consume", "orders", "--from-beginning", "--until-end", *QUICK)
     assert (said.rc, sorted(said.lines)) == (0, EVERYTHING)

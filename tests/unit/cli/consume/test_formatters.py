@@ -1,4 +1,4 @@
-"""Records to output."""
+"""Formatters: Kafka's lines, and JSON."""
 
 import json
 
@@ -47,16 +47,16 @@ ALL = {f"print.{part}": "true" for part in ("timestamp", "partition", "offset", 
         ({"value.deserializer.some.setting": "x"}, b"v\nnull\n"),
     ],
 )
-def test_lines(properties: dict[str, str], text: bytes) -> None:
+def test_properties_choose_the_parts_of_a_line(properties: dict[str, str], text: bytes) -> None:
     assert output(properties) == text
 
 
-def test_an_unknown_epoch() -> None:
+def test_unknown_epoch_is_not_present() -> None:
     assert output({"print.epoch": "true"}, epoch=-1).startswith(b"Epoch:NOT_PRESENT")
 
 
 @pytest.mark.parametrize("prefix", ["", "kafka.tools.", "org.apache.kafka.tools.consumer."])
-def test_kafkas_names(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_formatters_are_found_by_kafkas_class_names(prefix: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert output({}, f"{prefix}DefaultMessageFormatter") == b"v\nnull\n"
     assert output({}, f"{prefix}NoOpMessageFormatter") == b""
     assert output({}, f"{prefix}LoggingMessageFormatter") == b"v\nnull\n"
@@ -83,7 +83,7 @@ def test_json() -> None:
     assert json.loads(numbered)["value"] == 7
 
 
-def test_records_that_cannot_be_shown() -> None:
+def test_record_that_cannot_be_shown_is_named_or_skipped() -> None:
     with pytest.raises(
         BadData, match="the record at offset 10 of partition orders-2 cannot be shown: 1 byte cannot be integer, which has 4"
     ):
@@ -94,7 +94,7 @@ def test_records_that_cannot_be_shown() -> None:
 
 
 @pytest.mark.parametrize("name", ["default", "json"])
-def test_the_records_before_one_that_cannot_be_shown_are_shown(name: str) -> None:
+def test_records_before_one_that_cannot_be_shown_are_printed(name: str) -> None:
     good, bad = Record(10, 1700, None, b"\0\0\0\7"), Record(11, 1700, None, b"x")
     alone = output({"value.deserializer": "integer"}, name, [good])
     with pytest.raises(CannotShow, match="offset 11") as refused:
@@ -102,8 +102,8 @@ def test_the_records_before_one_that_cannot_be_shown_are_shown(name: str) -> Non
     assert (refused.value.before, refused.value.records) == (alone, 2)
 
 
-def test_what_there_is_not() -> None:
-    with pytest.raises(click.UsageError, match="no formatter is called"):
+def test_unknown_formatters_and_properties_are_refused() -> None:
+    with pytest.raises(click.UsageError, match="there is no formatter"):
         find_formatter("com.example.Formatter", {})
     with pytest.raises(click.UsageError, match=r"the formatter has no property print\.keys"):
         find_formatter("default", {"print.keys": "true"})

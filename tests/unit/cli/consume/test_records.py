@@ -1,4 +1,4 @@
-"""Fetched bytes to records."""
+"""Decoding of fetched batches: cut ranges, markers, aborted transactions."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def offsets(data: bytes, start: int = 0, aborted: list[AbortedTransaction] | Non
     return [record.offset for each in read_batches(views, start, aborted) for record in each.records]
 
 
-def test_a_batch_may_begin_before_the_offset_asked_for() -> None:
+def test_records_before_the_requested_offset_are_left_out() -> None:
     data = batch(0, 5) + batch(5, 3, codec=Codec.ZSTD)
     assert offsets(data) == list(range(8))
     assert offsets(data, 3) == [3, 4, 5, 6, 7]
@@ -45,26 +45,26 @@ def test_a_batch_that_is_cut_short_is_left_for_the_next_fetch(cut: int) -> None:
     assert next_offset([], 7) == 7
 
 
-def test_offsets_that_compaction_took_are_not_asked_for_again() -> None:
+def test_next_offset_skips_offsets_removed_by_compaction() -> None:
     data = bytes(build_batch([Record(2, 1, None, b"x")], base_offset=0, last_offset_delta=9))
     assert next_offset(list(whole_batches(data)), 0) == 10
 
 
-def test_damage_is_noticed() -> None:
+def test_damaged_batch_is_refused() -> None:
     data = bytearray(batch(0, 5))
     data[-1] ^= 1
     with pytest.raises(CorruptRecords, match="CRC"):
         offsets(bytes(data))
 
 
-def test_what_batches_share() -> None:
+def test_records_carry_the_fields_of_their_batch() -> None:
     (plain,) = read_batches(list(whole_batches(batch(0, 1))), 0, None)
     assert (plain.timestamp_type, plain.leader_epoch) == ("CreateTime", 3)
     (stamped,) = read_batches(list(whole_batches(batch(0, 1, append_time_ms=77))), 0, None)
     assert (stamped.timestamp_type, stamped.records[0].timestamp) == ("LogAppendTime", 77)
 
 
-def test_aborted_transactions_are_left_out_from_their_first_record_to_their_marker() -> None:
+def test_records_of_aborted_transactions_are_left_out() -> None:
     data = (
         batch(0, 2, producer_id=7)  # aborted
         + batch(2, 2, producer_id=8)  # committed
@@ -78,4 +78,4 @@ def test_aborted_transactions_are_left_out_from_their_first_record_to_their_mark
     )
     aborted = [AbortedTransaction(producer_id=7, first_offset=9), AbortedTransaction(producer_id=7, first_offset=0)]
     assert offsets(data, 0, aborted) == [2, 3, 4, 6]
-    assert offsets(data, 0, None) == [0, 1, 2, 3, 4, 6, 9], "markers are no records, whoever reads"
+    assert offsets(data, 0, None) == [0, 1, 2, 3, 4, 6, 9], "markers are left out with read_uncommitted, too"

@@ -1,10 +1,10 @@
-"""Incremental fetch sessions: the broker is told what it does not know, and nothing else."""
+"""Incremental fetch sessions: requests contain only changes, and the broker's view stays complete."""
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from ottla.cli.consume.session import FetchSession, Wanted
+from ottla.cli.consume.session import FetchSession, PartitionFetch
 from ottla.ids import TopicPartition, Uuid
 from ottla.wire.messages.fetch import FetchRequest, FetchResponse
 
@@ -12,11 +12,11 @@ ID = Uuid(b"0123456789abcdef")
 A, B = TopicPartition("a", 0), TopicPartition("a", 1)
 
 
-def wanted(offset: int) -> Wanted:
-    return Wanted(ID, offset, 0, 1000)
+def wanted(offset: int) -> PartitionFetch:
+    return PartitionFetch(ID, offset, 0, 1000)
 
 
-def told(request: FetchRequest) -> dict[TopicPartition, int]:
+def sent(request: FetchRequest) -> dict[TopicPartition, int]:
     return {
         TopicPartition(topic.topic, each.partition): each.fetch_offset for topic in request.topics for each in topic.partitions
     }
@@ -26,29 +26,29 @@ def forgotten(request: FetchRequest) -> list[TopicPartition]:
     return [TopicPartition(topic.topic, each) for topic in request.forgotten_topics_data for each in topic.partitions]
 
 
-def test_only_changes_are_told() -> None:
+def test_later_requests_contain_only_changes() -> None:
     session = FetchSession()
     request = FetchRequest()
     session.fill(request, {A: wanted(0), B: wanted(0)})
-    assert (request.session_id, request.session_epoch, told(request)) == (0, 0, {A: 0, B: 0})
+    assert (request.session_id, request.session_epoch, sent(request)) == (0, 0, {A: 0, B: 0})
     session.answered(FetchResponse(session_id=9))
     session.fill(request, {A: wanted(5), B: wanted(0)})
-    assert (request.session_id, request.session_epoch, told(request), forgotten(request)) == (9, 1, {A: 5}, [])
+    assert (request.session_id, request.session_epoch, sent(request), forgotten(request)) == (9, 1, {A: 5}, [])
     session.answered(FetchResponse(session_id=9))
     session.fill(request, {B: wanted(0)})
-    assert (request.session_epoch, told(request), forgotten(request)) == (2, {}, [A])
+    assert (request.session_epoch, sent(request), forgotten(request)) == (2, {}, [A])
 
 
-def test_a_broker_without_room_is_told_everything_every_time() -> None:
+def test_every_request_is_full_when_no_session_is_granted() -> None:
     session = FetchSession()
     for _ in range(3):
         request = FetchRequest()
         session.fill(request, {A: wanted(0)})
-        assert (request.session_id, request.session_epoch, told(request)) == (0, 0, {A: 0})
+        assert (request.session_id, request.session_epoch, sent(request)) == (0, 0, {A: 0})
         session.answered(FetchResponse(session_id=0))
 
 
-def test_epochs_begin_again_at_one() -> None:
+def test_epoch_wraps_to_one() -> None:
     session = FetchSession()
     session.id, session.epoch = 9, 0x7FFFFFFF
     session.answered(FetchResponse(session_id=9))
@@ -56,12 +56,12 @@ def test_epochs_begin_again_at_one() -> None:
 
 
 class BrokerBeside(RuleBasedStateMachine):
-    """A broker that keeps its half of the session must always know what the client wants."""
+    """A model of the broker's session, which must always equal what the client wants."""
 
     def __init__(self) -> None:
         super().__init__()
         self.session = FetchSession()
-        self.wanted: dict[TopicPartition, Wanted] = {}
+        self.wanted: dict[TopicPartition, PartitionFetch] = {}
         self.known: dict[TopicPartition, int] | None = None
         self.id = self.epoch = 0
 
@@ -78,21 +78,21 @@ class BrokerBeside(RuleBasedStateMachine):
         request = FetchRequest()
         self.session.fill(request, self.wanted)
         if request.session_epoch == 0:
-            self.known = told(request)
+            self.known = sent(request)
             self.id, self.epoch = (self.id + 1, 1) if keeps else (0, 0)
         else:
             assert (request.session_id, request.session_epoch) == (self.id, self.epoch)
             assert self.known is not None
             for gone in forgotten(request):
                 del self.known[gone]
-            self.known |= told(request)
+            self.known |= sent(request)
             self.epoch += 1
         assert self.known == {partition: each.offset for partition, each in self.wanted.items()}
         self.session.answered(FetchResponse(session_id=self.id))
 
     @rule()
     def fail(self) -> None:
-        self.session.begin_anew()
+        self.session.restart()
 
     @invariant()
     def numbers_go_together(self) -> None:

@@ -103,7 +103,7 @@ def describe_new(request: new.ConsumerGroupDescribeRequest, version: int) -> new
 
 
 def fetch_offsets(request: OffsetFetchRequest, version: int) -> OffsetFetchResponse:
-    """Each group has committed 4 for partition 0, and nothing for 1; old ones something for a topic that is gone."""
+    """Each group has committed offset 4 for partition 0 and none for 1; old groups also one for a deleted topic."""
     if version < 8:
         old = [
             OffsetFetchResponsePartition(partition_index=index, committed_offset=offset) for index, offset in ((0, 4), (1, -1))

@@ -1,4 +1,4 @@
-"""`ottla groups` against a coordinator in memory: older brokers, coordinators that move, tables, and mistakes."""
+"""`ottla groups` against a coordinator in memory: older brokers, coordinators that move, tables, and wrong usage."""
 
 import json
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_which_groups_are_listed(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_list_filters_by_state_type_and_protocol(ottla: RunOttla, coordinator: FakeNode) -> None:
     assert ottla("groups", "list").lines == ["idle", "new", "old"]
     assert ottla("consumer-groups", "--list", "--type").lines[1].split() == ["idle", "Classic"]
     assert [line.split()[0] for line in ottla("groups", "list", "--protocol").lines] == [
@@ -47,7 +47,7 @@ def test_which_groups_are_listed(ottla: RunOttla, coordinator: FakeNode) -> None
 
 
 @pytest.mark.parametrize("served", [all_versions(), OLD], ids=["new", "old"])
-def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator: FakeNode, served: list[ApiVersion]) -> None:
+def test_old_and_new_brokers_describe_all_groups(ottla: RunOttla, coordinator: FakeNode, served: list[ApiVersion]) -> None:
     coordinator.served = served
     said = ottla("groups", "describe", "old", "idle")
     assert said.rc == 0, said.err
@@ -59,7 +59,7 @@ def test_brokers_old_and_new_are_asked_in_their_way(ottla: RunOttla, coordinator
     assert (missing.rc, "group absent does not exist (GROUP_ID_NOT_FOUND)" in missing.err) == (1, True)
 
 
-def test_idle_groups_share_one_line(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_groups_without_members_share_one_warning(ottla: RunOttla, coordinator: FakeNode) -> None:
     names = [f"idle-{number}" for number in range(7)]
     coordinator.handlers[ListGroupsRequest] = lambda request, version: ListGroupsResponse(
         groups=[ListedGroup(group_id=name, protocol_type="consumer", group_state="Empty") for name in names]
@@ -82,14 +82,14 @@ def test_a_cluster_without_groups_has_no_coordinators_to_ask(ottla: RunOttla, co
     assert coordinator.asked_for(FindCoordinatorRequest) == []
 
 
-def test_old_brokers_do_not_filter(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_old_broker_cannot_filter_by_state(ottla: RunOttla, coordinator: FakeNode) -> None:
     coordinator.served = OLD
     refused = ottla("groups", "list", "--state", "stable")
     assert (refused.rc, "too old to list groups by state" in words(refused.err)) == (1, True)
     assert ottla("groups", "list", "--state").rc == 0
 
 
-def test_offsets_of_topics_that_are_gone_have_no_end(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_offsets_of_a_deleted_topic_have_no_end(ottla: RunOttla, coordinator: FakeNode) -> None:
     lines = ottla("groups", "describe", "idle", "--offsets", "--verbose").lines
     assert lines[2].split() == ["idle", "gone", "0", "-", "1", "-", "-", "-", "-", "-"]
     assert lines[3].split() == ["idle", "orders", "0", "7", "4", "10", "6", "-", "-", "-"]
@@ -138,7 +138,7 @@ def test_a_coordinator_that_moves_or_loads_is_asked_again(ottla: RunOttla, coord
     assert len(coordinator.asked_for(DescribeGroupsRequest)) == 3
 
 
-def test_a_reset_is_only_done_when_told(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_reset_changes_offsets_only_with_execute(ottla: RunOttla, coordinator: FakeNode) -> None:
     planned = ottla("groups", "reset-offsets", "idle", "--topic", "orders", "--to-latest")
     assert "nothing was changed: add --execute" in planned.err
     assert coordinator.asked_for(OffsetCommitRequest) == []
@@ -151,21 +151,21 @@ def test_a_reset_is_only_done_when_told(ottla: RunOttla, coordinator: FakeNode) 
     assert as_json == [{"group": "idle", "topic": "orders", "partition": 1, "newOffset": 2}]
 
 
-def test_groups_with_members_are_left_alone_and_told(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_groups_with_members_are_skipped_and_reported(ottla: RunOttla, coordinator: FakeNode) -> None:
     said = ottla("groups", "reset-offsets", "--all-groups", "--topic", "orders:0", "--to-offset", "99", "--execute")
     assert said.rc == 1
     assert "group old can only be reset while it has no members" in said.err
-    assert "offset 99 is after the end of partition orders-0: 10 is taken" in said.err
+    assert "offset 99 is after the end of partition orders-0: using 10" in said.err
     assert [commit.group_id for commit in coordinator.asked_for(OffsetCommitRequest)] == ["idle"]
 
 
-def test_no_offset_is_changed_unless_all_can_be(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_no_offset_is_changed_if_one_cannot_be(ottla: RunOttla, coordinator: FakeNode) -> None:
     said = ottla("groups", "reset-offsets", "idle", "fresh", "--topic", "orders", "--shift-by", "1", "--execute")
     assert (said.rc, "partition orders-1 cannot be shifted" in said.err) == (1, True)
     assert coordinator.asked_for(OffsetCommitRequest) == []
 
 
-def test_what_is_deleted_and_what_not(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_delete_reports_deleted_and_failed_groups(ottla: RunOttla, coordinator: FakeNode) -> None:
     codes = {"old": ErrorCode.NON_EMPTY_GROUP, "absent": ErrorCode.GROUP_ID_NOT_FOUND}
 
     def delete(request: DeleteGroupsRequest, version: int) -> DeleteGroupsResponse:
@@ -209,19 +209,19 @@ def test_completion_offers_groups(coordinator: FakeNode, ottla: RunOttla) -> Non
     [
         (("list", "--state", "asleep"), "--state does not know 'asleep': choose from Assigning"),
         (("list", "--type", "share"), "--type does not know 'share'"),
-        (("describe", "old", "--members", "--state"), "three views: choose one"),
+        (("describe", "old", "--members", "--state"), "cannot be used together: choose one"),
         (("describe", "old", "--all-groups"), "not both"),
         (("delete",), "name the group"),
         (("delete", "old", "--all-groups"), "not both"),
         (("delete-offsets", "old"), "name one group and the topics"),
         (("delete-offsets", "old", "--group", "old", "--topic", "x"), "name one group"),
         (("reset-offsets", "idle", "--topic", "orders"), "say where to"),
-        (("reset-offsets", "idle", "--topic", "orders", "--to-latest", "--shift-by", "1"), "cannot go together"),
+        (("reset-offsets", "idle", "--topic", "orders", "--to-latest", "--shift-by", "1"), "cannot be used together"),
         (("reset-offsets", "idle", "--to-latest"), "say which partitions"),
         (("reset-offsets", "idle", "--to-latest", "--topic", "x", "--all-topics"), "say which partitions"),
         (("reset-offsets", "idle", "--to-latest", "--topic", "orders:a"), "such as orders:0,1, not 'orders:a'"),
-        (("reset-offsets", "idle", "--to-latest", "--all-topics", "--dry-run", "--execute"), "cannot go together"),
-        (("reset-offsets", "idle", "--from-file", "x", "--all-topics"), "--from-file says which partitions"),
+        (("reset-offsets", "idle", "--to-latest", "--all-topics", "--dry-run", "--execute"), "cannot be used together"),
+        (("reset-offsets", "idle", "--from-file", "x", "--all-topics"), "--from-file names the partitions"),
         (("reset-offsets", "idle", "--from-file", "/no/such/file"), "cannot be read"),
         (("reset-offsets", "idle", "--by-duration", "soon", "--all-topics"), "--by-duration does not understand 'soon'"),
         (("reset-offsets", "idle", "--to-datetime", "soon", "--all-topics"), "--to-datetime does not understand 'soon'"),
@@ -229,14 +229,14 @@ def test_completion_offers_groups(coordinator: FakeNode, ottla: RunOttla) -> Non
         (("list", "--zookeeper", "x"), "Kafka 4 has no ZooKeeper"),
     ],
 )
-def test_mistakes(ottla: RunOttla, coordinator: FakeNode, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage(ottla: RunOttla, coordinator: FakeNode, arguments: tuple[str, ...], said: str) -> None:
     refused = ottla("groups", *arguments)
     assert refused.rc == 2
     assert said in words(refused.err)
     assert not coordinator.asked_for(ConsumerGroupDescribeRequest)
 
 
-def test_regular_expressions_are_re2s(ottla: RunOttla) -> None:
+def test_regular_expressions_have_re2_syntax(ottla: RunOttla) -> None:
     assert ottla("groups", "validate-regex", "orders-.*").out == "The regular expression `orders-.*` is valid.\n"
     for pattern in ("a(", r"(a)\1", "(?=a)"):
         said = ottla("groups", "--validate-regex", pattern)

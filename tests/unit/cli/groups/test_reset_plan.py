@@ -20,7 +20,9 @@ OFFSETS = st.dictionaries(st.builds(TopicPartition, TOPICS, st.integers(0, 2**31
 
 
 @given(st.dictionaries(GROUPS, OFFSETS, min_size=1))
-def test_plans_come_back(tmp_path_factory: pytest.TempPathFactory, plan: dict[str, dict[TopicPartition, int]]) -> None:
+def test_plans_are_read_back_as_written(
+    tmp_path_factory: pytest.TempPathFactory, plan: dict[str, dict[TopicPartition, int]]
+) -> None:
     file = tmp_path_factory.getbasetemp() / "plan.csv"
     file.write_text("\n".join(to_csv(plan, with_group=True)), encoding="utf-8")
     assert read_plan(str(file), None) == plan
@@ -29,7 +31,7 @@ def test_plans_come_back(tmp_path_factory: pytest.TempPathFactory, plan: dict[st
     assert read_plan(str(file), [group_id]) == {group_id: offsets}
 
 
-def test_quotation_marks_are_where_kafka_puts_them() -> None:
+def test_texts_are_quoted_as_kafka_does() -> None:
     offsets = {TopicPartition("orders", 0): 3, TopicPartition("a-topic-of-25-characters-", 1): 4}
     assert to_csv({'my "group"': offsets}, with_group=True) == [
         '"my ""group""",orders,0,3',
@@ -45,11 +47,11 @@ def test_quotation_marks_are_where_kafka_puts_them() -> None:
         ("orders,0,1\norders,x,1\n", ["a"], "line 2"),
         ("orders,0,-1\n", ["a"], "line 1"),
         ("a,b,c,0,1\n", ["a"], "line 1"),
-        ("orders,0,1\n", ["a", "b"], "does not say which group"),
-        ("orders,0,1\n", None, "does not say which group"),
+        ("orders,0,1\n", ["a", "b"], "does not name a group"),
+        ("orders,0,1\n", None, "does not name a group"),
     ],
 )
-def test_files_that_are_no_plans(tmp_path: Path, content: str, ids: list[str] | None, said: str) -> None:
+def test_malformed_files_are_refused(tmp_path: Path, content: str, ids: list[str] | None, said: str) -> None:
     file = tmp_path / "plan.csv"
     file.write_text(content)
     with pytest.raises(click.UsageError, match=said):

@@ -27,7 +27,7 @@ NOTHING: dict[str, Any] = dict.fromkeys(each.value for each in Scenario)
         ("1h", None),
     ],
 )
-def test_javas_durations(text: str, duration_ms: int | None) -> None:
+def test_java_durations_are_parsed(text: str, duration_ms: int | None) -> None:
     assert parse_java_duration_ms(text) == duration_ms
 
 
@@ -45,6 +45,6 @@ def test_times_without_a_zone_are_utc(text: str, time_ms: int, monkeypatch: pyte
     assert find_target(NOTHING | {"to_datetime": text}).number == time_ms
 
 
-def test_numbers_of_zero_are_chosen_too() -> None:
+def test_zero_is_a_valid_number() -> None:
     assert find_target(NOTHING | {"to_offset": 0}) == (Scenario.OFFSET, 0, "")
     assert find_target(NOTHING | {"shift_by": 0}) == (Scenario.SHIFT, 0, "")

@@ -1,4 +1,4 @@
-"""`ottla up` and `ottla server start` as their users meet them: what is said, what is refused, how it ends."""
+"""`ottla up` and `ottla server start` as users see them: output, refused starts, clean shutdown."""
 
 import json
 import os
@@ -32,7 +32,7 @@ log.dirs={data}
 
 @contextmanager
 def up(data: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", dict[str, str]]]:
-    """A node that has said that it is ready; ended, if it still runs, when the block is left."""
+    """A node that has reported that it is ready. It is stopped at the end of the block if it still runs."""
     command = [*OTTLA, "up", "--port", "0", "--data", str(data), "--json", *arguments]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
@@ -44,7 +44,7 @@ def up(data: Path, *arguments: str) -> Iterator[tuple["subprocess.Popen[str]", d
 
 
 def refused(*arguments: object) -> str:
-    """The one sentence with which a command that cannot be done ends."""
+    """The error message of a command that fails."""
     done = run_ottla(*arguments)
     assert done.returncode == 1
     assert done.stdout == ""
@@ -52,13 +52,13 @@ def refused(*arguments: object) -> str:
     return sentence.replace("ottla: ", "")
 
 
-def test_where_it_is_and_where_its_data_is(tmp_path: Path) -> None:
+def test_log_dirs_setting_overrides_the_data_folder(tmp_path: Path) -> None:
     with up(tmp_path / "unused", "--set", f"log.dirs={tmp_path}/used") as (_, facts):
         assert facts["data"] == f"{tmp_path}/used"
     assert [each.name for each in tmp_path.iterdir()] == ["used"]
 
 
-def test_an_ipv6_address_may_come_without_brackets() -> None:
+def test_ipv6_host_needs_no_brackets() -> None:
     assert solo_settings("::1", 9092, "/d")["listeners"] == "PLAINTEXT://[::1]:9092,CONTROLLER://[::1]:0"
     assert solo_settings("[::1]", 9092, "/d") == solo_settings("::1", 9092, "/d")
 
@@ -71,14 +71,14 @@ def test_an_ipv6_address_may_come_without_brackets() -> None:
         ("[::1]:7", " --bootstrap-server [::1]:7"),
     ],
 )
-def test_what_to_try_next_works_as_it_is_written(address: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_suggested_commands_name_the_address_if_needed(address: str, flag: str, capsys: pytest.CaptureFixture[str]) -> None:
     _tell(SimpleNamespace(bootstrap_servers=address, cluster_id="c", node_id=1), "/d", as_json=False)  # type: ignore[arg-type]  # a fake
     assert f"  ottla topics create greetings --partitions 3{flag}\n" in capsys.readouterr().out
 
 
 @contextmanager
 def hangups(disposition: signal.Handlers) -> Iterator[None]:
-    """Processes started meanwhile inherit what SIGHUP does: by default it kills them, under nohup it is ignored."""
+    """Processes started in this block inherit the disposition of SIGHUP: default, or ignored as under nohup."""
     before = signal.signal(signal.SIGHUP, disposition)
     try:
         yield
@@ -143,7 +143,7 @@ def test_interrupts_stay_ignored_in_the_background_of_a_script(tmp_path: Path) -
     assert "SIGINT" not in log
 
 
-def test_what_it_says_to_a_person(tmp_path: Path) -> None:
+def test_output_on_a_terminal_names_the_address(tmp_path: Path) -> None:
     command = [*OTTLA, "up", "--port", "0", "--data", str(tmp_path / "data")]
     process = subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "COLUMNS": "80"}
@@ -161,7 +161,7 @@ def test_what_it_says_to_a_person(tmp_path: Path) -> None:
     assert f"ottla topics create greetings --partitions 3 --bootstrap-server {address}" in said
 
 
-def test_what_it_refuses(tmp_path: Path) -> None:
+def test_failed_starts_are_explained(tmp_path: Path) -> None:
     data = tmp_path / "data"
     with up(data) as (process, facts):
         port = facts["bootstrap_servers"].rpartition(":")[2]
@@ -173,7 +173,7 @@ def test_what_it_refuses(tmp_path: Path) -> None:
     meta.write_text(meta.read_text().replace("node.id=1", "node.id=7"))
     assert f"log directory {data} belongs to node 7, but this is node 1" in refused("up", "--port", "0", "--data", data)
     (tmp_path / "mine").mkdir()
-    (tmp_path / "mine" / "letter.txt").write_text("dear")
+    (tmp_path / "mine" / "letter.txt").write_text("hello")
     assert "holds letter.txt and is no log directory" in refused("up", "--port", "0", "--data", tmp_path / "mine")
     assert "num.partitions='many': must be a whole number" in refused(
         "up", "--port", "0", "--data", data, "--set", "num.partitions=many"
@@ -188,7 +188,7 @@ def test_a_privileged_port_is_refused(tmp_path: Path) -> None:
     assert "port 80" in refused("up", "--port", "80", "--data", tmp_path / "data")
 
 
-def test_a_server_properties_as_it_is_written_for_kafka(tmp_path: Path) -> None:
+def test_server_properties_written_for_kafka_starts_a_node(tmp_path: Path) -> None:
     file, logs = tmp_path / "server.properties", tmp_path / "logs"
     file.write_text(
         SETTINGS.format(data=tmp_path / "data") + "zookeeper.connect=localhost:2181\nno.such.setting=1\nnum.io.threads=8\n"
@@ -216,7 +216,7 @@ def test_a_server_properties_as_it_is_written_for_kafka(tmp_path: Path) -> None:
     assert "SIGTERM: stopping" in log.read_text()
 
 
-def test_files_that_are_no_settings(tmp_path: Path) -> None:
+def test_missing_and_malformed_properties_files_are_refused(tmp_path: Path) -> None:
     missing = run_ottla("server", "start", tmp_path / "none.properties")
     assert missing.returncode == 2
     assert "does not exist" in missing.stderr

@@ -1,4 +1,4 @@
-"""Lines from a descriptor, however they arrive."""
+"""Lines from a file descriptor, in pieces of any size."""
 
 import asyncio
 import os
@@ -14,7 +14,7 @@ from ottla.cli.produce.input import LineInput
 
 
 def read_all(pieces: Sequence[bytes]) -> list[bytes]:
-    """What comes out if the pieces arrive one after the other, each after the one before has been dealt with."""
+    """The lines, if the pieces arrive one by one, each after the one before was processed."""
     reading, writing = os.pipe()
 
     async def run() -> list[bytes]:
@@ -44,16 +44,16 @@ def read_all(pieces: Sequence[bytes]) -> list[bytes]:
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n"]), min_size=1).map(b"".join), max_size=6))
-def test_lines_end_as_in_kafkas_tool_wherever_the_pieces_are_cut(pieces: list[bytes]) -> None:
+def test_lines_are_split_as_in_kafkas_tool_at_any_piece_size(pieces: list[bytes]) -> None:
     assert read_all(pieces) == b"".join(pieces).splitlines()
 
 
-def test_lines_without_line_feeds_are_not_kept_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_with_only_carriage_returns_are_emitted_at_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "TAIL_BYTES_MAX", 10)
     assert read_all([b"a\r" * 20, b"b\r\n", b"c"]) == [*[b"a"] * 20, b"b", b"c"]
 
 
-def test_files_and_nothing(tmp_path: Path) -> None:
+def test_files_and_empty_input_are_read(tmp_path: Path) -> None:
     file = tmp_path / "lines"
     file.write_bytes(b"line\n" * 200_000)
 

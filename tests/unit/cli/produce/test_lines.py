@@ -1,4 +1,4 @@
-"""Lines to rows."""
+"""Parsing of lines into keys, values and headers."""
 
 import click
 import pytest
@@ -43,14 +43,14 @@ def test_nulls() -> None:
         (b"x" * 100, {"parse_key": "true"}, "x…'"),
     ],
 )
-def test_lines_that_cannot_be_used(text: bytes, properties: dict[str, str], said: str) -> None:
+def test_malformed_lines_are_refused(text: bytes, properties: dict[str, str], said: str) -> None:
     from ottla.cli.produce.lines import BadLine
 
     with pytest.raises(BadLine, match=said):
         rows(text, **properties)
 
 
-def test_what_came_before_a_bad_line_is_kept() -> None:
+def test_rows_before_a_malformed_line_are_returned() -> None:
     reader = LineReader(build_format({"parse.key": "true"}))
     assert len(reader.rows([b"a\t1", b"b\t2", b"bad", b"c\t3"], 7)) == 2
     assert reader.failure is not None
@@ -69,6 +69,6 @@ def test_what_came_before_a_bad_line_is_kept() -> None:
         {"null.marker": ":"},
     ],
 )
-def test_formats_that_cannot_be(properties: dict[str, str]) -> None:
+def test_invalid_formats_are_refused(properties: dict[str, str]) -> None:
     with pytest.raises(click.UsageError):
         build_format(properties)

@@ -1,4 +1,4 @@
-"""Keys to partitions, as Kafka's Java client does it."""
+"""Partitions of keys, as in Kafka's Java client."""
 
 import pytest
 
@@ -8,7 +8,7 @@ from ottla.cli.produce.partitioner import StickyPartition, murmur2, partition_of
 @pytest.mark.parametrize(
     ("key", "signed"),
     [
-        # Values that Kafka's own client gives; its tests hold them fast too.
+        # Values from the tests of Kafka's own client.
         (b"21", -973932308),
         (b"foobar", -790332482),
         (b"a-little-bit-long-string", -985981536),
@@ -17,16 +17,16 @@ from ottla.cli.produce.partitioner import StickyPartition, murmur2, partition_of
         (b"abc", 479470107),
     ],
 )
-def test_hashes(key: bytes, signed: int) -> None:
+def test_hashes_equal_those_of_kafkas_client(key: bytes, signed: int) -> None:
     assert murmur2(key) == signed & 0xFFFFFFFF
 
 
-def test_partitions() -> None:
+def test_partition_of_a_key_is_that_of_kafkas_client() -> None:
     assert {partition_of_key(str(number).encode(), 5) for number in range(100)} == set(range(5))
     assert partition_of_key(b"", 1) == 0
 
 
-def test_records_without_a_key_stay_until_told_to_move_on() -> None:
+def test_sticky_partition_stays_until_moved_on() -> None:
     sticky = StickyPartition([2, 4])
     seen = set()
     for _ in range(100):

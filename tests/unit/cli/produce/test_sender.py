@@ -1,4 +1,4 @@
-"""`ottla produce` against brokers that fail in every way: records are stored once and in order, or the failure is said."""
+"""`ottla produce` against failing brokers: records are stored once and in order, or the failure is reported."""
 
 import json
 from collections.abc import Callable
@@ -26,7 +26,7 @@ Refuse = Callable[[int, BatchView], int | object]
 
 
 class Log:
-    """The broker's side: keeps what it takes, and refuses what it is told to."""
+    """The broker's side: stores batches, except those that `refuse` answers with an error."""
 
     def __init__(self, node: FakeNode, refuse: Refuse = lambda partition, view: 0) -> None:
         self.refuse = refuse
@@ -76,7 +76,7 @@ def _refused(partition: int, code: int) -> PartitionProduceResponse:
 
 
 @pytest.mark.parametrize(("lines", "text"), [(1, "1 record"), (1200, "1,200 records"), (0, "0 records")])
-def test_person_is_told_how_many_records_are_stored(ottla: RunOttla, node: FakeNode, lines: int, text: str) -> None:
+def test_terminal_shows_how_many_records_are_stored(ottla: RunOttla, node: FakeNode, lines: int, text: str) -> None:
     Log(node)
     said = ottla("produce", "orders", stdin=numbered(lines), err_is_terminal=True)
     assert said.err.splitlines()[-1] == f"{text} stored in orders."
@@ -86,7 +86,7 @@ def numbered(count: int) -> bytes:
     return b"".join(b"%d\n" % number for number in range(count))
 
 
-def test_all_goes_well(ottla: RunOttla, node: FakeNode) -> None:
+def test_all_records_are_stored_in_order(ottla: RunOttla, node: FakeNode) -> None:
     log = Log(node)
     said = ottla("produce", "orders", "--partition", 1, "--batch-size", 100, "--json", stdin=numbered(1000))
     assert said.rc == 0, said.err
@@ -103,8 +103,8 @@ def test_all_goes_well(ottla: RunOttla, node: FakeNode) -> None:
 @pytest.mark.parametrize(
     "failure", [ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.REQUEST_TIMED_OUT, HANG_UP]
 )
-def test_failures_that_pass_cost_nothing(ottla: RunOttla, node: FakeNode, failure: object) -> None:
-    """Every third request fails, whole; the same batches come again, with the same numbers."""
+def test_records_are_stored_once_despite_passing_failures(ottla: RunOttla, node: FakeNode, failure: object) -> None:
+    """Every third request fails as a whole. Its batches are sent again with the same sequence numbers."""
     count = 0
 
     def refuse(partition: int, view: BatchView) -> object:
@@ -121,7 +121,7 @@ def test_failures_that_pass_cost_nothing(ottla: RunOttla, node: FakeNode, failur
         assert [int(value or b"") for value in values] == sorted(int(value or b"") for value in values)
 
 
-def test_an_answer_that_was_lost_does_not_store_twice(ottla: RunOttla, node: FakeNode) -> None:
+def test_records_are_not_stored_twice_when_the_response_is_lost(ottla: RunOttla, node: FakeNode) -> None:
     lost: list[object] = [HANG_UP]
 
     def store_and_hang_up(partition: int, view: BatchView) -> object:
@@ -151,7 +151,7 @@ def test_batches_that_are_too_large_are_halved_until_they_fit(ottla: RunOttla, n
         (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, "OUT_OF_ORDER_SEQUENCE_NUMBER"),
     ],
 )
-def test_failures_that_stay_are_said(ottla: RunOttla, node: FakeNode, code: int, said: str) -> None:
+def test_lasting_failures_are_reported(ottla: RunOttla, node: FakeNode, code: int, said: str) -> None:
     Log(node, lambda partition, view: code)
     refused = ottla("produce", "orders", "--partition", 0, stdin=b"one\n")
     assert refused.rc == 1
@@ -160,7 +160,7 @@ def test_failures_that_stay_are_said(ottla: RunOttla, node: FakeNode, code: int,
     assert refused.err.count("\n") == 1
 
 
-def test_patience_ends(ottla: RunOttla, node: FakeNode) -> None:
+def test_retries_end_at_their_limit_or_the_delivery_timeout(ottla: RunOttla, node: FakeNode) -> None:
     log = Log(node, lambda partition, view: ErrorCode.NOT_ENOUGH_REPLICAS)
     refused = ottla("produce", "orders", "--message-send-max-retries", 3, *QUICK, stdin=b"one\n")
     assert refused.rc == 1
@@ -170,7 +170,7 @@ def test_patience_ends(ottla: RunOttla, node: FakeNode) -> None:
     assert (refused.rc, "NOT_ENOUGH_REPLICAS" in refused.err) == (1, True)
 
 
-def test_without_an_identity(ottla: RunOttla, node: FakeNode) -> None:
+def test_broker_without_init_producer_id_gets_plain_batches(ottla: RunOttla, node: FakeNode) -> None:
     log = Log(node)
     node.served = all_versions(InitProducerId=None, Produce=(3, 12))
     assert ottla("produce", "orders", "--partition", 0, stdin=b"a\n").rc == 0
@@ -179,14 +179,14 @@ def test_without_an_identity(ottla: RunOttla, node: FakeNode) -> None:
     assert log.values == {0: [b"a", b"b"]}
 
 
-def test_nobody_has_to_answer(ottla: RunOttla, node: FakeNode) -> None:
+def test_acks_0_waits_for_no_response(ottla: RunOttla, node: FakeNode) -> None:
     log = Log(node)
     assert ottla("produce", "orders", "--acks", 0, "--partition", 0, "--batch-size", 50, stdin=numbered(100)).rc == 0
     assert log.values[0] == [b"%d" % number for number in range(100)]
 
 
-def test_many_partitions_do_not_fill_the_memory(ottla: RunOttla, node: FakeNode) -> None:
-    """Batches of many partitions grow at once; none is full when the limit is reached, and they go all the same."""
+def test_memory_limit_holds_with_many_partitions(ottla: RunOttla, node: FakeNode) -> None:
+    """Batches of many partitions grow in parallel. None is full when the limit is reached, and they are sent anyway."""
     node.handlers[MetadataRequest] = metadata_of(describe("orders", 50))
     log = Log(node)
     lines = b"".join(b"key%d:%d\n" % (number, number) for number in range(2000))
@@ -196,7 +196,7 @@ def test_many_partitions_do_not_fill_the_memory(ottla: RunOttla, node: FakeNode)
     assert len(log.values) == 50
 
 
-def test_a_topic_that_is_being_made(ottla: RunOttla, node: FakeNode) -> None:
+def test_topic_that_is_being_created_is_awaited(ottla: RunOttla, node: FakeNode) -> None:
     Log(node)
     later = metadata_of(describe("orders"))
     empty = metadata_of()
@@ -236,6 +236,6 @@ def test_wrong_usage(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> 
         ("the first: no key", ["no key", None], "the first: no key"),
     ],
 )
-def test_what_the_broker_says_is_told_once(message: str | None, records: list[str | None], said: str | None) -> None:
+def test_repeated_error_messages_are_shown_once(message: str | None, records: list[str | None], said: str | None) -> None:
     errors = [BatchIndexAndErrorMessage(batch_index=0, batch_index_error_message=text) for text in records]
     assert _broker_text(PartitionProduceResponse(error_message=message, record_errors=errors)) == said

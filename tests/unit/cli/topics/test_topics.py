@@ -44,7 +44,7 @@ def configs(request: DescribeConfigsRequest, version: int) -> DescribeConfigsRes
 
 
 def page(request: DescribeTopicPartitionsRequest, version: int) -> DescribeTopicPartitionsResponse:
-    """One partition a page, the second without a leader and with replicas that are eligible."""
+    """One partition per page; the second has no leader, but eligible leader replicas."""
     index = 0 if request.cursor is None else request.cursor.partition_index
     partition = DescribeTopicPartitionsResponsePartition(
         partition_index=index,
@@ -70,7 +70,7 @@ FIRST = "\tTopic: orders\tPartition: 0\tLeader: 1\tReplicas: 1,2\tIsr: 1,2\tElr:
 SECOND = "\tTopic: orders\tPartition: 1\tLeader: none\tReplicas: 1,2\tIsr: \tElr: 2\tLastKnownElr: 1"
 
 
-def test_pages_are_put_together(ottla: RunOttla, described: FakeNode) -> None:
+def test_pages_of_a_topic_are_joined(ottla: RunOttla, described: FakeNode) -> None:
     assert ottla("topics", "describe", "orders").lines == [HEAD, FIRST, SECOND]
     assert len(described.asked_for(DescribeTopicPartitionsRequest)) == 2
     (shown,) = json.loads(ottla("topics", "describe", "--json").out)
@@ -126,15 +126,15 @@ def test_a_controller_that_has_moved_is_asked_again(ottla: RunOttla, node: FakeN
     assert (first.topics[0].num_partitions, first.topics[0].replication_factor) == (-1, -1)
 
 
-def test_names_that_look_alike_in_metrics_get_a_warning(ottla: RunOttla, node: FakeNode) -> None:
+def test_names_that_collide_in_metrics_get_a_warning(ottla: RunOttla, node: FakeNode) -> None:
     node.handlers[CreateTopicsRequest] = lambda request, version: CreateTopicsResponse(
         topics=[CreatableTopicResult(name="orders")]
     )
-    assert "names of metrics" in ottla("topics", "create", "a.b_c").err
+    assert "metric names" in ottla("topics", "create", "a.b_c").err
     assert ottla("topics", "create", "a.b-c").err == ""
 
 
-def test_a_pipe_is_never_asked(ottla: RunOttla, node: FakeNode) -> None:
+def test_no_question_is_asked_without_a_terminal(ottla: RunOttla, node: FakeNode) -> None:
     def delete(request: DeleteTopicsRequest, version: int) -> DeleteTopicsResponse:
         node.handlers[MetadataRequest] = metadata_of()
         return DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])
@@ -246,7 +246,7 @@ main(sys.argv[1:])
 
 
 def on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
-    """Exit code and screen of a command that a person runs, who types `answer`."""
+    """Exit code and screen of a command on a terminal, where the user types `answer`."""
     leader, follower = pty.openpty()
     environment = {name: value for name, value in os.environ.items() if name != "OTTLA_BOOTSTRAP_SERVERS"}
     process = subprocess.Popen(
@@ -263,12 +263,12 @@ def on_a_terminal(answer: bytes, *arguments: str) -> tuple[int, str]:
         while piece := os.read(leader, 4096):
             screen += piece
     except OSError:
-        pass  # the terminal has no more readers' side: the process has ended
+        pass  # EIO: the process has ended and closed the terminal
     os.close(leader)
     return process.wait(30), screen.decode()
 
 
-def test_a_person_is_asked_first() -> None:
+def test_delete_asks_for_confirmation_on_a_terminal() -> None:
     code, screen = on_a_terminal(b"n\n", "topics", "delete", "orders")
     assert "Delete orders and all records in it?" in screen
     assert code != 0

@@ -1,4 +1,4 @@
-"""`ottla transactions` against a cluster in memory: what hangs and what does not, older brokers, tables, and mistakes."""
+"""`ottla transactions` against a cluster in memory: hanging transactions, older brokers, tables, and wrong usage."""
 
 import json
 import time
@@ -46,7 +46,7 @@ def list_transactions(request: listed.ListTransactionsRequest, version: int) -> 
 
 
 def describe(request: described.DescribeTransactionsRequest, version: int) -> described.DescribeTransactionsResponse:
-    """`payments` writes to orders-0, `refunds` to something else, and of `stale` the coordinator has just forgotten."""
+    """`payments` writes to orders-0, `refunds` to another partition, and the coordinator does not know `stale` any more."""
     states = []
     for name in request.transactional_ids:
         state = described.TransactionState(
@@ -63,7 +63,7 @@ def describe(request: described.DescribeTransactionsRequest, version: int) -> de
 
 
 def describe_producers(request: DescribeProducersRequest, version: int) -> DescribeProducersResponse:
-    """In partition 0 all four have transactions open; partition 1 has a young one and a producer without any."""
+    """In partition 0 all four have open transactions; partition 1 has a recent one and a producer without one."""
     old = [
         ProducerState(
             producer_id=each,
@@ -115,8 +115,8 @@ def words(text: str) -> str:
     return " ".join(text.split())
 
 
-def test_what_hangs(ottla: RunOttla, coordinator: FakeNode) -> None:
-    """Overdue, and not expected by a coordinator: its id is unknown, forgotten, or writes elsewhere."""
+def test_overdue_transactions_without_a_coordinator_hang(ottla: RunOttla, coordinator: FakeNode) -> None:
+    """Hanging: overdue, and its id is unknown, was removed, or its transaction does not include the partition."""
     found = json.loads(ottla("transactions", "find-hanging", "--json").out)
     assert [(each["partition"], each["producerId"], each["durationMinutes"] >= 59) for each in found] == [
         (0, 11, True),
@@ -127,7 +127,7 @@ def test_what_hangs(ottla: RunOttla, coordinator: FakeNode) -> None:
     assert soon == []
 
 
-def test_abort_by_start_offset_takes_the_rest_from_the_partition(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_abort_by_start_offset_finds_producer_and_epochs(ottla: RunOttla, coordinator: FakeNode) -> None:
     markers(coordinator)
     said = ottla("transactions", "--bootstrap-server", "localhost:9092", "abort", "orders:0", "--start-offset", "12")
     assert (said.rc, said.out, said.err) == (0, "", "")
@@ -138,7 +138,7 @@ def test_abort_by_start_offset_takes_the_rest_from_the_partition(ottla: RunOttla
     assert marker.topics[0].partition_indexes == [0]
 
 
-def test_abort_by_producer_asks_nobody_else(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_abort_by_producer_sends_only_the_marker(ottla: RunOttla, coordinator: FakeNode) -> None:
     markers(coordinator)
     flags = ("--producer-id", "7", "--producer-epoch", "0", "--coordinator-epoch", "3")
     assert ottla("transactions", "abort", "--topic", "orders", "--partition", "0", *flags).rc == 0
@@ -148,7 +148,7 @@ def test_abort_by_producer_asks_nobody_else(ottla: RunOttla, coordinator: FakeNo
     assert not coordinator.asked_for(DescribeProducersRequest)
 
 
-def test_an_abort_that_is_refused(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_refused_abort_is_reported(ottla: RunOttla, coordinator: FakeNode) -> None:
     markers(coordinator, ErrorCode.INVALID_PRODUCER_EPOCH)
     said = ottla("transactions", "abort", "orders:0", "--start-offset", "12")
     assert (said.rc, "in partition orders-0 was not aborted" in said.err, "INVALID_PRODUCER_EPOCH" in said.err) == (
@@ -158,7 +158,7 @@ def test_an_abort_that_is_refused(ottla: RunOttla, coordinator: FakeNode) -> Non
     )
 
 
-def test_a_takeover_waits_for_the_transaction_to_end(ottla: RunOttla, coordinator: FakeNode) -> None:
+def test_force_terminate_retries_while_transactions_end(ottla: RunOttla, coordinator: FakeNode) -> None:
     codes = iter([ErrorCode.CONCURRENT_TRANSACTIONS, ErrorCode.NOT_COORDINATOR])
     coordinator.handlers[InitProducerIdRequest] = lambda request, version: InitProducerIdResponse(error_code=next(codes, 0))
     assert ottla("transactions", "force-terminate", "payments").rc == 0
@@ -197,7 +197,7 @@ def test_completion_offers_ids(coordinator: FakeNode, ottla: RunOttla) -> None:
     [
         (("describe",), "name the transactional id"),
         (("describe-producers",), "name one partition"),
-        (("describe-producers", "orders"), "is no TOPIC:PARTITION"),
+        (("describe-producers", "orders"), "is not TOPIC:PARTITION"),
         (("describe-producers", "orders:0", "--topic", "orders"), "name one partition"),
         (("describe-producers", "--topic", "orders"), "name one partition"),
         (("find-hanging", "--partition", "0"), "--partition needs a --topic"),
@@ -208,7 +208,7 @@ def test_completion_offers_ids(coordinator: FakeNode, ottla: RunOttla) -> None:
         (("list", "--state", "asleep"), "--state does not know 'asleep'"),
     ],
 )
-def test_mistakes(ottla: RunOttla, coordinator: FakeNode, arguments: tuple[str, ...], said: str) -> None:
+def test_wrong_usage(ottla: RunOttla, coordinator: FakeNode, arguments: tuple[str, ...], said: str) -> None:
     refused = ottla("transactions", *arguments)
     assert refused.rc == 2
     assert said in words(refused.err)
