@@ -74,16 +74,16 @@ def read_request_header(frame: bytes | bytearray, position: int = 0) -> tuple[Re
             header.client_id = None
         if api_version >= _FLEXIBLE_FROM[api_key]:
             if frame[body]:
-                return _read_unusual_header(frame, position)
+                return _read_header_stepwise(frame, position)
             body += 1
         if body <= len(frame):
             return header, body
     except (error, IndexError, KeyError, UnicodeDecodeError):
         pass
-    return _read_unusual_header(frame, position)
+    return _read_header_stepwise(frame, position)
 
 
-def _read_unusual_header(frame: bytes | bytearray, position: int) -> tuple[RequestHeader, int]:
+def _read_header_stepwise(frame: bytes | bytearray, position: int) -> tuple[RequestHeader, int]:
     """The same, step by step: for headers with tagged fields or an odd client id, and to say what is wrong with others."""
     header = RequestHeader()
     try:

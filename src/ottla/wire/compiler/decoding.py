@@ -16,7 +16,14 @@ from typing import Any, Protocol
 from ottla.errors import DecodeError
 from ottla.ids import ZERO_UUID
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Unusual, array_structs, long_length, long_text_length, read_unknown_tags, read_uvarint
+from ottla.wire.compiler.runtime import (
+    CodecDeclined,
+    array_structs,
+    long_length,
+    long_text_length,
+    read_unknown_tags,
+    read_uvarint,
+)
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import REQUEST_ELEMENTS_MAX, decode, smallest_size, too_many_elements
 from ottla.wire.schema.model import FIXED_FORMATS, FIXED_SIZES, FieldSchema, StructSchema
@@ -32,14 +39,14 @@ class Decoder(Protocol):
     def __call__(self, buf: bytes | bytearray | memoryview, p: int = 0, /) -> tuple[Any, int]: ...
 
 
-def compile_decoder(binding: Binding, version: int, on_unusual: Callable[..., Any] = decode) -> Decoder:
-    """The decoder of `version`. `on_unusual` answers in its place when it gives up."""
+def compile_decoder(binding: Binding, version: int, fallback: Callable[..., Any] = decode) -> Decoder:
+    """The decoder of `version`. `fallback` answers in its place when it gives up."""
     binding.check_version(version)
-    return _Compiler(binding, version, on_unusual).compile()
+    return _Compiler(binding, version, fallback).compile()
 
 
 class _Compiler:
-    def __init__(self, binding: Binding, version: int, on_unusual: Callable[..., Any]) -> None:
+    def __init__(self, binding: Binding, version: int, fallback: Callable[..., Any]) -> None:
         self.binding = binding
         self.version = version
         self.is_flexible = binding.schema.is_flexible(version)
@@ -47,13 +54,13 @@ class _Compiler:
         self.pending: list[tuple[str, str]] = []  # fixed-size reads not yet written out: struct letter, assignment target
         self.source = Source(
             {
-                "UNUSUAL": (struct.error, IndexError, ValueError),
-                "Unusual": Unusual,
+                "DECLINE_ERRORS": (struct.error, IndexError, ValueError),
+                "CodecDeclined": CodecDeclined,
                 "ZERO_UUID": ZERO_UUID,
                 "long_length": long_length,
                 "long_text_length": long_text_length,
                 "new": object.__new__,
-                "on_unusual": lambda buffer, position: on_unusual(binding, version, buffer, position),
+                "fallback": lambda buffer, position: fallback(binding, version, buffer, position),
                 "read_unknown_tags": read_unknown_tags,
                 "read_uvarint": read_uvarint,
                 "repeat": repeat,
@@ -76,15 +83,15 @@ class _Compiler:
                 source.line("view = memoryview(source)")
             message = self.struct(schema.root)
             with source.block("if p > end:"):
-                source.line("raise Unusual")
+                source.line("raise CodecDeclined")
             source.line(f"return {message}, p")
-        with source.block("except UNUSUAL:"):
+        with source.block("except DECLINE_ERRORS:"):
             if self.is_request:
                 with source.block(f"if left < {REQUEST_ELEMENTS_MAX - EXAMINED_ELEMENTS_MAX}:"):
                     source.line("raise undecodable() from None")
             else:
                 source.line("pass")
-        source.line("return on_unusual(source, start)")
+        source.line("return fallback(source, start)")
         decoder: Decoder = source.compile("def codec(buf, p=0):", f"decode {schema.name} version {self.version}")
         return decoder
 
@@ -148,15 +155,15 @@ class _Compiler:
                 source.line(f"{stop}, p = read_uvarint(buf, p)")
                 source.line(f"{stop} += p")
                 with source.block(f"if {stop} > end:"):
-                    source.line("raise Unusual")
+                    source.line("raise CodecDeclined")
                 for index, field in enumerate(fields):
                     with source.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
                         self.field(field, f"{value}.{field.attribute}")
                         self.flush()
                         with source.block(f"if p != {stop}:"):
-                            source.line("raise Unusual")
+                            source.line("raise CodecDeclined")
                 with source.block("else:"):
-                    source.line("raise Unusual")  # a newer peer's field among known ones: the interpreter keeps it
+                    source.line("raise CodecDeclined")  # a newer peer's field among known ones: the interpreter keeps it
 
     def field(self, field: FieldSchema, target: str) -> None:
         if field.is_array:
@@ -182,7 +189,7 @@ class _Compiler:
             source.line(f"{target} = None")
         if is_tagged:
             with source.block(f"elif {marker} > 127:"):
-                source.line("raise Unusual")
+                source.line("raise CodecDeclined")
         with source.block("else:"):
             source.line(f"{target} = {self.struct(field.struct)}")
 
@@ -230,7 +237,7 @@ class _Compiler:
                 source.line(f"{target} = bytes(buf[p:q])")
             source.line("p = q")
         with source.block("else:"):
-            source.line(f"{target} = None" if is_nullable else "raise Unusual")
+            source.line(f"{target} = None" if is_nullable else "raise CodecDeclined")
 
     def array(self, field: FieldSchema, target: str) -> None:
         source = self.source
@@ -240,7 +247,7 @@ class _Compiler:
                 source.line(f"{count} -= 1")
             smallest = max(smallest_size(self.binding, field, self.version), 1)
             with source.block(f"if {count}{f' * {smallest}' if smallest > 1 else ''} > end - p:"):
-                source.line("raise Unusual")
+                source.line("raise CodecDeclined")
             self.count_elements(count)
             if field.type in FIXED_FORMATS:
                 letter = FIXED_FORMATS[field.type]
@@ -251,7 +258,7 @@ class _Compiler:
             else:
                 self.elements(field, target, count)
         with source.block("else:"):
-            source.line(f"{target} = None" if self.version in field.nullable else "raise Unusual")
+            source.line(f"{target} = None" if self.version in field.nullable else "raise CodecDeclined")
 
     def count_elements(self, count: str) -> None:
         if self.is_request:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ottla.ids import ZERO_UUID
 from ottla.wire.base import Message, Part
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Unusual, array_structs, encode_text_length
+from ottla.wire.compiler.runtime import CodecDeclined, array_structs, encode_text_length
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import encode
 from ottla.wire.schema.model import FIXED_FORMATS, FieldSchema, StructSchema
@@ -25,14 +25,14 @@ class Encoder(Protocol):
     def __call__(self, message: Any, head: bytes = b"", /) -> list[Part]: ...
 
 
-def compile_encoder(binding: Binding, version: int, on_unusual: Callable[..., list[Part]] = encode) -> Encoder:
-    """The encoder of `version`. `on_unusual` answers in its place when it gives up."""
+def compile_encoder(binding: Binding, version: int, fallback: Callable[..., list[Part]] = encode) -> Encoder:
+    """The encoder of `version`. `fallback` answers in its place when it gives up."""
     binding.check_version(version)
-    return _Compiler(binding, version, on_unusual).compile()
+    return _Compiler(binding, version, fallback).compile()
 
 
 class _Compiler:
-    def __init__(self, binding: Binding, version: int, on_unusual: Callable[..., list[Part]]) -> None:
+    def __init__(self, binding: Binding, version: int, fallback: Callable[..., list[Part]]) -> None:
         self.binding = binding
         self.version = version
         self.is_flexible = binding.schema.is_flexible(version)
@@ -44,17 +44,17 @@ class _Compiler:
         )
 
         def recover(message: Message, head: bytes) -> list[Part]:
-            return on_unusual(binding, version, message, head)
+            return fallback(binding, version, message, head)
 
         self.source = Source(
             {
                 "ONE_BYTE": ONE_BYTE,
-                "Unusual": Unusual,
+                "CodecDeclined": CodecDeclined,
                 "ZERO_UUID": ZERO_UUID,
                 "encode_text_length": encode_text_length,
                 "encode_uvarint": encode_uvarint,
                 "join": b"".join,
-                "on_unusual": recover,
+                "fallback": recover,
             }
         )
 
@@ -73,7 +73,7 @@ class _Compiler:
                 source.line("return [join(out)]")
         with source.block("except Exception:"):
             source.line("pass")
-        source.line("return on_unusual(m, head)")
+        source.line("return fallback(m, head)")
         encoder: Encoder = source.compile('def codec(m, head=b""):', f"encode {schema.name} version {self.version}")
         return encoder
 
@@ -123,9 +123,9 @@ class _Compiler:
         for field in schema.absent_in(self.version):
             if not field.ignorable:
                 with source.block(f"if {differs(field, f'{value}.{field.attribute}')}:"):
-                    source.line("raise Unusual")
+                    source.line("raise CodecDeclined")
         with source.block(f"if {value}.unknown_tags is not None:"):
-            source.line("raise Unusual")
+            source.line("raise CodecDeclined")
         for field in schema.fields_in(self.version):
             self.field(field, f"{value}.{field.attribute}")
         if self.is_flexible:
@@ -170,7 +170,7 @@ class _Compiler:
     def check_uuid(self, value: str) -> None:
         """`struct` would cut or pad a UUID of another size in silence."""
         with self.source.block(f"if len({value}) != 16:"):
-            self.source.line("raise Unusual")
+            self.source.line("raise CodecDeclined")
 
     def struct_field(self, field: FieldSchema, value: str) -> None:
         assert field.struct is not None
