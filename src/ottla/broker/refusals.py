@@ -65,19 +65,6 @@ def _has_refused_batches(response: Any) -> bool:
     return False
 
 
-def has_refusals(part: Struct) -> bool:
-    """Whether `refusals_in` finds any: nearly always there is none, and nothing has to be named then."""
-    for field in part.__slots__:
-        items = getattr(part, field)
-        if isinstance(items, list):
-            for item in items:
-                if isinstance(item, Struct):
-                    code: int = getattr(item, "error_code", 0)
-                    if code or has_refusals(item):
-                        return True
-    return False
-
-
 def refusals_in(part: Struct, subject: str = "") -> Iterator[Refusal]:
     """Every part below `part` that has an error code."""
     for field in part.__slots__:
