@@ -72,8 +72,6 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         """What the shards' batches are compressed with."""
         self.read_bytes = READ_BYTES
         """How much of a log is read at a time when a shard is loaded."""
-        self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
-        """Called with the orders of decisions, once their records are committed."""
 
     # -- asking
 
@@ -187,8 +185,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
     # -- what shards tell
 
     def carry_out(self, shard: HostedShard[Any], orders: list[Any]) -> None:
-        assert self.on_orders is not None, f"nobody carries out the orders of {self.topic}"
-        self.on_orders(shard, orders)
+        """Carry out the orders of decisions, once their records are committed: for hosts whose shards give orders."""
+        raise NotImplementedError(f"the coordinator of {self.topic} carries out no orders: {orders}")
 
     def given_up(self, shard: HostedShard[Any]) -> None:
         index = shard.partition.index
