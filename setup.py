@@ -6,7 +6,7 @@ build on each other, and a compiled one does not take what comes from a plain on
 `records/kernel_fields.pxd` and `kernel_views.pxd` are compiled into the others; the plain files beside them stay plain.
 
 -g0: what a debugger would want to know is a third of the compile time.
--fwrapv: numbers that leave 64 bits wrap around, as the kernels' plain twins make them; C alone would not promise that.
+-fwrapv: numbers that leave 64 bits wrap around, as the pure variants of the kernels make them; C alone would not promise that.
 """
 
 import logging

@@ -30,9 +30,9 @@ from ottla.broker.node import Node
 from ottla.broker.request import ConnectionInfo
 from ottla.env import Stream
 from ottla.ids import Uuid
-from ottla.records.batch import CRC_START
 from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
+from ottla.records.layout import CRC_START
 from ottla.records.record import Record
 from ottla.wire.codec import decode_all
 from ottla.wire.framing import READ_AHEAD_BYTES

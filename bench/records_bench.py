@@ -11,7 +11,7 @@ clock runs, where nothing is compressed), and everybody decodes the same bytes. 
 
 Compressed rows use the codecs that each library finds installed; kafka-python is left out where it finds none. The last
 part is Ottla alone: what the broker pays to check a batch of 16 KB, and batches to columns and back.
-Exit code 1 if the compiled twin is slower than aiokafka in a row without compression: encode, or decode.
+Exit code 1 if the compiled variant is slower than aiokafka in a row without compression: encode, or decode.
 """
 
 import argparse
@@ -30,11 +30,12 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
 from ottla.config.topic import LogConfig
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.builder import build_produce_batch, seal
 from ottla.records.columns import batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec, decompress
-from ottla.records.kernels import Row, load_twin, walk_records
+from ottla.records.kernels import Row, load_variant, walk_records
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.validate import validate_produced
 
 BATCH_BYTES = 100_000
@@ -89,16 +90,16 @@ def encoders(shape: Shape, rows: list[Row]) -> Calls:
             append(offset, timestamp, key, value, headers)
         return builder.build()
 
-    def by_twin(kernel: Any) -> bytearray:
+    def by_variant(kernel: Any) -> bytearray:
         batch = bytearray(HEADER_SIZE)
         end, largest = kernel.encode_rows(batch, HEADER_SIZE, rows, rows[0][0])
         seal(batch, end, None, (0, -1, codec, len(rows) - 1, rows[0][0], largest), (-1, -1, -1, len(rows)))
         return batch
 
-    plain = load_twin("kernel", plain=True)
+    plain = load_variant("kernel", pure=True)
     return {
         OTTLA: lambda: build_produce_batch(rows, codec=shape.codec),
-        PLAIN: lambda: by_twin(plain),
+        PLAIN: lambda: by_variant(plain),
         AIOKAFKA: lambda: by_peer(aiokafka_compiled.DefaultRecordBatchBuilder),
         KAFKA_PYTHON: lambda: by_peer(KafkaPythonBuilder),
     }
@@ -112,16 +113,16 @@ def use(records: Any) -> None:
 def decoders(shape: Shape, batch: bytes) -> Calls:
     """What makes an iterator over the records."""
 
-    def by_twin(kernel: Any) -> Any:
+    def by_variant(kernel: Any) -> Any:
         view = BatchView(batch)
         payload = decompress(shape.codec, view.payload, 1 << 27) if shape.codec else batch
         start = 0 if shape.codec else HEADER_SIZE
         return kernel.RecordIterator(payload, start, len(payload), view.count, view.base_offset, view.base_timestamp, None)
 
-    plain, compiled = load_twin("kernel", plain=True), load_twin("kernel", plain=False)
+    plain, compiled = load_variant("kernel", pure=True), load_variant("kernel", pure=False)
     return {
-        OTTLA: lambda: by_twin(compiled or plain),
-        PLAIN: lambda: by_twin(plain),
+        OTTLA: lambda: by_variant(compiled or plain),
+        PLAIN: lambda: by_variant(plain),
         AIOKAFKA: lambda: aiokafka_compiled.DefaultRecordBatch(batch),
         KAFKA_PYTHON: lambda: KafkaPythonBatch(batch),
     }
@@ -217,7 +218,7 @@ def main() -> int:
     ours = measure_ours(rounds)
     decisive = [row for row in rows if not row["compressed"] and row["what"] in ("encode", "decode")]
     ratio = statistics.geometric_mean(row["ottla_to_aiokafka"] for row in decisive)
-    is_compiled = load_twin("kernel", plain=False) is not None
+    is_compiled = load_variant("kernel", pure=False) is not None
     if options.json:
         print(json.dumps({"compiled": is_compiled, "rows": rows, "ottla_us_per_16kb_batch": ours, "ottla_to_aiokafka": ratio}))
     else:

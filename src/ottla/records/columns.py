@@ -14,18 +14,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.errors import CorruptRecords
-from ottla.records.batch import (
-    HEADER_SIZE,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    TRANSACTIONAL,
-    BatchView,
-)
+from ottla.records.batch import BatchView
 from ottla.records.builder import seal
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import ColumnReader, ColumnWriter, walk_records
+from ottla.records.layout import HEADER_SIZE, NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 Buffer = bytes | bytearray | memoryview

@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 from ottla.env import File
 from ottla.errors import CorruptFile, CorruptRecords
-from ottla.records.batch import BATCH_LENGTH_MIN, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import BATCH_LENGTH_MIN, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, MAGIC
 
 FIND_CHUNK_BYTES = 4096
 """What is read to find an offset: an index entry is at most about index.interval.bytes before it."""
@@ -110,7 +111,7 @@ def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, 
             data, start, at = file.read(position, min(BATCHES_CHUNK_BYTES, end - position)), position, 0
         if len(data) - at < HEADER_SIZE and len(data) - at == end - position:
             raise CorruptRecords(f"{end - position} bytes are left, less than the header of a batch", position)
-        length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
+        length = int.from_bytes(data[at + LENGTH_AT : at + LOG_OVERHEAD], "big", signed=True)
         if length < BATCH_LENGTH_MIN or length > end - position - LOG_OVERHEAD:
             raise CorruptRecords(
                 f"a batch of {length + LOG_OVERHEAD} bytes cannot begin where {end - position} are left", position

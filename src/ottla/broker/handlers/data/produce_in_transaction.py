@@ -20,7 +20,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import TopicPartition
 from ottla.log.producers.verification import VerificationState
-from ottla.records.batch import HEADER_SIZE
+from ottla.records.layout import HEADER_SIZE, PRODUCER_ID_AT
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
@@ -31,9 +31,8 @@ IMPLICIT_ADD_SINCE = 12
 ABORTABLE_SINCE = 11
 """From this version on a producer knows TRANSACTION_ABORTABLE."""
 
-_PRODUCER_AT = 43
 _PRODUCER = Struct(">qhi")
-"""Where a batch has its producer's id and epoch, and its first sequence."""
+"""The producer's id and epoch and the first sequence, which follow each other in a batch's header."""
 
 Verified = Mapping[TopicPartition, VerificationState | KafkaError]
 """What appends need: proof that the coordinator knows of the transaction, or why nothing is appended."""
@@ -100,7 +99,7 @@ def _transactional_batches(context: RequestContext, request: ProduceRequest) -> 
                 continue
             if not produce.is_transactional(records):
                 continue
-            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, PRODUCER_ID_AT)
             if producer_id >= 0:
                 found.append((partition, (producer_id, epoch), sequence))
     return found

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data import produce
 from ottla.broker.request import CloseConnection, Pending, PendingTask, RequestContext
-from ottla.records.batch import HEADER_SIZE
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.validate import needs_decompression
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
 
