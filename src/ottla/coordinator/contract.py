@@ -128,20 +128,20 @@ class Effects:
         self.is_bound = self.is_bound or other.is_bound
 
 
-class UsualRecords(Protocol):
-    """Replays records as they lie in the log, for loading: most are of few kinds, and need no message made of them."""
+class FastReplay(Protocol):
+    """Replays records from their bytes, for loading: most are of few kinds, and need not be decoded into messages."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
-        """Take over `records` from index `at` on, up to the first that is not a usual one: its index, or how many there are.
+        """Replay `records` from index `at` on, up to the first that it declines: its index, or how many there are.
 
         The state must be as if each had been decoded and given to `Shard.replay`, which is what the caller then does with
-        the one that is not usual.
+        the one that is declined.
         """
         ...
 
 
-class NoUsualRecords:
-    """For shards that have none."""
+class NoFastReplay:
+    """Declines every record, for shards that have no fast replay."""
 
     __slots__ = ()
 
@@ -165,8 +165,8 @@ class Shard(Protocol):
         """The transaction of `producer` has ended in this partition."""
         ...
 
-    def usual_records(self) -> UsualRecords:
-        """What replays the usual records of this shard, for as long as it is loaded."""
+    def fast_replay(self) -> FastReplay:
+        """What replays records of this shard from their bytes, for as long as it is loaded."""
         ...
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
