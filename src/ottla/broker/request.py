@@ -155,3 +155,22 @@ class PendingTask(Pending):
 
 Handled = Message | Pending | None
 """What a handler returns."""
+
+
+def future_of(handled: Handled) -> asyncio.Future[Any]:
+    """What a handler returned, as a future of the running loop. It fails as the handler would have; it may be cancelled."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def deliver(response: Message | None, failure: BaseException | None) -> None:
+        if future.done():
+            return  # cancelled: the waiting task has ended
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(response)
+
+    if isinstance(handled, Pending):
+        handled.deliver_to(deliver)
+    else:
+        future.set_result(handled)
+    return future

@@ -83,7 +83,7 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
     if _has_compressed(topics):
         from ottla.broker.handlers.data import produce_in_turns  # late: only some topics have their batches decompressed
 
-        if produce_in_turns.is_dear(context, topics):
+        if produce_in_turns.is_expensive(context, topics):
             return produce_in_turns.hold(context, request, topics, verified or {})
     for topic in topics:
         entry = TopicProduceResponse()

@@ -24,7 +24,6 @@ from ottla.records.layout import HEADER_SIZE, PRODUCER_ID_AT
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
-    from ottla.wire.base import Message
     from ottla.wire.messages.produce import ProduceRequest
 
 IMPLICIT_ADD_SINCE = 12
@@ -136,15 +135,9 @@ class HeldProduce(Pending):
             self.fail(failure)
             return
         if isinstance(handled, Pending):
-            handled.deliver_to(self._deliver_later)
+            handled.deliver_to(self._finish)
         else:
             self.complete(handled)
-
-    def _deliver_later(self, response: Message | None, failure: BaseException | None) -> None:
-        if failure is not None:
-            self.fail(failure)
-        else:
-            self.complete(response)
 
 
 def _refusal(version: int, name: TopicPartition, code: int) -> KafkaError:

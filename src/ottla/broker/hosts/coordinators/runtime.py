@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
 from ottla.broker.hosts.coordinators.loading import READ_BYTES, load_shard
+from ottla.broker.request import future_of
 from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
@@ -105,15 +106,15 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
     async def call(
         self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
     ) -> Any:
-        """The same for who waits: the response, or the `KafkaError` raised."""
-        return await _response_of(self.ask(key, decide, verified_by))
+        """Like `ask`, but awaits the response; raises its `KafkaError`."""
+        return await future_of(self.ask(key, decide, verified_by))
 
     async def look(self, key: str, at: Callable[[S, Instant], R]) -> R:
         """What `at` sees in the shard of `key`, told when everything it may have seen is committed."""
         return await self.look_into(self.shard_for(key), at)
 
     async def look_into(self, hosted: HostedShard[S], at: Callable[[S, Instant], R]) -> R:
-        result: R = await _response_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
+        result: R = await future_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
         return result
 
     def __iter__(self) -> Iterator[HostedShard[S]]:
@@ -220,18 +221,3 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
         for hosted in list(self.active.values()):
             hosted.give_up()
-
-
-async def _response_of(reply: PendingReply) -> Any:
-    answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def deliver(response: Any, failure: BaseException | None) -> None:
-        if answered.done():
-            return
-        if failure is not None:
-            answered.set_exception(failure)
-        else:
-            answered.set_result(response)
-
-    reply.deliver_to(deliver)
-    return await answered
