@@ -20,7 +20,8 @@ from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.decline import Decline
 from ottla.records.kernels import CheckedBatch
-from ottla.records.layout import NO_TIMESTAMP, PLACE
+from ottla.records.layout import NO_TIMESTAMP
+from ottla.records.patch import set_base_offset_and_epoch
 from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, validate_produced
 
 if TYPE_CHECKING:
@@ -140,7 +141,7 @@ def _validate_and_append(
         segment = log.segments.active
         if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
             segment = _next_segment(log, len(data), first_offset, last_offset)
-        PLACE.pack_into(data, 0, first_offset, view.batch_length, leader_epoch)
+        set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
         log.log_end_offset = last_offset + 1
         if producers is None:

@@ -15,6 +15,8 @@ from struct import Struct
 HEADER = Struct(">qiibIhiqqqhii")
 """All fields of the header, in their order."""
 HEADER_SIZE = 61
+HEADER_FRONT = Struct(">qiibIhi")
+"""The fields up to the last offset delta: where the batch is, in offsets and in bytes."""
 PLACE = Struct(">qii")
 """What an append sets: base offset, batch length, leader epoch. The CRC covers none of them."""
 

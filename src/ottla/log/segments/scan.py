@@ -6,21 +6,17 @@ reaches past the end of the file is `CorruptFile`, never a wrong answer and neve
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import NamedTuple
 
 from ottla.env import File
 from ottla.errors import CorruptFile, CorruptRecords
 from ottla.records.batch import BatchView
-from ottla.records.layout import BATCH_LENGTH_MIN, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, MAGIC
+from ottla.records.layout import BATCH_LENGTH_MIN, HEADER_FRONT, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, MAGIC
 
 FIND_CHUNK_BYTES = 4096
 """What is read to find an offset: an index entry is at most about index.interval.bytes before it."""
 HEADERS_CHUNK_BYTES = 64 * 1024
 BATCHES_CHUNK_BYTES = 1 << 20
-
-_PLACE = Struct(">qiibIhi")
-"""The front of a header, up to the last offset delta."""
 
 REMEDY = (
     "Restore the file from a copy, or move the partition's folder away and let it be replicated anew; "
@@ -43,7 +39,7 @@ def damage(file: File, position: int, what: str) -> CorruptFile:
 
 def _place_in(file: File, data: bytes, at: int, position: int, end: int) -> BatchPlace:
     """The batch whose header lies at `at` of `data`, which is `position` of the file."""
-    base_offset, length, _epoch, magic, _crc, _attributes, delta = _PLACE.unpack_from(data, at)
+    base_offset, length, _epoch, magic, _crc, _attributes, delta = HEADER_FRONT.unpack_from(data, at)
     if magic != MAGIC or length < BATCH_LENGTH_MIN or delta < 0 or base_offset < 0:
         raise damage(file, position, f"no batch of magic {MAGIC} begins here (magic {magic}, length {length})")
     if length > end - position - LOG_OVERHEAD:
