@@ -35,11 +35,10 @@ from ottla.records.builder import build_produce_batch, seal
 from ottla.records.columns import batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import Row, load_variant, walk_records
-from ottla.records.layout import HEADER_SIZE
+from ottla.records.layout import CRC_AT, HEADER_SIZE
 from ottla.records.validate import validate_produced
 
 BATCH_BYTES = 100_000
-CRC_AT = 17
 NOW_MS = 1_700_000_000_000
 HEADERS = (("trace", b"0123456789abcdef"), ("content-type", b"application/json"))
 Calls = dict[str, Callable[[], Any]]

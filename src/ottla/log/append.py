@@ -82,7 +82,7 @@ def append_as_leader(
     now_ms = log.clock.now_ms()
     from_client = origin is AppendOrigin.CLIENT
     fast = log.check_fast(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version, verified_by, checked)
-    if fast.decline != Decline.NO:
+    if fast.decline:
         return _validate_and_append(
             log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version, Decline(fast.decline)
         )

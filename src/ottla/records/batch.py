@@ -226,8 +226,10 @@ def iterate_batches(buffer: Buffer, position: int = 0, *, allow_cut_end: bool = 
         if allow_cut_end and end - position < HEADER_SIZE:
             return
         view = BatchView(buffer, position)
-        if allow_cut_end and view.batch_length > end - position - LOG_OVERHEAD and view.magic == MAGIC:
-            return
-        view.check_size()
+        is_cut = view.batch_length > end - position - LOG_OVERHEAD
+        if is_cut or view.batch_length < BATCH_LENGTH_MIN or view.magic != MAGIC:
+            if allow_cut_end and is_cut and view.magic == MAGIC:
+                return
+            view.check_size()  # raises what is wrong
         yield view
         position += LOG_OVERHEAD + view.batch_length

@@ -52,7 +52,7 @@ class Columns(NamedTuple):
 
 
 def columns_from_batches(views: Sequence[BatchView], *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Columns:
-    """The records of all batches, in order, control records included: leave out batches whose records nobody should see.
+    """The records of all batches, in order, control records included: leave out batches whose records are not to be seen.
 
     Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to.
     """

@@ -102,7 +102,7 @@ class BatchLimits:
     def check(
         self, data: Buffer, start: int, end: int, covered: memoryview, now_ms: int, from_client: bool, request_version: int
     ) -> CheckedBatch:
-        """Check the batch that `data` is from `start` to `end`, of which `covered` are the bytes that the CRC covers.
+        """Check the batch that `data` is from `start` to `end`; `covered` are those of its bytes that the CRC covers.
 
         What the header alone decides comes before the CRC, which is the most expensive.
         """

@@ -80,6 +80,7 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
     topics = request.topic_data
     if _has_repeats(topics):
         topics = _without_repeats(topics)
+        context.checked = None  # it may be about the batch of a partition that is now left out
     if _has_compressed(topics):
         from ottla.broker.handlers.data import produce_in_turns  # late: only some topics have their batches decompressed
 
@@ -198,7 +199,7 @@ def _check_not_transactional(request: ProduceRequest) -> None:
             if records is not None and is_transactional(records) and _is_whole(records):
                 raise KafkaError(
                     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "records of a transaction came in a request without a transactional id, of which nothing is taken: set "
+                    "records of a transaction came in a request without a transactional id; nothing of it is appended: set "
                     "transactional.id",
                 )
 

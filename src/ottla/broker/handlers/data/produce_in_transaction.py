@@ -3,7 +3,7 @@
 The first batch of a transaction in a partition needs the word of the transaction's coordinator. Producers of transaction
 version 2 (Produce from version 12 on) have their partition added by it; those before have added it themselves, and it is only
 asked whether they have (transaction.partition.verification.enable). Without that, a batch that arrives late could open a
-transaction that nobody ends. The request waits as a whole, and no other of its connection is handled meanwhile, so that the
+transaction that is never ended. The request waits as a whole, and no other of its connection is handled until then, so that the
 order of each partition is kept.
 """
 

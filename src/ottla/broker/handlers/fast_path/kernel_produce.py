@@ -183,8 +183,7 @@ class FastProduce:
             if size < 1 or position >= end or raw[position] != 0 or partition is None:
                 return -1
             if partition.asked_by == self._requests:
-                appended.clear()  # the request has two batches for it: what is known of one must not be taken for the other's
-                return -1
+                return -1  # the request has the partition twice
             partition.asked_by = self._requests
             one = Appended()
             one.append = append = partition.check_fast(data, records_at, view[records_at:position], now_ms, version)

@@ -1,6 +1,6 @@
 """A batch that the fast path declines is not checked again: its CRC is computed once on the whole way into the log."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -67,13 +67,15 @@ def checksums(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     return sizes
 
 
-async def produced(config: dict[str, object], batches: list[bytearray], checksums: list[int]) -> list[int]:
-    """The error codes of a request with these batches, one for each partition."""
+async def produced(
+    config: dict[str, object], batches: list[bytearray], checksums: list[int], indexes: Sequence[int] = (0, 1, 2)
+) -> list[int]:
+    """The error codes of a request with these batches, one for each of the partitions `indexes`."""
     held = await HeldPartitions.open()
     await held.make_topic("t", 3, config)
     dispatcher = Dispatcher(held.services)
     assert dispatcher._route(INFO, 0) is not None
-    data = [PartitionProduceData(index=index, records=bytes(batch)) for index, batch in enumerate(batches)]
+    data = [PartitionProduceData(index=index, records=bytes(batch)) for index, batch in zip(indexes, batches, strict=False)]
     request = ProduceRequest(acks=1, timeout_ms=1000, topic_data=[TopicProduceData(name="t", partition_data=data)])
     checksums.clear()
     frame = b"".join(bytes(part) for part in encode_request(request, VERSION, 1, None))  # type: ignore[arg-type]
@@ -92,3 +94,9 @@ def test_crc_of_a_declined_batch_is_computed_once(case: str, checksums: list[int
     batches = make()
     assert virtual(produced(config, batches, checksums)) == codes
     assert len(checksums) == len(batches)
+
+
+def test_checks_are_not_taken_for_another_batch_of_the_same_partition(checksums: list[int]) -> None:
+    batches = [make_batch(b"good"), damaged(), damaged()]
+    codes = virtual(produced({}, batches, checksums, indexes=(0, 1, 0)))
+    assert codes == [ErrorCode.CORRUPT_MESSAGE] * 2, "the last batch of a partition counts"
