@@ -249,10 +249,10 @@ def _whole_batches(log: "PartitionLog", data: Buffer, leader_epoch: int, origin:
     the partition has a new leader that this replica does not know of yet.
     """
     views: list[BatchView] = []
-    size_bytes, last_offset = 0, -1
+    last_offset = -1
     try:
         for view in iterate_batches(data, allow_cut_end=True):
-            view.check()
+            view.check_crc()
             if origin is AppendOrigin.RAFT_LEADER and view.leader_epoch != leader_epoch:
                 raise KafkaError(
                     ErrorCode.INVALID_RECORD,
@@ -270,7 +270,6 @@ def _whole_batches(log: "PartitionLog", data: Buffer, leader_epoch: int, origin:
                 )
             views.append(view)
             last_offset = view.last_offset
-            size_bytes += view.size
     except CorruptRecords as error:
         raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.partition} got damaged records: {error}") from error
-    return views, size_bytes
+    return views, views[-1].position + views[-1].size if views else 0

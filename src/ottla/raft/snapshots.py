@@ -147,7 +147,7 @@ def read_snapshot(path: str, data: bytes) -> SnapshotContent:
     try:
         for view in iterate_batches(data):
             position = view.position
-            view.check()
+            view.check_crc()
             if view.is_control:
                 is_whole = _read_controls(view, content)
             else:

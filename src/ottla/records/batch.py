@@ -199,6 +199,10 @@ class BatchView:
     def check(self) -> None:
         """`CorruptRecords` unless the batch is whole, of magic 2, and has the CRC it says it has."""
         self.check_size()
+        self.check_crc()
+
+    def check_crc(self) -> None:
+        """`CorruptRecords` unless the batch, whose size was checked, has the CRC it says it has."""
         crc = self.computed_crc()
         if crc != self.crc:
             raise CorruptRecords(

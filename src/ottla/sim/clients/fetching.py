@@ -92,7 +92,7 @@ def records_from(data: Any, offset: int, aborted: Any = ()) -> Read:
     passed_over: dict[int, None] = {}
     whole = bytes(data) if data is not None else b""
     for view in iterate_batches(whole, allow_cut_end=True):
-        view.check()
+        view.check_crc()
         next_offset = max(next_offset, view.next_offset)
         while coming and coming[0][0] <= view.last_offset:
             passed_over[coming.pop(0)[1]] = None
