@@ -26,7 +26,7 @@ from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.node import Node
 from ottla.broker.partitions.cold_reads import ColdReads
 from ottla.broker.partitions.partition import Partition
-from ottla.coordinator.contract import CoordinatorRecord, NoUsualRecords, Producer, put, tombstone
+from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Producer, put, tombstone
 from ottla.coordinator.transactions.states import TransactionState
 from ottla.coordinator.transactions.transaction import Transaction, record_of
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition, Uuid
@@ -138,7 +138,7 @@ async def measure(row: Row, cold_reads: ColdReads, is_decoded: bool) -> float:
     host, log_kind, partition = row
     shard = host._make(partition)
     if is_decoded:
-        shard = SimpleNamespace(replay=shard.replay, replay_end=shard.replay_end, usual_records=NoUsualRecords)
+        shard = SimpleNamespace(replay=shard.replay, replay_end=shard.replay_end, fast_replay=NoFastReplay)
     start = time.process_time_ns()
     count = await load_shard(shard, log_kind, partition, cold_reads, host.read_bytes)
     taken = time.process_time_ns() - start

@@ -29,9 +29,9 @@ from ottla.broker.node import Node
 from ottla.broker.request import ConnectionInfo
 from ottla.env import Stream
 from ottla.ids import Uuid
-from ottla.records.batch import CRC_START
 from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
+from ottla.records.layout import CRC_AT, CRC_START
 from ottla.records.record import Record
 from ottla.wire.codec import decode_all
 from ottla.wire.framing import READ_AHEAD_BYTES
@@ -45,7 +45,6 @@ VERSION = 13
 SLICE_REQUESTS = 20
 CACHE_BYTES = 4 << 20
 SEQUENCE_AT = 53
-CRC_AT = 17
 REPLY_HEAD_BYTES = 9
 
 

@@ -30,15 +30,15 @@ from kafka.record.default_records import DefaultRecordBatch as KafkaPythonBatch
 from kafka.record.default_records import DefaultRecordBatchBuilder as KafkaPythonBuilder
 
 from ottla.config.topic import LogConfig
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.builder import build_produce_batch, seal
 from ottla.records.columns import batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec, decompress
-from ottla.records.kernels import Row, load_twin, walk_records
+from ottla.records.kernels import Row, load_variant, walk_records
+from ottla.records.layout import CRC_AT, HEADER_SIZE
 from ottla.records.validate import validate_produced
 
 BATCH_BYTES = 100_000
-CRC_AT = 17
 NOW_MS = 1_700_000_000_000
 HEADERS = (("trace", b"0123456789abcdef"), ("content-type", b"application/json"))
 Calls = dict[str, Callable[[], Any]]
@@ -95,7 +95,7 @@ def encoders(shape: Shape, rows: list[Row]) -> Calls:
         seal(batch, end, None, (0, -1, codec, len(rows) - 1, rows[0][0], largest), (-1, -1, -1, len(rows)))
         return batch
 
-    plain = load_twin("kernel", plain=True)
+    plain = load_variant("kernel", pure=True)
     return {
         OTTLA: lambda: build_produce_batch(rows, codec=shape.codec),
         PLAIN: lambda: by_kernel(plain),
@@ -118,7 +118,7 @@ def decoders(shape: Shape, batch: bytes) -> Calls:
         start = 0 if shape.codec else HEADER_SIZE
         return kernel.RecordIterator(payload, start, len(payload), view.count, view.base_offset, view.base_timestamp, None)
 
-    plain, compiled = load_twin("kernel", plain=True), load_twin("kernel", plain=False)
+    plain, compiled = load_variant("kernel", pure=True), load_variant("kernel", pure=False)
     return {
         OTTLA: lambda: by_kernel(compiled or plain),
         PLAIN: lambda: by_kernel(plain),
@@ -217,7 +217,7 @@ def main() -> int:
     ours = measure_ours(rounds)
     decisive = [row for row in rows if not row["compressed"] and row["what"] in ("encode", "decode")]
     ratio = statistics.geometric_mean(row["ottla_to_aiokafka"] for row in decisive)
-    is_compiled = load_twin("kernel", plain=False) is not None
+    is_compiled = load_variant("kernel", pure=False) is not None
     if options.json:
         print(json.dumps({"compiled": is_compiled, "rows": rows, "ottla_us_per_16kb_batch": ours, "ottla_to_aiokafka": ratio}))
     else:

@@ -15,7 +15,8 @@ from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import start_ottla
 
-from ottla.records.batch import CODEC_MASK, HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import CODEC_MASK, HEADER_SIZE
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TOPICS: dict[str, dict[str, object]] = {

@@ -34,9 +34,10 @@ from ottla.log.compaction.candidates import candidate_of
 from ottla.log.origin import AppendOrigin
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
-from ottla.records.batch import HEADER_SIZE, MAGIC, BatchView, iterate_batches
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.compression import Codec
 from ottla.records.control import build_end_marker
+from ottla.records.layout import HEADER_SIZE, MAGIC
 from ottla.records.reader import read_records
 from ottla.records.record import Record
 from ottla.sim.copy import copy_tree

@@ -1,6 +1,6 @@
-"""Mutated real batches through everything that strangers' bytes reach in the records room, in both twins of the kernels.
+"""Mutated real batches through everything that strangers' bytes reach in the records room, in both variants of the kernels.
 
-Only typed errors may come out, both twins must make the same of the same bytes, no input may take long, and memory stays
+Only typed errors may come out, both variants must make the same of the same bytes, no input may take long, and memory stays
 within what the caller allowed. The batches are Apache Kafka's (tests/golden/records); half of the mutants get a CRC that fits
 again, so that they come past the first check. The mutants are the same in every run: `SEEDS` are what makes them.
 """
@@ -20,11 +20,12 @@ from ottla.errors import CorruptRecords, KafkaError
 from ottla.records import columns as columns_module
 from ottla.records import reader as reader_module
 from ottla.records import validate as validate_module
-from ottla.records.batch import HEADER_SIZE, BatchView, iterate_batches
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.columns import columns_from_batches
 from ottla.records.compression import Codec, decompress
 from ottla.records.control import parse_control, parse_end_marker
-from ottla.records.kernels import load_twin
+from ottla.records.kernels import load_variant
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.patch import set_crc
 from ottla.records.reader import read_records
 from ottla.records.validate import validate_produced
@@ -126,13 +127,13 @@ def outcome(call: Callable[[], Any]) -> Any:
 
 
 @pytest.fixture(scope="module")
-def twins() -> list[tuple[Any, Any]]:
-    found = [(load_twin("kernel", plain=plain), load_twin("kernel_columns", plain=plain)) for plain in (True, False)]
+def variants() -> list[tuple[Any, Any]]:
+    found = [(load_variant("kernel", pure=pure), load_variant("kernel_columns", pure=pure)) for pure in (True, False)]
     return [(kernel, columns) for kernel, columns in found if kernel is not None and columns is not None]
 
 
-def with_twin(twin: tuple[Any, Any], patch: pytest.MonkeyPatch) -> None:
-    kernel, columns = twin
+def with_variant(variant: tuple[Any, Any], patch: pytest.MonkeyPatch) -> None:
+    kernel, columns = variant
     patch.setattr(reader_module, "RecordIterator", kernel.RecordIterator)
     patch.setattr(validate_module, "RecordIterator", kernel.RecordIterator)
     for module in (validate_module, columns_module):
@@ -140,10 +141,10 @@ def with_twin(twin: tuple[Any, Any], patch: pytest.MonkeyPatch) -> None:
     patch.setattr(columns_module, "ColumnWriter", columns.ColumnWriter)
 
 
-def run(data: bytearray, twin: tuple[Any, Any]) -> dict[str, Any]:
+def run(data: bytearray, variant: tuple[Any, Any]) -> dict[str, Any]:
     found = {}
     with pytest.MonkeyPatch.context() as patch:
-        with_twin(twin, patch)
+        with_variant(variant, patch)
         for name, call in everything(data):
             began = time.process_time()
             try:
@@ -160,15 +161,15 @@ def memory_bytes() -> int:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_mutants_give_typed_errors_the_same_in_both_twins(seed: int, twins: list[tuple[Any, Any]]) -> None:
+def test_mutants_give_typed_errors_the_same_in_both_variants(seed: int, variants: list[tuple[Any, Any]]) -> None:
     chance = random.Random(seed)
     sources = originals()
     before = memory_bytes()
     refused = accepted = 0
     for _ in range(MUTANTS_PER_SEED):
         data = mutated(chance, chance.choice(sources))
-        outcomes = [run(data, twin) for twin in twins]
-        assert all(found == outcomes[0] for found in outcomes), f"the twins differ on {data.hex()}"
+        outcomes = [run(data, variant) for variant in variants]
+        assert all(found == outcomes[0] for found in outcomes), f"the variants differ on {data.hex()}"
         if isinstance(outcomes[0]["read"], list):
             accepted += 1
         else:

@@ -14,10 +14,10 @@ from tests.support.shards.classic_shard import Asked
 from tests.support.shards.consumer_shard import told_by_records
 from tests.support.shards.mixed_shard import MixedBench, assignment, held_by
 
-from ottla.coordinator.groups.consumer.embedded import read_subscription
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
+from ottla.wire.consumer_protocol import read_subscription
 from ottla.wire.messages.join_group import JoinGroupResponseMember
 
 TOPIC, PARTITIONS = "t", 5

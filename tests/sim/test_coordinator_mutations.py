@@ -10,7 +10,7 @@ import pytest
 from ottla.broker.hosts.coordinators import hosted_shard, runtime
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard
 from ottla.broker.hosts.coordinators.transaction_endings import Ending
-from ottla.coordinator.contract import Effects, NoUsualRecords
+from ottla.coordinator.contract import Effects, NoFastReplay
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.consumer import reconciling
 from ottla.coordinator.groups.offsets import offsets
@@ -46,7 +46,7 @@ def loads_miss_the_last_record(patch: pytest.MonkeyPatch) -> None:
         listener: Any = SimpleNamespace(
             replay=lambda *what: replayed.append(partial(shard.replay, *what)),
             replay_end=lambda *what: replayed.append(partial(shard.replay_end, *what)),
-            usual_records=NoUsualRecords,
+            fast_replay=NoFastReplay,
         )
         count = await load_shard(listener, *where)
         for again in replayed[:-1]:

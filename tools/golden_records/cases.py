@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from struct import pack_into
 
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec, compress
 from ottla.records.kernels import Record
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.patch import set_crc
 
 NOW = 1_700_000_000_000

@@ -13,16 +13,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping
 from importlib import import_module
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Intercept, InterceptedRequest
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
 from ottla.broker.refusals import REPORTED, summary_of
-from ottla.broker.request import CloseConnection, ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, RequestContext
 from ottla.broker.services import Services
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_name
@@ -30,6 +30,10 @@ from ottla.ids import Uuid
 from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message, Part, UnsupportedVersion
 from ottla.wire.headers import encode_response, parse_request, read_request_header
+
+if TYPE_CHECKING:
+    from ottla.broker.partitions.kernel import PartitionTail
+    from ottla.records.kernel_batch import CheckedBatch
 
 logger = logging.getLogger("ottla.requests")
 
@@ -40,8 +44,11 @@ ANSWERED_FROM_FRAMES = (ApiKey.PRODUCE, ApiKey.OFFSET_COMMIT)
 class AnswersFrames(Protocol):
     """The fast path of an API: answers its most frequent requests from frame to frame."""
 
-    def answer(self, frame: bytearray, /) -> list[Part] | Message | None:
-        """The reply; or the response, if a part of it was refused; or None: nothing changed, the general path handles it."""
+    def answer(self, frame: bytearray, /) -> list[Part] | Message | Declined | None:
+        """The reply; or the response, if a part of it was refused.
+
+        `Declined` or None: nothing changed, the general path handles it. `Declined` carries what was checked already.
+        """
         ...
 
 
@@ -142,7 +149,7 @@ class Dispatcher:
         self._monotonic_s = asyncio.get_running_loop().time
         self._routes: dict[int, Route] = {}
         self._controller_routes: dict[int, Route] = {}
-        self._usual: dict[int, AnswersFrames] = {}
+        self._fast_paths: dict[int, AnswersFrames] = {}
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.reported: Container[int] = REPORTED
@@ -159,22 +166,26 @@ class Dispatcher:
         assert services is not None
         failure: Exception | None = None
         response: Message | None = None
+        checked: Mapping[PartitionTail, CheckedBatch] | None = None
         if (
             len(frame) > 1
             and not frame[0]
-            and (usual := self._usual.get(frame[1])) is not None
+            and (fast_path := self._fast_paths.get(frame[1])) is not None
             and self.intercept is None
             and not connection.is_controller_listener
         ):
             try:
-                answered = usual.answer(frame)
+                answered = fast_path.answer(frame)
                 if isinstance(answered, list):
                     counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
                     self._count_reply(counters, received_s, answered)
                     return answered
-                response = answered
+                if isinstance(answered, Declined):
+                    checked = answered.checked
+                else:
+                    response = answered
             except Exception as caught:
                 failure = caught
         try:
@@ -189,6 +200,7 @@ class Dispatcher:
         if route is None:
             raise self._unreadable(connection, frame)
         context = RequestContext(services, connection, key, version, header.correlation_id, header.client_id, received_s)
+        context.checked = checked
         if not route.oldest <= version <= route.newest:
             return self._unserved_version(route, context, request, frame)
         if failure is not None or response is not None:
@@ -315,7 +327,7 @@ class Dispatcher:
             if module is not None:
                 route = routes[key] = Route(key, module, self.counters.of(key), key in self.reported)
                 if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
-                    self._usual[key] = module.frame_answers(self.services)
+                    self._fast_paths[key] = module.frame_answers(self.services)
         return route
 
     def _unreadable(self, connection: ConnectionInfo, frame: bytearray, fault: str = "") -> CloseConnection:

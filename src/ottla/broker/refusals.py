@@ -73,19 +73,6 @@ def _has_refused_batches(response: Any) -> bool:
     return False
 
 
-def has_refusals(part: Struct) -> bool:
-    """Whether `refusals_in` would find any. Cheaper, because it names nothing; nearly all responses have none."""
-    for field in part.__slots__:
-        items = getattr(part, field)
-        if isinstance(items, list):
-            for item in items:
-                if isinstance(item, Struct):
-                    code: int = getattr(item, "error_code", 0)
-                    if code or has_refusals(item):
-                        return True
-    return False
-
-
 def refusals_in(part: Struct, subject: str, topic_name: TopicName) -> Iterator[Refusal]:
     """All parts below `part` that have an error code."""
     for field in part.__slots__:

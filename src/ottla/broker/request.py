@@ -8,13 +8,15 @@ the error into a response of its API. Each connection keeps its replies in the o
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
+    from ottla.broker.partitions.kernel import PartitionTail
     from ottla.broker.services import Services
+    from ottla.records.kernel_batch import CheckedBatch
 
 
 class CloseConnection(Exception):
@@ -38,7 +40,7 @@ class ConnectionInfo:
 class RequestContext:
     """The header of one request, its connection and the node's services."""
 
-    __slots__ = ("api_key", "client_id", "connection", "correlation_id", "received_s", "services", "version")
+    __slots__ = ("api_key", "checked", "client_id", "connection", "correlation_id", "received_s", "services", "version")
 
     def __init__(
         self,
@@ -57,6 +59,20 @@ class RequestContext:
         self.correlation_id = correlation_id
         self.client_id = client_id
         self.received_s = received_s
+        self.checked: Mapping[PartitionTail, CheckedBatch] | None = None
+        """See `Declined`."""
+
+
+class Declined:
+    """The fast path of an API has left a request to its handler, with nothing changed.
+
+    `checked` is what it found out about the batches of a produce request, by partition: the handler does not repeat it.
+    """
+
+    __slots__ = ("checked",)
+
+    def __init__(self, checked: Mapping[PartitionTail, CheckedBatch]) -> None:
+        self.checked = checked
 
 
 class Pending:
@@ -142,3 +158,22 @@ class PendingTask(Pending):
 
 Handled = Message | Pending | None
 """What a handler returns."""
+
+
+def future_of(handled: Handled) -> asyncio.Future[Any]:
+    """What a handler returned, as a future of the running loop. It fails as the handler would have; it may be cancelled."""
+    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+
+    def deliver(response: Message | None, failure: BaseException | None) -> None:
+        if future.done():
+            return  # cancelled: the waiting task has ended
+        if failure is not None:
+            future.set_exception(failure)
+        else:
+            future.set_result(response)
+
+    if isinstance(handled, Pending):
+        handled.deliver_to(deliver)
+    else:
+        future.set_result(handled)
+    return future

@@ -18,7 +18,6 @@ Value = bool | int | float | str | tuple[str, ...] | None
 Rule = Callable[[Value], str | None]
 """Checks a parsed value: None if it is valid, else the end of a sentence that says what it must be."""
 
-INT_MAX = 2**31 - 1
 LONG_MAX = 2**63 - 1
 _DURATION = r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{0,9})?S)?)?"
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"

@@ -128,7 +128,7 @@ class Effects:
         self.is_bound = self.is_bound or other.is_bound
 
 
-class UsualRecords(Protocol):
+class FastReplay(Protocol):
     """The fast path of loading: replays records of frequent kinds from their bytes, without decoding messages."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
@@ -140,8 +140,8 @@ class UsualRecords(Protocol):
         ...
 
 
-class NoUsualRecords:
-    """For shards without a fast path of loading."""
+class NoFastReplay:
+    """Declines every record, for shards that have no fast replay."""
 
     __slots__ = ()
 
@@ -165,7 +165,7 @@ class Shard(Protocol):
         """The transaction of `producer` has ended in this partition."""
         ...
 
-    def usual_records(self) -> UsualRecords:
+    def fast_replay(self) -> FastReplay:
         """The fast path of loading for this shard; used for one load."""
         ...
 

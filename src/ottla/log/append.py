@@ -1,11 +1,10 @@
-"""Appending to a partition log, as the leader who gives offsets or as a follower who takes them.
+"""Appends to a partition log, as the leader that assigns offsets or as a follower that takes them over.
 
 The order matters: everything that can refuse an append comes before anything is changed; then the bytes go to the file in one
 write; only then do the log's end, the producers and the epochs move. A failed write leaves the log where it was and offline.
 """
 
 import logging
-from struct import Struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.env import Buffer
@@ -18,16 +17,17 @@ from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 from ottla.log.segments.roll import roll
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.txn_index import AbortedTxn
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, NO_TIMESTAMP, BatchView
+from ottla.records.batch import BatchView, iterate_batches
+from ottla.records.decline import Decline
+from ottla.records.kernels import CheckedBatch
+from ottla.records.layout import NO_TIMESTAMP
+from ottla.records.patch import set_base_offset_and_epoch
 from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, validate_produced
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
 logger = logging.getLogger("ottla.log")
-
-_PLACE = Struct(">qii")
-"""The front of a batch: base offset, length, leader epoch. None of them is covered by its CRC."""
 
 
 class AppendInfo(NamedTuple):
@@ -67,11 +67,13 @@ def append_as_leader(
     transaction_version: int = 0,
     verified_by: VerificationState | None = None,
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
+    checked: CheckedBatch | None = None,
 ) -> AppendInfo:
     """Check a produced batch, give it its offsets, and append it. The buffer is changed in place and is the log's to keep.
 
     `KafkaError` with the code for the producer where it is refused; the log is then as it was. `transaction_version` is
-    that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's.
+    that of end markers, `verified_by` what the transaction's coordinator has confirmed, `request_version` Produce's,
+    `checked` what an earlier check of the same batch found out.
     """
     if log.write_barrier is not None:
         raise log.write_barrier
@@ -79,15 +81,17 @@ def append_as_leader(
         return _append_given(log, data, leader_epoch, origin)
     now_ms = log.clock.now_ms()
     from_client = origin is AppendOrigin.CLIENT
-    prepared = log.prepare(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version, verified_by)
-    if prepared is None:
-        return _append_unusual(log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version)
-    first_offset = log.commit(prepared)
+    fast = log.check_fast(data, 0, memoryview(data), leader_epoch, now_ms, from_client, request_version, verified_by, checked)
+    if fast.decline:
+        return _validate_and_append(
+            log, data, leader_epoch, origin, now_ms, transaction_version, verified_by, request_version, Decline(fast.decline)
+        )
+    first_offset = log.write(fast)
     last_offset = log.log_end_offset - 1
     return AppendInfo(first_offset, last_offset, NO_TIMESTAMP, log.log_start_offset, False, False, len(data))
 
 
-def _append_unusual(
+def _validate_and_append(
     log: "PartitionLog",
     data: bytearray | memoryview,
     leader_epoch: int,
@@ -96,8 +100,9 @@ def _append_unusual(
     transaction_version: int,
     verified_by: VerificationState | None,
     request_version: int,
+    decline: Decline,
 ) -> AppendInfo:
-    """Check a batch closely, and append it unless there is something to be said against it."""
+    """The general path: check what the fast path has not checked before its `decline`, and append the batch if it is valid."""
     config = log.config
     view, data, max_timestamp, append_time_ms = validate_produced(
         data,
@@ -106,6 +111,7 @@ def _append_unusual(
         partition=log.name,
         from_client=origin is AppendOrigin.CLIENT,
         request_version=request_version,
+        decline=decline,
     )
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
@@ -135,7 +141,7 @@ def _append_unusual(
         segment = log.segments.active
         if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
             segment = _next_segment(log, len(data), first_offset, last_offset)
-        _PLACE.pack_into(data, 0, first_offset, view.batch_length, leader_epoch)
+        set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
         segment.append(data, first_offset, last_offset, max_timestamp)
         log.log_end_offset = last_offset + 1
         if producers is None:
@@ -239,36 +245,31 @@ def _append_views(log: "PartitionLog", data: Buffer, views: list[BatchView], ori
 def _whole_batches(log: "PartitionLog", data: Buffer, leader_epoch: int, origin: AppendOrigin) -> tuple[list[BatchView], int]:
     """The batches of `data` to be appended, each checked, and how many bytes they have together.
 
-    A fetch answer may end in the middle of a batch: that one is left out. So is everything from a batch of a later epoch on:
-    the partition has a new leader, of which this replica does not know yet.
+    A fetch response may end in the middle of a batch: that one is left out. So is everything from a batch of a later epoch on:
+    the partition has a new leader that this replica does not know of yet.
     """
     views: list[BatchView] = []
-    position, last_offset = 0, -1
-    end = len(data)
-    while end - position >= HEADER_SIZE:
-        view = BatchView(data, position)
-        if LOG_OVERHEAD + view.batch_length > end - position and view.batch_length >= 0 and view.magic == 2:
-            break
-        try:
-            view.check()
-        except CorruptRecords as error:
-            raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.partition} got damaged records: {error}") from error
-        if origin is AppendOrigin.RAFT_LEADER and view.leader_epoch != leader_epoch:
-            raise KafkaError(
-                ErrorCode.INVALID_RECORD,
-                f"a batch for {log.partition} has leader epoch {view.leader_epoch} where {leader_epoch} is in force",
-            )
-        if origin is AppendOrigin.REPLICATION and view.leader_epoch > leader_epoch:
-            logger.info(
-                "%s: left out batches from epoch %d, the epoch here is %d", log.partition, view.leader_epoch, leader_epoch
-            )
-            break
-        if view.base_offset <= last_offset or view.last_offset_delta < 0:
-            raise KafkaError(
-                ErrorCode.CORRUPT_MESSAGE,
-                f"batches for {log.partition} are out of order: offset {view.base_offset} comes after {last_offset}",
-            )
-        views.append(view)
-        last_offset = view.last_offset
-        position += LOG_OVERHEAD + view.batch_length
-    return views, position
+    last_offset = -1
+    try:
+        for view in iterate_batches(data, allow_cut_end=True):
+            view.check_crc()
+            if origin is AppendOrigin.RAFT_LEADER and view.leader_epoch != leader_epoch:
+                raise KafkaError(
+                    ErrorCode.INVALID_RECORD,
+                    f"a batch for {log.partition} has leader epoch {view.leader_epoch} where {leader_epoch} is in force",
+                )
+            if origin is AppendOrigin.REPLICATION and view.leader_epoch > leader_epoch:
+                logger.info(
+                    "%s: left out batches from epoch %d, the epoch here is %d", log.partition, view.leader_epoch, leader_epoch
+                )
+                break
+            if view.base_offset <= last_offset or view.last_offset_delta < 0:
+                raise KafkaError(
+                    ErrorCode.CORRUPT_MESSAGE,
+                    f"batches for {log.partition} are out of order: offset {view.base_offset} comes after {last_offset}",
+                )
+            views.append(view)
+            last_offset = view.last_offset
+    except CorruptRecords as error:
+        raise KafkaError(ErrorCode.CORRUPT_MESSAGE, f"{log.partition} got damaged records: {error}") from error
+    return views, views[-1].position + views[-1].size if views else 0

@@ -36,7 +36,6 @@ LOG_START_CHECKPOINT = "log-start-offset-checkpoint"
 CLEANER_CHECKPOINT = "cleaner-offset-checkpoint"
 META_PROPERTIES = "meta.properties"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
-LOCK = ".lock"
 
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 
@@ -50,11 +49,6 @@ _PARTITION = re.compile(r"[0-9]{1,10}")
 
 class InvalidFolderName(OttlaError):
     """A folder in a log directory is not named as a partition's folder is."""
-
-
-def offset_text(offset: int) -> str:
-    """`offset` in the 20 digits of a file name."""
-    return f"{offset:020d}"
 
 
 def segment_file_name(base_offset: int, suffix: str, state: str = "") -> str:
@@ -137,15 +131,6 @@ def parse_folder_name(name: str) -> FolderName:
     if not dash or not topic or not _PARTITION.fullmatch(number) or int(number) >= 1 << 31:
         raise _invalid(name)
     return FolderName(TopicPartition(topic, int(number)), suffix)
-
-
-def is_partition_folder(name: str) -> bool:
-    """Whether `name` is that of a partition's folder, in use or not."""
-    try:
-        parse_folder_name(name)
-    except InvalidFolderName:
-        return False
-    return True
 
 
 def _invalid(name: str) -> InvalidFolderName:

@@ -13,7 +13,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.time_lookup import TimedOffset, find_by_time, find_max_timestamp
 from ottla.log.segments.txn_index import AbortedTxn
-from ottla.records.batch import NO_LEADER_EPOCH, NO_TIMESTAMP
+from ottla.records.layout import NO_LEADER_EPOCH, NO_TIMESTAMP
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog

@@ -28,7 +28,7 @@ from ottla.raft.control import (
     snapshot_header,
 )
 from ottla.raft.voters import VoterSet
-from ottla.records.batch import HEADER_SIZE, LOG_OVERHEAD, BatchView
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.builder import build_batch
 from ottla.records.control import ControlRecord, ControlType, build_control_batch, parse_control
 from ottla.records.kernels import Record
@@ -145,20 +145,18 @@ def read_snapshot(path: str, data: bytes) -> SnapshotContent:
     """Decode a snapshot; `CorruptFile` if it is damaged or cut."""
     content = SnapshotContent()
     position, is_whole = 0, False
-    while position < len(data):
-        try:
-            if len(data) - position < HEADER_SIZE:
-                raise CorruptRecords(f"{len(data) - position} bytes are left, less than the header of a batch")
-            view = BatchView(data, position)
-            view.check()
+    try:
+        for view in iterate_batches(data):
+            position = view.position
+            view.check_crc()
             if view.is_control:
                 is_whole = _read_controls(view, content)
             else:
                 for record in read_records(view):
                     content.records.append(decode_metadata_record(record.value or b"").message)
-        except (CorruptRecords, DecodeError) as damage:
-            raise CorruptFile(path, position, str(damage), _REMEDY) from damage
-        position += LOG_OVERHEAD + view.batch_length
+            position += view.size
+    except (CorruptRecords, DecodeError) as damage:
+        raise CorruptFile(path, position, str(damage), _REMEDY) from damage
     if not is_whole:
         raise CorruptFile(path, len(data), "the snapshot ends without its footer", _REMEDY)
     return content

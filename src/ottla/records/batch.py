@@ -1,10 +1,4 @@
-"""The header of a record batch, magic 2, as a cheap view over bytes that somebody else owns.
-
-Format (big endian), `HEADER_SIZE` bytes, then the records:
-
-    baseOffset int64 | batchLength int32 (bytes after it) | partitionLeaderEpoch int32 | magic int8 | crc uint32 |
-    attributes int16 | lastOffsetDelta int32 | baseTimestamp int64 | maxTimestamp int64 | producerId int64 |
-    producerEpoch int16 | baseSequence int32 | count int32
+"""The header of a record batch, magic 2, as a cheap view over bytes that the caller owns. `layout.py` has the format.
 
 The CRC-32C covers everything from `attributes` to the end. Attributes: bits 0-2 codec, 3 append time, 4 transactional,
 5 control, 6 delete horizon (baseTimestamp is then the time from which compaction may drop tombstones and markers; record
@@ -15,34 +9,27 @@ needs `HEADER_SIZE` bytes to be there: `check()` is what says that the batch is 
 """
 
 from collections.abc import Iterator
-from struct import Struct
 
 from ottla.errors import CorruptRecords
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
+from ottla.records.layout import (
+    APPEND_TIME,
+    BATCH_LENGTH_MIN,
+    CODEC_MASK,
+    CONTROL,
+    CRC_START,
+    DELETE_HORIZON,
+    HEADER,
+    HEADER_SIZE,
+    LOG_OVERHEAD,
+    MAGIC,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    TRANSACTIONAL,
+)
 
 Buffer = bytes | bytearray | memoryview
-
-HEADER = Struct(">qiibIhiqqqhii")
-HEADER_SIZE = 61
-LOG_OVERHEAD = 12
-"""Base offset and batch length: what `batch_length` does not count."""
-CRC_START = 21
-"""Where the bytes that the CRC covers begin: at the attributes."""
-BATCH_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
-MAGIC = 2
-
-CODEC_MASK = 0x07
-APPEND_TIME = 0x08
-TRANSACTIONAL = 0x10
-CONTROL = 0x20
-DELETE_HORIZON = 0x40
-
-NO_PRODUCER_ID = -1
-NO_PRODUCER_EPOCH = -1
-NO_SEQUENCE = -1
-NO_LEADER_EPOCH = -1
-NO_TIMESTAMP = -1
 
 CODECS: tuple[Codec, ...] = tuple(Codec)
 
@@ -212,6 +199,10 @@ class BatchView:
     def check(self) -> None:
         """`CorruptRecords` unless the batch is whole, of magic 2, and has the CRC it says it has."""
         self.check_size()
+        self.check_crc()
+
+    def check_crc(self) -> None:
+        """`CorruptRecords` unless the batch, whose size was checked, has the CRC it says it has."""
         crc = self.computed_crc()
         if crc != self.crc:
             raise CorruptRecords(
@@ -228,11 +219,21 @@ class BatchView:
         )
 
 
-def iterate_batches(buffer: Buffer, position: int = 0) -> Iterator[BatchView]:
-    """Every batch of `buffer` from `position` on, in order, sizes checked but not CRCs; a torn tail is `CorruptRecords`."""
+def iterate_batches(buffer: Buffer, position: int = 0, *, allow_cut_end: bool = False) -> Iterator[BatchView]:
+    """Every batch of `buffer` from `position` on, in order. Sizes are checked, CRCs are not; damage is `CorruptRecords`.
+
+    A last batch that is cut short is damage too. With `allow_cut_end` it is left out: reads and fetches end at a number of
+    bytes, and the next one begins with that batch.
+    """
     end = len(buffer)
     while position < end:
+        if allow_cut_end and end - position < HEADER_SIZE:
+            return
         view = BatchView(buffer, position)
-        view.check_size()
+        is_cut = view.batch_length > end - position - LOG_OVERHEAD
+        if is_cut or view.batch_length < BATCH_LENGTH_MIN or view.magic != MAGIC:
+            if allow_cut_end and is_cut and view.magic == MAGIC:
+                return
+            view.check_size()  # raises what is wrong
         yield view
-        position += view.size
+        position += LOG_OVERHEAD + view.batch_length

@@ -4,7 +4,7 @@ Two ways in. `build_batch` takes records that have offsets and keeps them: compa
 `build_produce_batch` takes rows that have none yet, as a producer does, and numbers them from 0.
 
 What the header says follows Kafka's builder: baseTimestamp is the first record's timestamp, or the delete horizon where there
-is one; maxTimestamp is the largest, or the append time; lastOffsetDelta reaches to the last record unless told otherwise. A
+is one; maxTimestamp is the largest, or the append time; lastOffsetDelta reaches to the last record unless the caller sets it. A
 batch that compaction emptied has no records, no codec and baseTimestamp -1.
 """
 
@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from struct import error
 
 from ottla.records import patch
-from ottla.records.batch import (
+from ottla.records.compression import Codec, compress
+from ottla.records.kernels import Record, Row, encode_records, encode_rows
+from ottla.records.layout import (
     APPEND_TIME,
     CODEC_MASK,
     CONTROL,
@@ -28,8 +30,6 @@ from ottla.records.batch import (
     NO_TIMESTAMP,
     TRANSACTIONAL,
 )
-from ottla.records.compression import Codec, compress
-from ottla.records.kernels import Record, Row, encode_records, encode_rows
 
 
 def build_batch(

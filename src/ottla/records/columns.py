@@ -14,18 +14,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ottla.errors import CorruptRecords
-from ottla.records.batch import (
-    HEADER_SIZE,
-    NO_LEADER_EPOCH,
-    NO_PRODUCER_EPOCH,
-    NO_PRODUCER_ID,
-    NO_SEQUENCE,
-    TRANSACTIONAL,
-    BatchView,
-)
+from ottla.records.batch import BatchView
 from ottla.records.builder import seal
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import ColumnReader, ColumnWriter, walk_records
+from ottla.records.layout import HEADER_SIZE, NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 Buffer = bytes | bytearray | memoryview
@@ -59,7 +52,7 @@ class Columns(NamedTuple):
 
 
 def columns_from_batches(views: Sequence[BatchView], *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Columns:
-    """The records of all batches, in order, control records included: leave out batches whose records nobody should see.
+    """The records of all batches, in order, control records included: leave out batches whose records are not to be seen.
 
     Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to.
     """

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""Records to bytes and bytes to records: the loop that runs once per record, in one source for two twins.
+"""Records to bytes and bytes to records: the loop that runs once per record, in one source for two variants.
 
 As plain Python this file is complete. Compiled with Cython, the types in `kernel.pxd` turn the same statements into C: a name
-called `raw` or `out` is then a pointer, indexing it reads a byte and slicing it makes a `bytes`, which is what the plain twin
-does with a `bytes` or `bytearray`. So that both twins mean the same:
+called `raw` or `out` is then a pointer, indexing it reads a byte and slicing it makes a `bytes`, which is what the pure variant
+does with a `bytes` or `bytearray`. So that both variants mean the same:
 
-- every length is compared with what is left of its record *before* the bytes are touched, because the compiled twin checks
-  no bounds by itself;
+- every length is compared with what is left of its record *before* the bytes are touched, because the compiled variant
+  checks no bounds by itself;
 - numbers that could leave 64 bits are wrapped by hand where C would wrap them (`fields.wrap64`), as Java does;
 - numbers and bytes are read and written with the functions of `kernel_fields.py`;
 - nothing here may import `cython`, so that installs without it work.
@@ -32,7 +32,7 @@ _NAME_SLOT_MASK = 0x7F
 _NAMES: list[tuple[bytes, str]] = [(b"", "")] * (_NAME_SLOT_MASK + 1)
 _NO_HEADERS = b"\x00"
 
-# Named, because the compiled twin knows these names as C numbers; as literals they would become Python objects there.
+# Named, because the compiled variant knows these names as C numbers; as literals they would become Python objects there.
 _INT32_MAX = 0x7FFFFFFF
 _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _INT64_MIN = -_INT64_MAX - 1
@@ -43,10 +43,10 @@ Row = tuple[int, bytes | None, bytes | None, Headers]
 
 
 class Record:
-    """One record of a log. Treat it as immutable: the compiled twin enforces that.
+    """One record of a log. Treat it as immutable: the compiled variant enforces that.
 
-    Headers are kept as the bytes they are on the wire and taken apart when asked for: most readers never ask, and a record
-    without a tuple inside is none of the garbage collector's business.
+    Headers are kept as the bytes they are on the wire and decoded when read: most readers never read them, and the garbage
+    collector does not track a record without a tuple inside.
     """
 
     __slots__ = ("_headers", "key", "offset", "timestamp", "value")
@@ -70,7 +70,7 @@ class Record:
 
     @property
     def headers(self) -> Headers:
-        """((key, value), ...), made anew with every call."""
+        """((key, value), ...), decoded with every call."""
         return () if self._headers is _NO_HEADERS else _decode_headers(self._headers)
 
     def astuple(self) -> tuple[int, int, bytes | None, bytes | None, Headers]:
@@ -128,12 +128,12 @@ def encode_rows(buffer: bytearray, position: int, rows: Sequence[Row], base_time
             max_timestamp = stamp
         size = _encode_headers(scratch, headers)
         position = _encode(buffer, position, fields.wrap64(stamp - base_timestamp), offset_delta, key, value, scratch, size)
-        offset_delta += 1  # noqa: SIM113 - a C number in the compiled twin, which enumerate would make an object
+        offset_delta += 1  # noqa: SIM113 - a C number in the compiled variant, which enumerate would make an object
     return position, max_timestamp
 
 
 def _checked64(value: int) -> int:
-    """`value`, or `OverflowError` where the compiled twin could not hold it."""
+    """`value`, or `OverflowError` where the compiled variant could not hold it."""
     if value > _INT64_MAX or value < _INT64_MIN:
         raise OverflowError(f"{value} does not fit into 64 bits")
     return value
@@ -224,7 +224,7 @@ class RecordIterator:
             raise CorruptRecords(f"records from byte {start} to {end} do not lie in {len(data)} bytes")
         if count < 0 or count > (end - start) // _RECORD_SIZE_MIN or (count == 0 and start != end):
             raise CorruptRecords(f"{end - start} bytes of records cannot be the {count} records that the batch says it has")
-        self._data = data  # keeps alive what the pointer `_raw` of the compiled twin points to
+        self._data = data  # keeps alive what the pointer `_raw` of the compiled variant points to
         self._raw = data
         self._start = start
         self._position = start
@@ -343,8 +343,8 @@ def _decode_headers(data: bytes) -> Headers:
 def _header_name(raw: bytes, position: int, size: int) -> str:
     """The key of a header as text.
 
-    The same few keys come with record after record. The compiled twin keeps one of them in each of a few slots, chosen by its
-    size and ends, and hands it out again instead of making it anew.
+    The same few keys come with record after record. The compiled variant keeps one of them in each of 128 slots, chosen by its
+    size, first and last byte, and returns it again instead of decoding it.
     """
     if not _COMPILED or size == 0 or size > _NAME_SIZE_MAX:
         return raw[position : position + size].decode("utf-8", "surrogateescape")
@@ -363,5 +363,5 @@ def _header_name(raw: bytes, position: int, size: int) -> str:
     return name
 
 
-# A compiled function is no plain function: that is how the twins know which of them they are.
+# A compiled function is no plain function: that is how the variants know which of them they are.
 _COMPILED = type(encode_rows).__name__ != "function"

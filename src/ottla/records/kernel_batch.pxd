@@ -6,7 +6,6 @@ from ottla.records.kernel_columns cimport RecordWalk
 
 cdef Py_ssize_t _HEADER_SIZE
 cdef Py_ssize_t _LOG_OVERHEAD
-cdef Py_ssize_t _CRC_START
 cdef long long _MAGIC
 cdef long long _CODEC_MASK
 cdef long long _LZ4
@@ -16,13 +15,21 @@ cdef long long _LZ4_INDEPENDENT
 cdef long long _TRANSACTIONAL
 cdef long long _ZSTD_REQUEST_VERSION_MIN
 cdef long long _TIMESTAMP_UNBOUNDED
+cdef int _DECLINE_NO
+cdef int _DECLINE_HEADER
+cdef int _DECLINE_CRC
+cdef int _DECLINE_RECORDS
+
+cdef class BatchLimits
 
 @cython.final
 @cython.freelist(16)
-cdef class UsualBatch:
+cdef class CheckedBatch:
     cdef readonly long long attributes
     cdef readonly long long base_sequence
     cdef readonly long long count
+    cdef readonly int decline
+    cdef readonly BatchLimits limits
     cdef readonly long long max_timestamp
     cdef readonly long long producer_epoch
     cdef readonly long long producer_id
@@ -43,9 +50,9 @@ cdef class BatchLimits:
         size=Py_ssize_t, base_offset=cython.longlong, batch_length=cython.longlong, _=cython.longlong, magic=cython.longlong,
         crc=cython.longlong, attributes=cython.longlong, last_offset_delta=cython.longlong, base_timestamp=cython.longlong,
         max_timestamp=cython.longlong, producer_id=cython.longlong, producer_epoch=cython.longlong,
-        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=UsualBatch,
+        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=CheckedBatch,
     )
-    cpdef UsualBatch check(
+    cpdef CheckedBatch check(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, object covered, long long now_ms,
         bint from_client, int request_version
     )
@@ -53,7 +60,7 @@ cdef class BatchLimits:
     cpdef bint takes_own(self, long long size) except -1
 
     @cython.locals(walk=RecordWalk)
-    cdef bint _are_records_usual(
+    cdef bint _are_records_fast(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, long long count, long long base_timestamp,
         long long max_timestamp, long long now_ms
     ) except -1

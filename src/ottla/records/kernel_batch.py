@@ -1,12 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""The produced batch that nothing can be said against: found out in one go, in one source for two twins.
+"""The fast check of a produced batch: header, CRC and records in one go, in one source for two variants.
 
-By far the most batches are whole, not too large, with the right CRC and timestamps that are in bounds. Those pass here.
-Whatever does not may still be fine: `validate.py` looks at it closely, says what is wrong, or changes it as the topic wants it.
-Nothing may pass here that it would refuse or change; a test holds the two to each other.
+Most batches are whole, not too large, with the right CRC and timestamps in bounds. They pass here and are appended as they are.
+The others may still be right: `validate.py` checks them in full, says what is wrong, or changes them as the topic demands. It
+goes on from where this stopped (`CheckedBatch.decline`), so that no batch is checksummed twice. Nothing may pass here that
+`validate.py` would refuse or change; a test compares the two.
 
-The rules are those of `kernel.py`; `batch.py` has the format of the header.
+The rules for both variants are those of `kernel.py`; `layout.py` has the format of the header.
 """
 
 from __future__ import annotations
@@ -16,38 +17,57 @@ from typing import TYPE_CHECKING
 from ottla.errors import CorruptRecords
 from ottla.records import kernel_fields as fields
 from ottla.records import kernel_views as views
+from ottla.records import layout
 from ottla.records.checksum import crc32c
+from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.config.topic import LogConfig
     from ottla.records.kernel_columns import RecordWalk
     from ottla.records.kernel_fields import Buffer
 
-_HEADER_SIZE = 61
-_LOG_OVERHEAD = 12
-_CRC_START = 21
-_MAGIC = 2
-_CODEC_MASK = 0x07
+_HEADER_SIZE = layout.HEADER_SIZE
+_LOG_OVERHEAD = layout.LOG_OVERHEAD
+_MAGIC = layout.MAGIC
+_CODEC_MASK = layout.CODEC_MASK
+_TRANSACTIONAL = layout.TRANSACTIONAL
 _LZ4 = 3
 _ZSTD = 4
-_LZ4_FLAGS_AT = 65
-"""Of a batch whose records are an LZ4 frame: where the frame has its flags."""
+_LZ4_FLAGS_AT = _HEADER_SIZE + 4
+"""Where a batch whose records are an LZ4 frame has the frame's flags."""
 _LZ4_INDEPENDENT = 0x20
-"""Whether its blocks can be read one by one, as Kafka's readers in Java do."""
-_TRANSACTIONAL = 0x10
+"""The flag for blocks that can be read one by one, as Kafka's readers in Java do."""
 _ZSTD_REQUEST_VERSION_MIN = 7
 _TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
+_DECLINE_NO = int(Decline.NO)
+_DECLINE_HEADER = int(Decline.HEADER)
+_DECLINE_CRC = int(Decline.CRC)
+_DECLINE_RECORDS = int(Decline.RECORDS)
 
 
-class UsualBatch:
-    """What the log has to know of such a batch."""
+class CheckedBatch:
+    """What the fast check found out about a batch. Without a `decline`, the header's numbers are here too."""
 
-    __slots__ = ("attributes", "base_sequence", "count", "max_timestamp", "producer_epoch", "producer_id", "size_bytes")
+    __slots__ = (
+        "attributes",
+        "base_sequence",
+        "count",
+        "decline",
+        "limits",
+        "max_timestamp",
+        "producer_epoch",
+        "producer_id",
+        "size_bytes",
+    )
 
     attributes: int
-    """The codec, and whether it belongs to a transaction: nothing else."""
+    """The codec, and whether the batch belongs to a transaction: no other bit is set."""
     base_sequence: int
     count: int
+    decline: int
+    """A `Decline`, up to RECORDS: what the check stopped at."""
+    limits: BatchLimits
+    """What it was compared with. A topic with new settings has new ones, and the check is not worth anything there."""
     max_timestamp: int
     producer_epoch: int
     producer_id: int
@@ -55,7 +75,7 @@ class UsualBatch:
 
 
 class BatchLimits:
-    """What a topic's settings ask of a batch, as numbers. `walk` is what the records are walked with: nobody else's."""
+    """What a topic's settings demand of a batch, as numbers. `walk` walks the records, and is used for nothing else."""
 
     __slots__ = (
         "_after_max_ms",
@@ -75,17 +95,23 @@ class BatchLimits:
         self._after_max_ms = config.message_timestamp_after_max_ms
         self._before_max_ms = config.message_timestamp_before_max_ms
         self._needs_keys = config.compact
-        # Of compressed batches too: see `validate.py` for when they are not taken as they are.
+        # Those of compressed batches too, which takes decompressing: `validate.py` does that.
         self._are_records_read = config.compact or config.message_timestamp_before_max_ms != _TIMESTAMP_UNBOUNDED
         self._walk = walk
 
     def check(
         self, data: Buffer, start: int, end: int, covered: memoryview, now_ms: int, from_client: bool, request_version: int
-    ) -> UsualBatch | None:
-        """The batch that `data` is from `start` to `end`; None to have it looked at closely. `covered`: what the CRC covers."""
+    ) -> CheckedBatch:
+        """Check the batch that `data` is from `start` to `end`; `covered` are those of its bytes that the CRC covers.
+
+        What the header alone decides comes before the CRC, which is the most expensive.
+        """
         size = end - start
+        batch = CheckedBatch()
+        batch.limits = self
+        batch.decline = _DECLINE_HEADER
         if start < 0 or end > len(data) or size < _HEADER_SIZE or size > self._size_bytes_max or not self._are_batches_kept:
-            return None
+            return batch
         (
             base_offset,
             batch_length,
@@ -111,20 +137,25 @@ class BatchLimits:
             or (base_sequence < 0 and producer_id >= 0)
             or max_timestamp < 0
             or max_timestamp - now_ms > self._after_max_ms
-            or _checksum(covered) != crc
         ):
-            return None
+            return batch
         codec = attributes & _CODEC_MASK
         if codec:
             if not self._are_codecs_kept or self._are_records_read or codec > _ZSTD:
-                return None
+                return batch
             if codec == _ZSTD and request_version < _ZSTD_REQUEST_VERSION_MIN:
-                return None
+                return batch
             if codec == _LZ4 and (size <= _LZ4_FLAGS_AT or not data[start + _LZ4_FLAGS_AT] & _LZ4_INDEPENDENT):
-                return None
-        elif not self._are_records_usual(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms):
-            return None
-        batch = UsualBatch()
+                return batch
+        if _checksum(covered) != crc:
+            batch.decline = _DECLINE_CRC
+            return batch
+        if not codec and not self._are_records_fast(
+            data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms
+        ):
+            batch.decline = _DECLINE_RECORDS
+            return batch
+        batch.decline = _DECLINE_NO
         batch.attributes = attributes
         batch.base_sequence = base_sequence
         batch.count = count
@@ -135,12 +166,13 @@ class BatchLimits:
         return batch
 
     def takes_own(self, size: int) -> bool:
-        """Whether an uncompressed batch of `size` bytes, made now by the broker itself, is taken as it is."""
+        """Whether an uncompressed batch of `size` bytes, made now by the broker itself, is appended as it is."""
         return self._are_batches_kept and size <= self._size_bytes_max
 
-    def _are_records_usual(
+    def _are_records_fast(
         self, data: Buffer, start: int, end: int, count: int, base_timestamp: int, max_timestamp: int, now_ms: int
     ) -> bool:
+        """Whether the records are whole, numbered from 0, within the timestamp bounds, and have keys where they must."""
         walk = self._walk
         try:
             walk.walk(data, start, end, count, base_timestamp)

@@ -1,10 +1,10 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""Records walked and turned into columns and back without an object per record, in one source for two twins.
+"""Records walked and turned into columns and back without an object per record, in one source for two variants.
 
 The rules are those of `kernel.py`, whose header explains the record's format. Here the buffers are views (of bytes, 32-bit or
-64-bit numbers), which the compiled twin knows as such, so a batch is read where it lies; what is called `raw` or `…out` is the
-bytes of a view. No bounds are checked unless written down: every function compares before it reads or writes.
+64-bit numbers), typed in the compiled variant, so a batch is read where it lies; what is called `raw` or `…out` is the bytes
+of a view. No bounds are checked unless written down: every function compares before it reads or writes.
 
 Columns are in Arrow's layout: a column of bytes is a bitmap of what is not null (bit i of byte i // 8, lowest first), one more
 ascending 32-bit position than there are rows, and the bytes themselves; headers are a list column of (key, value) structs.
@@ -216,7 +216,7 @@ class ColumnWriter:
     ) -> None:
         """The next `count` rows, from records that `walk_records` has found to be whole."""
         row = self._row
-        # Views are held in names here and below because the compiled twin counts every use of an attribute's view.
+        # Views are held in names here and below because the compiled variant counts every use of an attribute's view.
         key_ends, key_data, value_ends, value_data = self._key_ends, self._key_data, self._value_ends, self._value_data
         if start < 0 or end > len(data) or count > len(self._offsets) - row:
             raise CorruptRecords(f"{count} records do not fit into columns of {len(self._offsets)} rows, {row} of them filled")

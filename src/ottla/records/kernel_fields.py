@@ -1,20 +1,21 @@
 """Numbers and bytes at a place in a buffer, as the kernels of every floor read and write them.
 
-This file serves the plain twins. The compiled ones take the functions of the same names from `kernel_fields.pxd`, which are
-written out there: only then does a C compiler put them into each kernel, instead of having it call another module. So these are
-the only functions that are written twice, and each time as it is fast: here with `struct` and slices, there with pointers. A
-test holds the two to each other.
+This file serves the pure variants. The compiled ones take the functions of the same names from `kernel_fields.pxd`, where they
+are written a second time: only then does a C compiler inline them into each kernel, instead of calling another module. They are
+the only functions that exist twice: here with `struct` and slices, there with pointers. A test compares the two.
 
 A kernel says `from ottla.records import kernel_fields as fields`, and its `.pxd` the same with `cimport`: that is one name for
-a module in both twins, which a function could not have.
+a module in both variants. A function cannot have one.
 
 Varints hold seven bits a byte, the lowest first. Zigzag makes small numbers of those with a sign: 0, -1, 1, -2 are 0, 1, 2, 3.
-Positions have been compared with the buffer's end before anything is called, but for functions that are told the `end`.
+Callers compare positions with the buffer's end first, except for functions that take the `end`.
 """
 
 from __future__ import annotations
 
 from struct import Struct
+
+from ottla.records.layout import HEADER
 
 Buffer = bytes | bytearray | memoryview
 Target = bytearray | memoryview
@@ -24,14 +25,13 @@ _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _INT64_MIN = -_INT64_MAX - 1
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
-_BATCH_HEADER = Struct(">qiibIhiqqqhii")
 _MASKS = {size: (1 << 8 * size) - 1 for size in (1, 2, 4, 8)}
 _READERS = {size: Struct(f">{kind}").unpack_from for size, kind in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))}
 _WRITERS = {size: Struct(f">{kind}").pack_into for size, kind in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))}
 
 
 def wrap64(value: int) -> int:
-    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. In the compiled twin it is so already."""
+    """`value`, the sum of two 64-bit numbers, as 64 bits with a sign hold it. In the compiled variant it is so already."""
     if value > _INT64_MAX:
         return value - _MASK64 - 1
     return value + _MASK64 + 1 if value < _INT64_MIN else value
@@ -124,5 +124,5 @@ def put_varint(out: Target, at: int, value: int) -> int:
 
 
 def batch_header(raw: Buffer, at: int) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
-    """The numbers of the batch's header at `at`, in their order; `batch.py` has the format."""
-    return _BATCH_HEADER.unpack_from(raw, at)
+    """The numbers of the batch's header at `at`, in their order; `layout.py` has the format."""
+    return HEADER.unpack_from(raw, at)

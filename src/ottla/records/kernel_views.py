@@ -1,6 +1,6 @@
-"""Where the bytes of a view are, for the functions of `kernel_fields.py`; what is said there of two twins holds here too.
+"""Where the bytes of a view are, for the functions of `kernel_fields.py`; like those, written twice, here and in the `.pxd`.
 
-Apart from them, because whoever knows of views, and were it by name, has all that Cython needs for views compiled in.
+Kept separate: a module that cimports a memoryview type gets 0.6 MB of Cython's view support compiled in.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from ottla.records.kernel_fields import Buffer, Target
 
 
 def raw_of(view: Buffer) -> Buffer:
-    """What to read the view's bytes from: for the compiled twin a pointer. The view must live as long as it is used."""
+    """What to read the view's bytes from: in the compiled variant a pointer. The view must live as long as it is used."""
     return view
 
 
 def out_of(view: Target) -> Target:
-    """As `raw_of`, to be written to."""
+    """What to write the view's bytes to: in the compiled variant a pointer."""
     return view

@@ -1,8 +1,9 @@
 """From a batch to its records."""
 
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import Record, RecordIterator
+from ottla.records.layout import HEADER_SIZE
 
 DECOMPRESSED_BYTES_MAX = 128 * 1024 * 1024
 """How far a batch may expand where the caller sets no bound of its own."""
@@ -14,7 +15,7 @@ def read_records(view: BatchView, *, decompressed_bytes_max: int = DECOMPRESSED_
 
 
 def iterate_records(view: BatchView, *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> RecordIterator:
-    """The same one at a time, for whoever needs no list. Damage in a record is found only when the iterator comes to it."""
+    """The records of the batch one at a time. Damage in a record is found only when the iterator comes to it."""
     view.check_size()
     append_time_ms = view.max_timestamp if view.is_append_time else None
     codec = view.codec

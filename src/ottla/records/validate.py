@@ -28,21 +28,24 @@ from typing import NamedTuple
 from ottla.config.topic import LogConfig
 from ottla.errors import CorruptRecords, KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.records.batch import (
+from ottla.records.batch import CODECS, BatchView
+from ottla.records.compression import Codec, compress, decompress
+from ottla.records.decline import Decline
+from ottla.records.kernels import RecordIterator, walk_records
+from ottla.records.layout import (
     APPEND_TIME,
+    ATTRIBUTE_BITS_AT,
     BATCH_LENGTH_MIN,
     CODEC_MASK,
-    CODECS,
     CONTROL,
     HEADER_SIZE,
+    LENGTH_AT,
     LOG_OVERHEAD,
     MAGIC,
+    MAGIC_AT,
     NO_TIMESTAMP,
     TRANSACTIONAL,
-    BatchView,
 )
-from ottla.records.compression import Codec, compress, decompress
-from ottla.records.kernels import RecordIterator, walk_records
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
@@ -62,8 +65,6 @@ ERRORS_NAMED_MAX = 1000
 RECORDS_EXAMINED_MAX = 100_000
 """How many records at fault are named, and how many are looked at for that once it is certain that some are."""
 
-_MAGIC_AT = 16
-_ATTRIBUTES_AT = 22
 _LENGTH_MIN = 14
 """What the smallest message of any format has after its length; less than that was never one."""
 
@@ -89,15 +90,21 @@ def validate_produced(
     from_client: bool = True,
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
     decompressed_bytes_max: int | None = None,
+    decline: Decline = Decline.HEADER,
 ) -> ValidBatch:
     """`data` as a batch for `partition`, whose settings are `config`; `KafkaError` if it must not be appended.
 
     With `from_client` off, for what the broker's own coordinators write, control records, sequences and offsets are theirs to
     get right. `data` may be changed (timestamp and CRC) only if it is accepted. Where a batch has to be decompressed, it may
-    yield `decompressed_bytes_max`; by default so much that nobody waits for long (docs/decisions/0042).
+    yield `decompressed_bytes_max`; by default so much that others do not wait for long (docs/decisions/0042).
+
+    `decline` is where the fast check (`kernel_batch.py`) of this batch stopped: what it has checked is not checked again.
     """
+    if decline is Decline.LOG:
+        view = BatchView(data)
+        return ValidBatch(view, data, view.max_timestamp, NO_TIMESTAMP)
     view = only_batch(data, partition, request_version)
-    codec = _check_header(view, config, partition, from_client)
+    codec = _check_header(view, config, partition, from_client, decline)
     target = codec if config.compression_type == "producer" else _target_codec(view, codec, config)
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
@@ -131,17 +138,17 @@ def only_batch(data: bytearray | memoryview, partition: str, request_version: in
                     f"{ZSTD_REQUEST_VERSION_MIN} on. Update the client or use another codec",
                 )
             return view
-    batch_length = int.from_bytes(data[8:LOG_OVERHEAD], "big", signed=True) if size >= LOG_OVERHEAD else 0
+    batch_length = int.from_bytes(data[LENGTH_AT:LOG_OVERHEAD], "big", signed=True) if size >= LOG_OVERHEAD else 0
     if size >= LOG_OVERHEAD and batch_length < _LENGTH_MIN:
         raise _corrupt(f"a batch for {partition} says it is {batch_length} bytes long, which no batch is")
-    if size > _MAGIC_AT and data[_MAGIC_AT] != MAGIC:
-        magic = data[_MAGIC_AT]
+    if size > MAGIC_AT and data[MAGIC_AT] != MAGIC:
+        magic = data[MAGIC_AT]
         if magic > MAGIC:
             raise _corrupt(f"a batch for {partition} has magic {magic}, which no version of Kafka has")
         raise _invalid(
             f"a batch for {partition} has magic {magic}: Kafka 4 takes only magic 2, which every client since 0.11 writes"
         )
-    if size < LOG_OVERHEAD + batch_length or size <= _MAGIC_AT:
+    if size < LOG_OVERHEAD + batch_length or size <= MAGIC_AT:
         raise _invalid(f"{size} bytes for {partition} are no whole batch; a produce request has exactly one per partition")
     if batch_length < BATCH_LENGTH_MIN:
         raise _corrupt(f"a batch for {partition} says it is {batch_length} bytes long, less than its own header")
@@ -153,14 +160,14 @@ def only_batch(data: bytearray | memoryview, partition: str, request_version: in
     return BatchView(data)
 
 
-def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool) -> Codec:
-    """Everything that can be told without looking at the records; returns the codec."""
+def _check_header(view: BatchView, config: LogConfig, partition: str, from_client: bool, decline: Decline) -> Codec:
+    """Check everything but the records; returns the codec."""
     number = view.attributes & CODEC_MASK
     if from_client and view.base_offset != 0:
         raise _invalid(f"a batch for {partition} has base offset {view.base_offset}; in a produce request it is 0")
     if view.size > config.max_message_bytes:
         raise _too_large(view.size, config, partition)
-    if view.computed_crc() != view.crc:
+    if decline is not Decline.RECORDS and (decline is Decline.CRC or view.computed_crc() != view.crc):
         raise _corrupt(
             f"a batch for {partition} does not match its CRC {view.crc:#010x}: damaged on its way, or a faulty client"
         )
@@ -213,7 +220,7 @@ def _records_matter(view: BatchView, config: LogConfig, now_ms: int) -> bool:
 
 def needs_decompression(records: memoryview, config: LogConfig, now_ms: int) -> bool:
     """Whether `records`, a batch as long as its header at least, will be decompressed before it is appended."""
-    if not records[_ATTRIBUTES_AT] & CODEC_MASK:
+    if not records[ATTRIBUTE_BITS_AT] & CODEC_MASK:
         return False
     return config.compression_type != "producer" or _records_matter(BatchView(records), config, now_ms)
 

@@ -193,17 +193,12 @@ class Client:
 
 def _take(topic: str, data: Any, positions: dict[int, int]) -> list[Record]:
     """The records of a fetched partition, from its position on."""
-    from ottla.records.batch import HEADER_SIZE, BatchView
+    from ottla.records.batch import iterate_batches
     from ottla.records.reader import iterate_records
 
     index, fetched = data.partition_index, data.records or b""
     records: list[Record] = []
-    at = 0
-    while len(fetched) - at >= HEADER_SIZE:
-        view = BatchView(fetched, at)
-        if view.size > len(fetched) - at:
-            break
-        at += view.size
+    for view in iterate_batches(fetched, allow_cut_end=True):
         if not view.is_control:
             records += [
                 Record(topic, index, each.offset, each.key, each.value, each.headers, each.timestamp)

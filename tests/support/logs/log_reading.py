@@ -5,7 +5,8 @@ from collections.abc import Iterator
 from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation
 from ottla.log.segments.txn_index import AbortedTxn
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.reader import read_records
 from ottla.records.record import Record
 

@@ -16,7 +16,8 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.origin import AppendOrigin
 from ottla.log.producers.producer_state import ProducerState
-from ottla.records.batch import HEADER, TRANSACTIONAL, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import HEADER, TRANSACTIONAL
 
 EXPIRATION_MS = 86_400_000
 APACHE_NAMES = {

@@ -39,7 +39,7 @@ def records(draw: st.DrawFn, min_size: int = 1, stamps: st.SearchStrategy[int] =
 
 
 def plain(record: Any) -> tuple[int, int, bytes | None, bytes | None, Headers]:
-    """A record of either twin as a tuple, to be compared."""
+    """A record of either variant as a tuple, to be compared."""
     return (record.offset, record.timestamp, record.key, record.value, record.headers)
 
 

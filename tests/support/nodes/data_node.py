@@ -14,7 +14,7 @@ from tests.support.logs.log_directories import SMALL, NodeStorage
 from tests.support.nodes.images import broker, context_of, image_of, partition, uuid_of
 
 from ottla.broker.partitions.partition import Partition
-from ottla.broker.request import Handled, Pending
+from ottla.broker.request import Handled, future_of
 from ottla.config.topic import LogConfig
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
@@ -106,11 +106,7 @@ class DataNode:
 
 async def settled(handled: Handled) -> Any:
     """What a handler returned, once it is there."""
-    if not isinstance(handled, Pending):
-        return handled
-    answer: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-    handled.deliver_to(lambda response, failure: answer.set_exception(failure) if failure else answer.set_result(response))
-    return await answer
+    return await future_of(handled)
 
 
 def run(work: Coroutine[Any, Any, R]) -> R:

@@ -21,7 +21,7 @@ from ottla.broker.handlers.data import fetch, produce
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.partitions.partition import Partition
 from ottla.broker.partitions.partitions import Partitions
-from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext
+from ottla.broker.request import ConnectionInfo, Handled, Pending, RequestContext, future_of
 from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
@@ -249,13 +249,4 @@ def only_answer(handled: Any) -> PartitionProduceResponse:
 def waiting(handled: Handled) -> "asyncio.Future[Any]":
     """The answer that a parked request will get."""
     assert isinstance(handled, Pending), handled
-    future: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def deliver(response: Message | None, failure: BaseException | None) -> None:
-        if failure is not None:
-            future.set_exception(failure)
-        else:
-            future.set_result(response)
-
-    handled.deliver_to(deliver)
-    return future
+    return future_of(handled)

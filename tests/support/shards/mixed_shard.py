@@ -9,8 +9,8 @@ from tests.support.shards.classic_shard import Asked
 from tests.support.shards.consumer_shard import ConsumerBench
 
 from ottla.coordinator.contract import Caller
-from ottla.coordinator.groups.consumer.embedded import read_assignment
 from ottla.wire.codec import encode_bytes
+from ottla.wire.consumer_protocol import read_assignment
 from ottla.wire.messages.consumer_protocol import (
     ConsumerProtocolAssignment,
     ConsumerProtocolAssignmentTopicPartition,

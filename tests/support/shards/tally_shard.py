@@ -11,11 +11,11 @@ from ottla.coordinator.contract import (
     Answer,
     CoordinatorRecord,
     Effects,
+    FastReplay,
     Instant,
-    NoUsualRecords,
+    NoFastReplay,
     Producer,
     Reply,
-    UsualRecords,
     put,
 )
 from ottla.coordinator.timers import Timers
@@ -69,8 +69,8 @@ class TallyShard:
         if is_commit:
             self.numbers.update(numbers)
 
-    def usual_records(self) -> UsualRecords:
-        return NoUsualRecords()
+    def fast_replay(self) -> FastReplay:
+        return NoFastReplay()
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
         return [Answer(reply, failure) for reply in self.parked]

@@ -1,8 +1,14 @@
 """`Pending`: a response that is completed later."""
 
+import asyncio
 import weakref
 
-from ottla.broker.request import Pending
+import pytest
+
+from ottla.broker.request import Pending, future_of
+from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.heartbeat import HeartbeatResponse
 
 
 def test_abandoned_pending_keeps_nothing_of_the_request() -> None:
@@ -40,3 +46,30 @@ def test_completed_pending_is_freed_without_the_garbage_collector() -> None:
         gone = weakref.ref(parked)
         del parked, pending
         assert gone() is None
+
+
+def test_a_future_gets_what_a_handler_answers_now_or_later() -> None:
+    async def run() -> None:
+        response = HeartbeatResponse()
+        assert await future_of(response) is response
+        assert await future_of(None) is None
+        pending = Pending()
+        answered = future_of(pending)
+        assert not answered.done()
+        pending.complete(response)
+        assert await answered is response
+
+    asyncio.run(run())
+
+
+def test_a_future_fails_as_the_handler_and_may_be_cancelled() -> None:
+    async def run() -> None:
+        refused, cancelled = Pending(), Pending()
+        failing = future_of(refused)
+        refused.fail(KafkaError(ErrorCode.NOT_COORDINATOR, "elsewhere"))
+        with pytest.raises(KafkaError, match="elsewhere"):
+            await failing
+        future_of(cancelled).cancel()
+        cancelled.complete(None)
+
+    asyncio.run(run())

@@ -16,7 +16,6 @@ def test_segment_files() -> None:
     assert names.segment_file_name(42, names.LOG_SUFFIX) == "00000000000000000042.log"
     assert names.segment_file_name(2**63 - 1, names.TIME_INDEX_SUFFIX) == "09223372036854775807.timeindex"
     assert names.segment_file_name(7, names.SNAPSHOT_SUFFIX, names.DELETED_SUFFIX) == "00000000000000000007.snapshot.deleted"
-    assert names.offset_text(5) == "00000000000000000005"
 
 
 @pytest.mark.parametrize("state", ["", ".deleted", ".cleaned", ".swap", ".swap.deleted"])
@@ -65,8 +64,3 @@ def test_deletion_name_is_kafkas() -> None:
 def test_other_folders_are_refused_with_advice(name: str) -> None:
     with pytest.raises(InvalidFolderName, match="move the folder elsewhere"):
         parse_folder_name(name)
-    assert not names.is_partition_folder(name)
-
-
-def test_a_partition_folder_is_one() -> None:
-    assert names.is_partition_folder("__cluster_metadata-0")

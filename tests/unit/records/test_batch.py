@@ -8,10 +8,11 @@ from hypothesis import strategies as st
 from tests.support.logs.record_data import golden_batches
 
 from ottla.errors import CorruptRecords
-from ottla.records.batch import HEADER_SIZE, NO_SEQUENCE, BatchView, iterate_batches, sequence_after
+from ottla.records.batch import BatchView, iterate_batches, sequence_after
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec
 from ottla.records.kernels import Record
+from ottla.records.layout import HEADER_SIZE, LENGTH_AT, MAGIC_AT, NO_SEQUENCE
 
 PLACE = ("base_offset", "last_offset", "next_offset", "size", "leader_epoch", "crc", "count")
 TIMES = ("base_timestamp", "max_timestamp", "is_append_time", "delete_horizon_ms")
@@ -130,6 +131,22 @@ def test_a_torn_tail_is_refused_with_its_position_after_what_is_whole(kept: int)
     with pytest.raises(CorruptRecords) as caught:
         next(found)
     assert caught.value.position == 70
+
+
+@pytest.mark.parametrize("kept", [0, 1, 11, 12, 60, 61, 78])
+def test_a_cut_end_is_left_out_where_it_is_allowed(kept: int) -> None:
+    data = bytes(batch(1)) + bytes(batch(2))[:kept]
+    assert [view.count for view in iterate_batches(data, allow_cut_end=True)] == [1]
+
+
+@pytest.mark.parametrize(("at", "value"), [(LENGTH_AT, 0xFF), (MAGIC_AT, 1)])
+def test_a_damaged_batch_is_refused_where_a_cut_end_is_allowed(at: int, value: int) -> None:
+    data = bytearray(batch(1) + batch(2))
+    data[70 + at] = value
+    found = iterate_batches(data, allow_cut_end=True)
+    assert next(found).count == 1
+    with pytest.raises(CorruptRecords):
+        next(found)
 
 
 def test_repr_tells_what_matters() -> None:

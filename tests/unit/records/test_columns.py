@@ -20,22 +20,22 @@ from ottla.records.reader import read_records
 
 
 @pytest.fixture(autouse=True)
-def chosen(twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs with each twin."""
+def chosen(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs with each variant."""
     for name in ("ColumnReader", "ColumnWriter", "walk_records"):
-        monkeypatch.setattr(columns_module, name, getattr(twin.columns, name))
+        monkeypatch.setattr(columns_module, name, getattr(variant.columns, name))
 
 
 @pytest.fixture(scope="session")
-def both(twins: Any) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
-    """Run something with each twin."""
+def both(variants: Any) -> Callable[[Callable[[], Any]], tuple[Any, Any]]:
+    """Run something with each variant."""
 
     def run(call: Callable[[], Any]) -> tuple[Any, Any]:
         found = []
-        for twin in twins:
+        for variant in variants:
             with pytest.MonkeyPatch.context() as patch:
                 for name in ("ColumnReader", "ColumnWriter", "walk_records"):
-                    patch.setattr(columns_module, name, getattr(twin.columns, name))
+                    patch.setattr(columns_module, name, getattr(variant.columns, name))
                 found.append(call())
         return found[0], found[1]
 
@@ -193,17 +193,17 @@ def test_all_batches_together_may_expand_only_so_far() -> None:
         columns_from_batches(views, decompressed_bytes_max=2_900_000)
 
 
-def test_a_writer_keeps_within_its_buffers(twin: Any) -> None:
+def test_a_writer_keeps_within_its_buffers(variant: Any) -> None:
     """Even if the records change after they were measured."""
     view = BatchView(build_batch([Record(0, 1, b"key", b"value", (("h", b"x"),))]))
     sizes = [8, 8, 1, 8, 3, 1, 8, 5, 8, 8, 1, 1, 8, 1]
     for short in (0, 4, 7, 9, 10, 13):
         buffers = [bytearray(size) for size in sizes]
         buffers[short] = bytearray(len(buffers[short]) - 4 if short == 9 else 0)
-        writer = twin.columns.ColumnWriter(buffers)
+        writer = variant.columns.ColumnWriter(buffers)
         with pytest.raises(CorruptRecords):
             writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
-    writer = twin.columns.ColumnWriter([bytearray(size) for size in sizes])
+    writer = variant.columns.ColumnWriter([bytearray(size) for size in sizes])
     writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
     with pytest.raises(CorruptRecords):
         writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)

@@ -43,10 +43,10 @@ OTHER_CODE = {
 
 
 @pytest.fixture(autouse=True)
-def chosen(twin: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every test here runs with each twin."""
-    monkeypatch.setattr(validate_module, "walk_records", twin.columns.walk_records)
-    monkeypatch.setattr(validate_module, "RecordIterator", twin.kernel.RecordIterator)
+def chosen(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every test here runs with each variant."""
+    monkeypatch.setattr(validate_module, "walk_records", variant.columns.walk_records)
+    monkeypatch.setattr(validate_module, "RecordIterator", variant.kernel.RecordIterator)
 
 
 def config(settings: dict[str, str]) -> LogConfig:

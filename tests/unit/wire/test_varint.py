@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import DecodeError
-from ottla.wire.compiler.runtime import Declined, long_length, read_uvarint
+from ottla.wire.compiler.runtime import CodecDeclined, long_length, read_uvarint
 from ottla.wire.varint import decode_uvarint, encode_uvarint
 
 EDGES = [
@@ -38,5 +38,5 @@ def test_round_trip(value: int, tail: bytes) -> None:
 def test_cut_off_or_too_long(data: bytes) -> None:
     with pytest.raises(DecodeError, match="varint"):
         decode_uvarint(data, 0)
-    with pytest.raises((Declined, IndexError)):
+    with pytest.raises((CodecDeclined, IndexError)):
         long_length(data, 1, data[0])

@@ -29,7 +29,7 @@ from ottla.log.recovery.loading import load_log
 from ottla.log.retention import apply_retention
 from ottla.metadata.features import TRANSACTIONS_FROM, record_version
 from ottla.raft.snapshots import BATCH_BYTES_MAX, SnapshotId
-from ottla.records.batch import LOG_OVERHEAD, BatchView
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.builder import build_batch
 from ottla.records.control import ControlRecord, build_control_batch, parse_control
 from ottla.records.kernels import Record
@@ -151,16 +151,10 @@ class MetadataLog:
             found = self.partition_log.read(offset, _READ_BYTES)
             if found.records is None:
                 return
-            data = found.records.read()
-            position = 0
-            while len(data) - position >= LOG_OVERHEAD:
-                view = BatchView(data, position)
-                if view.size > len(data) - position:
-                    break  # not whole in `data`: the next read begins with it
+            for view in iterate_batches(found.records.read(), allow_cut_end=True):
                 if view.next_offset > offset:
                     yield self._read_batch(view, offset)
                     offset = view.next_offset
-                position += view.size
 
     def _read_batch(self, view: BatchView, offset: int) -> MetadataBatch:
         try:

@@ -1,7 +1,10 @@
 # The types that make `kernel.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
-from ottla.log.fast_path.kernel_append cimport LogTail, Prepared
+from ottla.log.fast_path.kernel_append cimport FastAppend, LogTail
+from ottla.records.kernel_batch cimport CheckedBatch
+
+cdef int _DECLINE_PARTITION
 
 cdef class PartitionTail:
     cdef public tuple _others_in_sync
@@ -19,12 +22,12 @@ cdef class PartitionTail:
     cdef public long long unread_bytes
     cdef public dict watches
 
-    cpdef Prepared prepare(
+    cpdef FastAppend check_fast(
         self, const unsigned char[::1] data, Py_ssize_t start, object records, long long now_ms, int request_version
     )
 
-    @cython.locals(first_offset=cython.longlong)
-    cpdef long long commit(self, Prepared prepared) except -1
+    @cython.locals(first_offset=cython.longlong, batch=CheckedBatch)
+    cpdef long long write(self, FastAppend append) except -1
 
     @cython.locals(offset=cython.longlong)
     cpdef long long append_marker(

@@ -1,8 +1,8 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""What every produced batch looks at and moves of a partition, in one source for two twins: the base class of `Partition`.
+"""The numbers of a partition that every produced batch reads and moves: the base class of `Partition`, pure and compiled.
 
-The rules for both twins are those of `records/kernel.py`; this builds on `log/fast_path/kernel_append.py`.
+The rules for both variants are those of `records/kernel.py`; this builds on `log/fast_path/kernel_append.py`.
 One event loop, plain calls.
 """
 
@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from ottla.records.decline import Decline
+
 if TYPE_CHECKING:
     from ottla.env import Buffer
     from ottla.errors import KafkaError, OttlaError
-    from ottla.log.fast_path.kernel_append import LogTail, Prepared
+    from ottla.log.fast_path.kernel_append import FastAppend, LogTail
+
+
+_DECLINE_PARTITION = int(Decline.PARTITION)
 
 
 class PartitionTail:
-    """A partition, as far as the usual append and the high watermark are concerned."""
+    """A partition, as far as the fast path of an append and the high watermark are concerned."""
 
     __slots__ = (
         "_others_in_sync",
@@ -40,7 +45,7 @@ class PartitionTail:
     _owner: Any
     ack_waits: dict[Any, None]
     asked_by: int
-    """The number of the last request that had something for the partition: how one finds out that it has it twice."""
+    """The number of the last produce request with a batch for the partition: the same again means that it has two."""
     flushing: Any
     follower_ends: dict[int, int]
     is_internal: bool
@@ -52,10 +57,10 @@ class PartitionTail:
     unread_bytes: int
     watches: dict[Any, None]
 
-    def prepare(self, data: Buffer, start: int, records: memoryview, now_ms: int, request_version: int) -> Prepared | None:
-        """The batch `records`, which lies in `data` from `start` on, if it can be appended and acknowledged at once.
+    def check_fast(self, data: Buffer, start: int, records: memoryview, now_ms: int, request_version: int) -> FastAppend:
+        """Check whether the batch `records`, which lies in `data` from `start` on, can be appended and acknowledged at once.
 
-        None: `append` says what is to be said about it. Nothing is changed here.
+        Nothing is changed here. What is declined, `Partition.append` takes or refuses.
         """
         if (
             not self.is_leading
@@ -65,13 +70,14 @@ class PartitionTail:
             or self._others_in_sync
             or len(self.isr) < self.min_isr
         ):
-            return None
-        return self.log.prepare(data, start, records, self.leader_epoch, now_ms, True, request_version)
+            return self.log.declined(_DECLINE_PARTITION)
+        return self.log.check_fast(data, start, records, self.leader_epoch, now_ms, True, request_version)
 
-    def commit(self, prepared: Prepared) -> int:
-        """Append what was prepared, with nothing else done since; returns its first offset. `OttlaError` if the disk fails."""
-        first_offset = self.log.commit(prepared)
-        self.has_grown(prepared.batch.size_bytes)
+    def write(self, append: FastAppend) -> int:
+        """Append what `check_fast` has passed, with nothing done since; returns its first offset. `OttlaError`: disk failed."""
+        batch: Any = append.batch
+        first_offset = self.log.write(append)
+        self.has_grown(batch.size_bytes)
         return first_offset
 
     def append_marker(
@@ -83,7 +89,7 @@ class PartitionTail:
         transaction_version: int,
         now_ms: int,
     ) -> int:
-        """As `LogTail.append_marker`: -1 to go the long way."""
+        """As `LogTail.append_marker`; -1 also where the partition's state does not allow it."""
         if not self.is_leading or len(self.isr) < self.min_isr:
             return -1
         offset = self.log.append_marker(
@@ -101,7 +107,7 @@ class PartitionTail:
             self._owner.upkeep_is_due()
 
     def advance(self) -> None:
-        """Raise the high watermark as far as the replicas in sync have the log, and tell those who wait."""
+        """Raise the high watermark as far as the replicas in sync have the log, and wake the requests that wait for it."""
         log = self.log
         log_end_offset = log.log_end_offset
         end = log_end_offset

@@ -27,6 +27,7 @@ from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
 if TYPE_CHECKING:
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.log.producers.verification import VerificationState
+    from ottla.records.kernels import CheckedBatch
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""
@@ -210,10 +211,12 @@ class Partition(PartitionTail):
         origin: AppendOrigin = AppendOrigin.CLIENT,
         verified_by: VerificationState | None = None,
         transaction_version: int = 0,
+        checked: CheckedBatch | None = None,
     ) -> AppendInfo:
         """Append one batch as the leader. Raises a `KafkaError` for the client if the batch is refused.
 
-        `verified_by` is the verification that a transaction's first batch needs, `transaction_version` that of an end marker.
+        `verified_by` is the verification that a transaction's first batch needs, `transaction_version` that of an end marker,
+        `checked` what an earlier check of the same batch found out.
         The batch may be acknowledged once `is_acknowledged` is true; until then an `AckWait` waits for it.
         """
         if not self.is_leading:
@@ -232,6 +235,7 @@ class Partition(PartitionTail):
                 transaction_version=transaction_version,
                 verified_by=verified_by,
                 request_version=request_version,
+                checked=checked,
             )
         except OttlaError as failure:
             raise self.refused_by(failure) from None

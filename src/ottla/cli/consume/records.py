@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from ottla.records.batch import HEADER_SIZE, BatchView
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.control import ControlType, parse_control_type
 from ottla.records.kernels import Record
 from ottla.records.reader import iterate_records
@@ -28,14 +28,9 @@ class Consumed(NamedTuple):
 
 def whole_batches(data: Bytes) -> Iterator[BatchView]:
     """Every complete batch, with its checksum checked."""
-    position, end = 0, len(data)
-    while end - position >= HEADER_SIZE:
-        view = BatchView(data, position)
-        if view.size > end - position:
-            return
-        view.check()
+    for view in iterate_batches(data, allow_cut_end=True):
+        view.check_crc()
         yield view
-        position += view.size
 
 
 def next_offset(views: Sequence[BatchView], offset: int) -> int:

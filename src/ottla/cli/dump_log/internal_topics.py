@@ -5,13 +5,14 @@ A record that cannot be decoded is shown as unreadable, and the dump continues: 
 
 import posixpath
 import re
+from collections.abc import Callable
 from typing import Any
 
 from ottla.cli.dump_log.options import RecordDecoder
 from ottla.errors import OttlaError
 from ottla.log.names import InvalidFolderName, parse_folder_name
 from ottla.records.record import Record
-from ottla.wire import Message, decode
+from ottla.wire.consumer_protocol import read_assignment, read_subscription, version_of
 from ottla.wire.json_form import to_json
 from ottla.wire.log_records import (
     InternalLog,
@@ -94,17 +95,15 @@ def _coordinator_fields(log: InternalLog, record: Record) -> dict[str, object]:
 def _open_member_protocol(group: GroupMetadataValue, data: dict[str, Any]) -> None:
     """Decode subscriptions and assignments in place: consumers put their own schemas into these bytes."""
     for member, shown in zip(group.members, data["members"], strict=True):
-        shown["subscription"] = _versioned(ConsumerProtocolSubscription, member.subscription, shown["subscription"])
-        shown["assignment"] = _versioned(ConsumerProtocolAssignment, member.assignment, shown["assignment"])
+        shown["subscription"] = _protocol_json(read_subscription, member.subscription, shown["subscription"])
+        shown["assignment"] = _protocol_json(read_assignment, member.assignment, shown["assignment"])
 
 
-def _versioned(schema: type[Message], content: bytes, otherwise: object) -> object:
-    """`content`, an int16 version and a body of `schema`, as JSON; `otherwise` if it cannot be decoded."""
-    if len(content) < 2:
-        return otherwise
-    version = int.from_bytes(content[:2], "big", signed=True)
+def _protocol_json(
+    read: Callable[[bytes], ConsumerProtocolSubscription | ConsumerProtocolAssignment], content: bytes, otherwise: object
+) -> object:
+    """`content` as JSON, in the version that it has; `otherwise` if `read` cannot read it."""
     try:
-        message, _ = decode(schema, version, content, 2)
+        return to_json(read(content), version_of(content))
     except OttlaError:
         return otherwise
-    return to_json(message, version)

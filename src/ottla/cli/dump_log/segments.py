@@ -13,7 +13,8 @@ from ottla.cli.dump_log.rows import Kind, Row, Rows, problem
 from ottla.env import File
 from ottla.errors import CorruptFile, CorruptRecords
 from ottla.log.segments.scan import headers, whole_batch
-from ottla.records.batch import NO_SEQUENCE, BatchView, sequence_after
+from ottla.records.batch import BatchView, sequence_after
+from ottla.records.layout import NO_SEQUENCE
 from ottla.records.reader import read_records
 from ottla.records.record import Record
 

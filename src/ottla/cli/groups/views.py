@@ -10,18 +10,16 @@ from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
 from ottla.errors import KafkaError, OttlaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.link import Link
-from ottla.wire import decode
 from ottla.wire.apis import ApiKey
 from ottla.wire.base import Bytes
+from ottla.wire.consumer_protocol import read_assignment
 from ottla.wire.messages import consumer_group_describe as new
 from ottla.wire.messages import describe_groups as classic
-from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment
 
 Assignment = dict[str, list[int]]
 """Partitions by topic, both in order."""
 
 DEAD = "Dead"
-_ASSIGNMENT_VERSION_MAX = 3
 
 
 @dataclass(slots=True)
@@ -150,15 +148,11 @@ def _from_topics(topics: Iterable[new.TopicPartitions]) -> Assignment:
 
 
 def _from_bytes(content: Bytes) -> Assignment:
-    """What a leader of a classic group assigned: an int16 version, then Kafka's ConsumerProtocolAssignment."""
-    if len(content) < 2:
-        return {}
-    # The layout has not changed since version 0; unknown versions begin with the same fields.
-    version = min(int.from_bytes(bytes(content[:2]), "big", signed=True), _ASSIGNMENT_VERSION_MAX)
+    """What the leader of a classic group assigned to a member."""
     try:
-        message, _ = decode(ConsumerProtocolAssignment, version, bytes(content), 2)
+        message = read_assignment(bytes(content))
     except OttlaError:
-        return {}  # a client with its own format: its partitions cannot be shown
+        return {}  # nothing is assigned, or the client has its own format
     assignment: Assignment = {}
     for each in sorted(message.assigned_partitions, key=lambda each: each.topic):
         assignment.setdefault(each.topic, []).extend(sorted(each.partitions))

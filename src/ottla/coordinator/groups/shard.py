@@ -13,8 +13,8 @@ from ottla.coordinator.contract import Answer, Caller, CoordinatorRecord, Effect
 from ottla.coordinator.groups.classic.groups import ClassicGroups
 from ottla.coordinator.groups.consumer.groups import ConsumerGroups
 from ottla.coordinator.groups.group import CONSUMER
+from ottla.coordinator.groups.offsets.offset_replay import FastOffsetReplay
 from ottla.coordinator.groups.offsets.offsets import Offsets
-from ottla.coordinator.groups.offsets.usual import UsualOffsets
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.table import GroupTable
 from ottla.coordinator.groups.topics import DeletedTopic, Topics
@@ -58,8 +58,8 @@ class GroupShard:
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         self.offsets.replay_end(producer, is_commit)
 
-    def usual_records(self) -> UsualOffsets:
-        return UsualOffsets(self.offsets)
+    def fast_replay(self) -> FastOffsetReplay:
+        return FastOffsetReplay(self.offsets)
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
         return self.classic.refuse_waiting(failure)

@@ -15,7 +15,7 @@ from ottla.coordinator.transactions.markers import markers_of
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.states import ENDING
 from ottla.coordinator.transactions.table import TransactionTable
-from ottla.coordinator.transactions.usual import UsualTransactions
+from ottla.coordinator.transactions.transaction_replay import FastTransactionReplay
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
 from ottla.wire.messages.end_txn import EndTxnRequest
@@ -41,8 +41,8 @@ class TransactionShard:
     def replay_end(self, producer: Producer, is_commit: bool) -> None:
         """Nothing to do: no transaction writes to this topic."""
 
-    def usual_records(self) -> UsualTransactions:
-        return UsualTransactions(self.table)
+    def fast_replay(self) -> FastTransactionReplay:
+        return FastTransactionReplay(self.table)
 
     def refuse_waiting(self, failure: KafkaError) -> Iterable[Answer]:
         return ()

@@ -17,8 +17,9 @@ from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.plan import CompactionStats, LastRecord
 from ottla.log.compaction.transactions import PassedTransactions
 from ottla.log.segments.txn_index import TxnIndex
-from ottla.records.batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchView
+from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
+from ottla.records.layout import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC
 from ottla.records.patch import set_crc
 from ottla.records.reader import read_records
 from ottla.records.record import Record

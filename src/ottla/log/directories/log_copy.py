@@ -13,7 +13,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.log.partition_log import PartitionLog
 from ottla.log.segments.roll import roll
-from ottla.records.batch import BatchView
+from ottla.records.batch import BatchView, iterate_batches
 
 _ANY_EPOCH = 2**31 - 1
 _ANY_SIZE = 2**31 - 1
@@ -62,15 +62,14 @@ def _append(copy: PartitionLog, data: bytes) -> int:
         if refused.code != ErrorCode.RECORD_LIST_TOO_LARGE:
             raise
     # A batch from before segment.bytes was lowered. It was acknowledged: it has a segment to itself.
-    view = BatchView(data)
-    while view.base_offset < copy.log_end_offset:  # those before it have been appended
-        view = BatchView(data, view.position + view.size)
-    usual = copy.config
-    copy.config = replace(usual, segment_bytes=_ANY_SIZE)
+    # The batches before it have been appended.
+    view = next(view for view in iterate_batches(data) if view.base_offset >= copy.log_end_offset)
+    config = copy.config
+    copy.config = replace(config, segment_bytes=_ANY_SIZE)
     try:
         return copy.append_as_follower(view.data, _ANY_EPOCH).size_bytes
     finally:
-        copy.config = usual
+        copy.config = config
 
 
 def follow_bounds(log: PartitionLog, copy: PartitionLog) -> None:

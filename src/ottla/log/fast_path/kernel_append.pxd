@@ -2,9 +2,11 @@
 cimport cython
 
 from ottla.log.fast_path.kernel_producers cimport ProducersTail, ProducerTail
-from ottla.records.kernel_batch cimport BatchLimits, UsualBatch
+from ottla.records.kernel_batch cimport BatchLimits, CheckedBatch
 
 cdef Py_ssize_t _LOG_OVERHEAD
+cdef int _DECLINE_NO
+cdef int _DECLINE_LOG
 cdef Py_ssize_t _CRC_START
 cdef long long _RELATIVE_OFFSET_MAX
 cdef long long _BLOCK_ENTRIES
@@ -70,8 +72,9 @@ cdef class EpochsTail:
 
 @cython.final
 @cython.freelist(16)
-cdef class Prepared:
-    cdef readonly UsualBatch batch
+cdef class FastAppend:
+    cdef readonly CheckedBatch batch
+    cdef readonly int decline
     cdef ProducerTail entry
     cdef bint is_transaction_start
     cdef long long leader_epoch
@@ -93,19 +96,22 @@ cdef class LogTail:
     cdef public object write_barrier
 
     @cython.locals(
-        size=Py_ssize_t, batch=UsualBatch, end_offset=cython.longlong, segment=SegmentTail, prepared=Prepared,
+        size=Py_ssize_t, batch=CheckedBatch, end_offset=cython.longlong, segment=SegmentTail, append=FastAppend,
         entry=ProducerTail, is_transaction_start=bint,
     )
-    cpdef Prepared prepare(
+    cpdef FastAppend check_fast(
         self, const unsigned char[::1] data, Py_ssize_t start, object records, long long leader_epoch, long long now_ms,
-        bint from_client, int request_version, object verified_by=*
+        bint from_client, int request_version, object verified_by=*, CheckedBatch checked=*
     )
 
+    @cython.locals(append=FastAppend)
+    cpdef FastAppend declined(self, int decline, CheckedBatch batch=*)
+
     @cython.locals(
-        batch=UsualBatch, first_offset=cython.longlong, end_offset=cython.longlong, size=cython.longlong,
-        segment=SegmentTail, producers=ProducersTail,
+        batch=CheckedBatch, first_offset=cython.longlong, end_offset=cython.longlong, size=cython.longlong,
+        segment=SegmentTail, producers=ProducersTail, records=object,
     )
-    cpdef long long commit(self, Prepared prepared) except -1
+    cpdef long long write(self, FastAppend append) except -1
 
     @cython.locals(size=cython.longlong, offset=cython.longlong, segment=SegmentTail, entry=ProducerTail)
     cpdef long long append_marker(

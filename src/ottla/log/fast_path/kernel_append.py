@@ -1,38 +1,39 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""The end of a log, where everything is appended: what an append looks at and moves, in one source for two twins.
+"""The end of a log, where everything is appended: its numbers and its fast path, in one source for two variants.
 
-Base classes hold those numbers, for the compiled twin as C numbers: `LogTail` of `PartitionLog`, `SegmentTail` of `Segment`,
+Base classes hold those numbers, in the compiled variant as C numbers: `LogTail` of `PartitionLog`, `SegmentTail` of `Segment`,
 `IndexTail` of `SparseIndex`, `EpochsTail` of `LeaderEpochs`; those of the producers are in `kernel_producers.py`. Everything
-else of these classes, whatever is rare or waits, is plain Python, in the files that bear their names.
+else of these classes, all that is rare or waits, is plain Python, in the files that bear their names.
 
-The usual append is here whole, in two steps. `LogTail.prepare` finds out whether there is anything to be said about a batch,
-and changes nothing. `LogTail.commit` writes it, and moves the numbers only after the bytes are in the file. Whatever is not
-usual (`prepare` gives None) goes the long way in `append.py`, which comes to the same. So does the marker that commits a
-transaction: `append_marker` does it in one step, or says that it did not.
+The fast path of an append has two steps. `LogTail.check_fast` checks batch and log, and changes nothing. `LogTail.write` writes
+the batch, and moves the numbers only after the bytes are in the file. What `check_fast` declines, it declines with a reason
+(`Decline`) and with what it found out about the batch: the general path in `append.py` goes on from there, to the same effect.
+The marker that commits a transaction is appended in one step: `append_marker` does it, or says that it did not.
 
-The rules for both twins are those of `records/kernel.py`. One event loop, plain calls.
+The rules for both variants are those of `records/kernel.py`. One event loop, plain calls.
 """
 
 from __future__ import annotations
 
 from array import array
-from struct import Struct
 from typing import TYPE_CHECKING, Any
 
 from ottla.errors import BrokenInvariant
+from ottla.records import layout
+from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.env import Buffer
     from ottla.log.fast_path.kernel_producers import ProducersTail, ProducerTail
     from ottla.log.producers.verification import VerificationState
-    from ottla.records.kernel_batch import BatchLimits, UsualBatch
+    from ottla.records.kernel_batch import BatchLimits, CheckedBatch
 
-_PLACE = Struct(">qii")
-"""The front of a batch: base offset, length, leader epoch. None of them is covered by its CRC."""
-
-_LOG_OVERHEAD = 12
-_CRC_START = 21
+_PLACE = layout.PLACE
+_LOG_OVERHEAD = layout.LOG_OVERHEAD
+_CRC_START = layout.CRC_START
+_DECLINE_NO = int(Decline.NO)
+_DECLINE_LOG = int(Decline.LOG)
 _RELATIVE_OFFSET_MAX = 0x7FFFFFFF
 _BLOCK_ENTRIES = 512
 BLOCK_ENTRIES = _BLOCK_ENTRIES
@@ -99,12 +100,12 @@ class SegmentTail:
     )
 
     _first_timestamp: int
-    """The largest timestamp of the first batch; `UNKNOWN_TIMESTAMP` until somebody asks."""
+    """The largest timestamp of the first batch; `UNKNOWN_TIMESTAMP` until it is read from the file."""
     _last_base_offset: int
     _last_offset: int
     _last_position: int
     _last_size: int
-    """Of the batch that was appended last: 0 if none was since the segment was opened or cut."""
+    """Of the batch that was appended last: 0 if none was since the segment was opened or truncated."""
     _max_timestamp: int
     _max_timestamp_offset: int
     base_offset: int
@@ -181,16 +182,19 @@ class EpochsTail:
         return count > 0 and self._epochs[count - 1] == epoch
 
 
-class Prepared:
-    """A usual batch on its way into the log."""
+class FastAppend:
+    """A batch that the fast path has checked. Without a `decline` it may be written, as long as nothing else is appended."""
 
-    __slots__ = ("batch", "entry", "is_transaction_start", "leader_epoch", "records")
+    __slots__ = ("batch", "decline", "entry", "is_transaction_start", "leader_epoch", "records")
 
-    batch: UsualBatch
+    batch: CheckedBatch | None
+    """None: it has not been looked at."""
+    decline: int
+    """A `Decline`."""
     entry: ProducerTail | None
     is_transaction_start: bool
     leader_epoch: int
-    records: Buffer
+    records: Buffer | None
 
 
 class LogTail:
@@ -226,7 +230,7 @@ class LogTail:
     segments: Any
     write_barrier: Any
 
-    def prepare(
+    def check_fast(
         self,
         data: Buffer,
         start: int,
@@ -236,23 +240,29 @@ class LogTail:
         from_client: bool,
         request_version: int,
         verified_by: VerificationState | None = None,
-    ) -> Prepared | None:
-        """The batch `records`, which lies in `data` from `start` on, if nothing stands in its way; None: go the long way.
+        checked: CheckedBatch | None = None,
+    ) -> FastAppend:
+        """Check the batch `records`, which lies in `data` from `start` on, and whether the log can take it at once.
 
-        `verified_by` is the proof that a transaction's first batch needs.
+        `verified_by` is the proof that a transaction's first batch needs. `checked` is what an earlier check of the same batch
+        found out: it is not repeated.
         """
         size = len(records)
-        batch = self.limits.check(data, start, start + size, records[_CRC_START:], now_ms, from_client, request_version)
-        if batch is None or self.write_barrier is not None or not self.epochs.is_latest(leader_epoch):
-            return None
+        if checked is None or checked.limits is not self.limits:
+            checked = self.limits.check(data, start, start + size, records[_CRC_START:], now_ms, from_client, request_version)
+        batch = checked
+        if batch.decline != _DECLINE_NO:
+            return self.declined(batch.decline, batch)
+        if self.write_barrier is not None or not self.epochs.is_latest(leader_epoch):
+            return self.declined(_DECLINE_LOG, batch)
         end_offset = self.log_end_offset + batch.count
         if end_offset - self.recovery_point >= self.flush_messages:
-            return None
+            return self.declined(_DECLINE_LOG, batch)
         segment = self.segments.active
         if segment._first_timestamp == _UNKNOWN and segment.file.size:
-            return None  # it would have to be read from the file
+            return self.declined(_DECLINE_LOG, batch)  # it would have to be read from the file
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, batch.max_timestamp, end_offset - 1, now_ms):
-            return None
+            return self.declined(_DECLINE_LOG, batch)
         entry = None
         is_transaction_start = False
         if batch.producer_id >= 0:
@@ -266,24 +276,37 @@ class LogTail:
                     batch.producer_id, batch.producer_epoch, batch.attributes, batch.base_sequence
                 )
             if entry is None:
-                return None
-        prepared = Prepared()
-        prepared.batch = batch
-        prepared.entry = entry
-        prepared.is_transaction_start = is_transaction_start
-        prepared.leader_epoch = leader_epoch
-        prepared.records = records
-        return prepared
+                return self.declined(_DECLINE_LOG, batch)
+        append = FastAppend()
+        append.batch = batch
+        append.decline = _DECLINE_NO
+        append.entry = entry
+        append.is_transaction_start = is_transaction_start
+        append.leader_epoch = leader_epoch
+        append.records = records
+        return append
 
-    def commit(self, prepared: Prepared) -> int:
-        """Append what was prepared, with nothing appended since; returns its first offset. `OttlaError` if the disk fails."""
+    def declined(self, decline: int, batch: CheckedBatch | None = None) -> FastAppend:
+        """The answer that a batch is not written: why, and what is known of it."""
+        append = FastAppend()
+        append.batch = batch
+        append.decline = decline
+        append.entry = append.records = None
+        return append
+
+    def write(self, append: FastAppend) -> int:
+        """Write what `check_fast` has passed, with nothing appended since; returns its first offset.
+
+        `OttlaError` if the disk fails.
+        """
         if self.write_barrier is not None:
             raise self.write_barrier
-        batch, records = prepared.batch, prepared.records
+        batch: Any = append.batch
+        records: Any = append.records
         first_offset = self.log_end_offset
         end_offset = first_offset + batch.count
         size = batch.size_bytes
-        _PLACE.pack_into(records, 0, first_offset, size - _LOG_OVERHEAD, prepared.leader_epoch)
+        _PLACE.pack_into(records, 0, first_offset, size - _LOG_OVERHEAD, append.leader_epoch)
         segment = self.segments.active
         producers = self.producers
         try:
@@ -291,12 +314,12 @@ class LogTail:
         except OSError as error:
             raise self.fail(error) from error
         self.log_end_offset = end_offset
-        if prepared.entry is None:
+        if append.entry is None:
             producers.map_end_offset = end_offset
         else:
-            if prepared.is_transaction_start:
-                producers.begin_transaction(prepared.entry, batch.producer_id, batch.producer_epoch, first_offset)
-            producers.count_in(prepared.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
+            if append.is_transaction_start:
+                producers.begin_transaction(append.entry, batch.producer_id, batch.producer_epoch, first_offset)
+            producers.count_in(append.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
         return first_offset
 
     def append_marker(
@@ -311,7 +334,7 @@ class LogTail:
     ) -> int:
         """Append the batch `marker`, made now by this node, which commits a transaction; returns its offset.
 
-        -1, with nothing changed, if there is anything unusual about it: go the long way. `OttlaError` if the disk fails.
+        -1, with nothing changed, to have it appended on the general path. `OttlaError` if the disk fails.
         """
         size = len(marker)
         if self.write_barrier is not None or not self.epochs.is_latest(leader_epoch) or not self.limits.takes_own(size):
@@ -337,7 +360,7 @@ class LogTail:
         return offset
 
     def increment_high_watermark(self, offset: int) -> bool:
-        """Raise the high watermark to `offset`; True if that was news. It never goes back this way."""
+        """Raise the high watermark to `offset`; True if it was lower. It is never lowered here."""
         if offset > self.log_end_offset:
             raise BrokenInvariant(f"{self}: high watermark {offset} lies past the log's end {self.log_end_offset}")
         if offset <= self.high_watermark:

@@ -1,13 +1,13 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""The producers of a partition, as the usual append looks at and moves them, in one source for two twins.
+"""The producers of a partition, as the fast path of appends checks and moves them, in one source for two variants.
 
-`ProducersTail` is the base class of `ProducerState`, `ProducerTail` of `ProducerEntry`. The usual append is a batch that simply
-goes on where its producer was, the first batch of a transaction that its coordinator knows of, or the marker that commits one.
+`ProducersTail` is the base class of `ProducerState`, `ProducerTail` of `ProducerEntry`. The fast path takes a producer's next
+batch, the first batch of a transaction that its coordinator has verified, and the marker that commits one.
 Everything else about producers is plain Python, in the files that bear those classes' names, and `append_checks.py` has the
 rules in full: what passes here must pass there, with the same outcome.
 
-The rules for both twins are those of `records/kernel.py`. One event loop, plain calls.
+The rules for both variants are those of `records/kernel.py`. One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -15,14 +15,16 @@ from __future__ import annotations
 from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from ottla.records import layout
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from ottla.log.producers.producer_entry import ProducerEntry
     from ottla.log.producers.verification import VerificationState
 
-_TRANSACTIONAL_OR_CONTROL = 0x30
-_TRANSACTIONAL = 0x10
+_TRANSACTIONAL_OR_CONTROL = layout.TRANSACTIONAL | layout.CONTROL
+_TRANSACTIONAL = layout.TRANSACTIONAL
 _SEQUENCE_MASK = 0x7FFFFFFF
 _EPOCH_BUMP_SINCE = 2
 _BATCHES_REMEMBERED = 5
@@ -49,7 +51,7 @@ class BatchMetadata(NamedTuple):
 
 
 class RecentBatches:
-    """The last batches of a producer, oldest first: numbers in a ring, a `BatchMetadata` each for whoever asks."""
+    """The last batches of a producer, oldest first: numbers in a ring, read as a `BatchMetadata` each."""
 
     __slots__ = ("_count", "_numbers", "_start")
 
@@ -92,7 +94,7 @@ class RecentBatches:
         self._count = 0
 
     def add(self, first_sequence: int, last_sequence: int, first_offset: int, last_offset: int, timestamp_ms: int) -> None:
-        """As `append`."""
+        """`append`, with numbers."""
         if self._count < _BATCHES_REMEMBERED:
             self._count += 1
         else:
@@ -104,7 +106,7 @@ class RecentBatches:
         if self._count == 0 or (self._numbers[self._place(self._count - 1) + 1] + 1) & _SEQUENCE_MASK != sequence:
             return False
         # After a gap (sequences went round, or a follower took them as they came) it may still be one of the last five.
-        for index in range(self._count):  # noqa: SIM110 - a generator would be an object in the compiled twin
+        for index in range(self._count):  # noqa: SIM110 - a generator would be an object in the compiled variant
             if self._numbers[self._place(index)] == sequence:
                 return False
         return True
@@ -137,14 +139,14 @@ class ProducerTail:
     """Where the transaction under way began, None if there is none."""
 
     def set_epoch(self, epoch: int) -> None:
-        """Another epoch starts with no batches: its sequences begin anew."""
+        """Another epoch starts with no batches: its sequences begin at 0 again."""
         if epoch != self.epoch:
             self.epoch = epoch
             self.batches.clear()
 
 
 class ProducersTail:
-    """The producers of a partition, as far as usual appends are concerned."""
+    """The producers of a partition, as far as the fast path is concerned."""
 
     __slots__ = ("_ongoing", "_producers", "_unreplicated", "_verifications", "first_unstable_offset", "map_end_offset")
 
@@ -181,7 +183,7 @@ class ProducersTail:
     def first_in_transaction(
         self, producer_id: int, epoch: int, attributes: int, sequence: int, verified_by: VerificationState
     ) -> ProducerEntry | None:
-        """The producer of a batch that opens a transaction here, of which its coordinator knows: every check is passed."""
+        """The producer of a batch that opens a transaction that its coordinator has verified: then every check is passed."""
         entry = self._producers.get(producer_id)
         if (
             entry is None
@@ -245,7 +247,7 @@ class ProducersTail:
                 self.find_first_unstable()
 
     def find_first_unstable(self) -> None:
-        """Transactions have begun or ended: say anew what is the oldest of them."""
+        """Find the oldest transaction again: some have begun or ended."""
         first = next(iter(self._ongoing), None)
         if self._unreplicated:
             unreplicated = min(self._unreplicated)

@@ -6,20 +6,17 @@ reaches past the end of the file is `CorruptFile`, never a wrong answer and neve
 """
 
 from collections.abc import Iterator
-from struct import Struct
 from typing import NamedTuple
 
 from ottla.env import File
 from ottla.errors import CorruptFile, CorruptRecords
-from ottla.records.batch import BATCH_LENGTH_MIN, HEADER_SIZE, LOG_OVERHEAD, MAGIC, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import BATCH_LENGTH_MIN, HEADER_FRONT, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, MAGIC
 
 FIND_CHUNK_BYTES = 4096
 """What is read to find an offset: an index entry is at most about index.interval.bytes before it."""
 HEADERS_CHUNK_BYTES = 64 * 1024
 BATCHES_CHUNK_BYTES = 1 << 20
-
-_PLACE = Struct(">qiibIhi")
-"""The front of a header, up to the last offset delta."""
 
 REMEDY = (
     "Restore the file from a copy, or move the partition's folder away and let it be replicated anew; "
@@ -42,7 +39,7 @@ def damage(file: File, position: int, what: str) -> CorruptFile:
 
 def _place_in(file: File, data: bytes, at: int, position: int, end: int) -> BatchPlace:
     """The batch whose header lies at `at` of `data`, which is `position` of the file."""
-    base_offset, length, _epoch, magic, _crc, _attributes, delta = _PLACE.unpack_from(data, at)
+    base_offset, length, _epoch, magic, _crc, _attributes, delta = HEADER_FRONT.unpack_from(data, at)
     if magic != MAGIC or length < BATCH_LENGTH_MIN or delta < 0 or base_offset < 0:
         raise damage(file, position, f"no batch of magic {MAGIC} begins here (magic {magic}, length {length})")
     if length > end - position - LOG_OVERHEAD:
@@ -110,7 +107,7 @@ def checked_batches(file: File, position: int, end: int) -> Iterator[tuple[int, 
             data, start, at = file.read(position, min(BATCHES_CHUNK_BYTES, end - position)), position, 0
         if len(data) - at < HEADER_SIZE and len(data) - at == end - position:
             raise CorruptRecords(f"{end - position} bytes are left, less than the header of a batch", position)
-        length = int.from_bytes(data[at + 8 : at + 12], "big", signed=True)
+        length = int.from_bytes(data[at + LENGTH_AT : at + LOG_OVERHEAD], "big", signed=True)
         if length < BATCH_LENGTH_MIN or length > end - position - LOG_OVERHEAD:
             raise CorruptRecords(
                 f"a batch of {length + LOG_OVERHEAD} bytes cannot begin where {end - position} are left", position

@@ -11,7 +11,8 @@ from ottla.log.segments.scan import damage, headers, whole_batch
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.sparse_index import CorruptIndex
 from ottla.log.segments.time_index import TimestampOffset
-from ottla.records.batch import NO_TIMESTAMP, BatchView
+from ottla.records.batch import BatchView
+from ottla.records.layout import NO_TIMESTAMP
 from ottla.records.reader import read_records
 
 

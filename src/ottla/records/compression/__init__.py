@@ -1,8 +1,8 @@
 """The four codecs of Kafka's record batches, each in the framing that Kafka's clients write and read.
 
-`decompress` is bounded: it never gives more than `size_bytes_max` bytes and never allocates much more than it gives, whatever
-the compressed bytes promise. Bytes that cannot be decompressed are `CorruptRecords`, nothing else. The compression library
-is imported with the first use, not at start-up.
+`decompress` is bounded: it never gives more than `size_bytes_max` bytes and never allocates much more than it gives, even
+if the compressed bytes promise more. Bytes that cannot be decompressed are `CorruptRecords`, nothing else. The compression
+library is imported with the first use, not at start-up.
 """
 
 from enum import IntEnum

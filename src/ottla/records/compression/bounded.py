@@ -1,6 +1,6 @@
 """Decompression into buffers that grow with what comes out, up to a cap; and what else the codecs share.
 
-cramjam's one-shot functions allocate whatever the stream expands to, so they are never called. `decompress_into` a buffer that
+cramjam's one-shot functions allocate all that the stream expands to, so they are never called. `decompress_into` a buffer that
 is too small fails with a message of its own; the buffer is then made four times larger and the work done again, which costs
 at most a third more than knowing the size beforehand.
 """

@@ -91,8 +91,8 @@ def records_from(data: Any, offset: int, aborted: Any = ()) -> Read:
     coming = sorted((each.first_offset, each.producer_id) for each in aborted or ())
     passed_over: dict[int, None] = {}
     whole = bytes(data) if data is not None else b""
-    for view in iterate_batches(whole[: _whole_batches_bytes(whole)]):
-        view.check()
+    for view in iterate_batches(whole, allow_cut_end=True):
+        view.check_crc()
         next_offset = max(next_offset, view.next_offset)
         while coming and coming[0][0] <= view.last_offset:
             passed_over[coming.pop(0)[1]] = None
@@ -109,13 +109,3 @@ def records_from(data: Any, offset: int, aborted: Any = ()) -> Read:
                 sequence = sequence_after(view.base_sequence, index) if view.has_producer_id else -1
                 records.append(SeenRecord(record.offset, record.value or b"", view.producer_id, sequence, record.key))
     return Read(records, next_offset, tuple(markers))
-
-
-def _whole_batches_bytes(data: bytes) -> int:
-    position = 0
-    while len(data) - position >= 12:
-        size = 12 + int.from_bytes(data[position + 8 : position + 12], "big")
-        if position + size > len(data):
-            break
-        position += size
-    return position

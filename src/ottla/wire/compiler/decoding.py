@@ -17,7 +17,14 @@ from typing import Any, Protocol
 from ottla.errors import DecodeError
 from ottla.ids import ZERO_UUID
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Declined, array_structs, long_length, long_text_length, read_unknown_tags, read_uvarint
+from ottla.wire.compiler.runtime import (
+    CodecDeclined,
+    array_structs,
+    long_length,
+    long_text_length,
+    read_unknown_tags,
+    read_uvarint,
+)
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import REQUEST_ELEMENTS_MAX, decode, smallest_size, too_many_elements
 from ottla.wire.schema.model import FIXED_FORMATS, FIXED_SIZES, FieldSchema, StructSchema
@@ -48,8 +55,8 @@ class _Compiler:
         self.pending: list[tuple[str, str]] = []  # fixed-size reads not yet written out: struct letter, assignment target
         self.source = Source(
             {
-                "DECLINES": (struct.error, IndexError, ValueError),
-                "Declined": Declined,
+                "DECLINE_ERRORS": (struct.error, IndexError, ValueError),
+                "CodecDeclined": CodecDeclined,
                 "ZERO_UUID": ZERO_UUID,
                 "long_length": long_length,
                 "long_text_length": long_text_length,
@@ -77,9 +84,9 @@ class _Compiler:
                 source.line("view = memoryview(source)")
             message = self.struct(schema.root)
             with source.block("if p > end:"):
-                source.line("raise Declined")
+                source.line("raise CodecDeclined")
             source.line(f"return {message}, p")
-        with source.block("except DECLINES:"):
+        with source.block("except DECLINE_ERRORS:"):
             if self.is_request:
                 with source.block(f"if left < {REQUEST_ELEMENTS_MAX - EXAMINED_ELEMENTS_MAX}:"):
                     source.line("raise undecodable() from None")
@@ -149,16 +156,16 @@ class _Compiler:
                 source.line(f"{stop}, p = read_uvarint(buf, p)")
                 source.line(f"{stop} += p")
                 with source.block(f"if {stop} > end:"):
-                    source.line("raise Declined")
+                    source.line("raise CodecDeclined")
                 for index, field in enumerate(fields):
                     with source.block(f"{'elif' if index else 'if'} {tag} == {field.tag}:"):
                         self.field(field, f"{value}.{field.attribute}")
                         self.flush()
                         with source.block(f"if p != {stop}:"):
-                            source.line("raise Declined")
+                            source.line("raise CodecDeclined")
                 with source.block("else:"):
                     source.line(
-                        "raise Declined"
+                        "raise CodecDeclined"
                     )  # a newer peer's field among known ones: the interpreter stores it in unknown_tags
 
     def field(self, field: FieldSchema, target: str) -> None:
@@ -185,7 +192,7 @@ class _Compiler:
             source.line(f"{target} = None")
         if is_tagged:
             with source.block(f"elif {marker} > 127:"):
-                source.line("raise Declined")
+                source.line("raise CodecDeclined")
         with source.block("else:"):
             source.line(f"{target} = {self.struct(field.struct)}")
 
@@ -233,7 +240,7 @@ class _Compiler:
                 source.line(f"{target} = bytes(buf[p:q])")
             source.line("p = q")
         with source.block("else:"):
-            source.line(f"{target} = None" if is_nullable else "raise Declined")
+            source.line(f"{target} = None" if is_nullable else "raise CodecDeclined")
 
     def array(self, field: FieldSchema, target: str) -> None:
         source = self.source
@@ -243,7 +250,7 @@ class _Compiler:
                 source.line(f"{count} -= 1")
             smallest = max(smallest_size(self.binding, field, self.version), 1)
             with source.block(f"if {count}{f' * {smallest}' if smallest > 1 else ''} > end - p:"):
-                source.line("raise Declined")
+                source.line("raise CodecDeclined")
             self.count_elements(count)
             if field.type in FIXED_FORMATS:
                 letter = FIXED_FORMATS[field.type]
@@ -254,7 +261,7 @@ class _Compiler:
             else:
                 self.elements(field, target, count)
         with source.block("else:"):
-            source.line(f"{target} = None" if self.version in field.nullable else "raise Declined")
+            source.line(f"{target} = None" if self.version in field.nullable else "raise CodecDeclined")
 
     def count_elements(self, count: str) -> None:
         if self.is_request:

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 from ottla.ids import ZERO_UUID
 from ottla.wire.base import Message, Part
 from ottla.wire.binding import Binding
-from ottla.wire.compiler.runtime import Declined, array_structs, encode_text_length
+from ottla.wire.compiler.runtime import CodecDeclined, array_structs, encode_text_length
 from ottla.wire.compiler.source import Source
 from ottla.wire.interpreter import encode
 from ottla.wire.schema.model import FIXED_FORMATS, FieldSchema, StructSchema
@@ -49,7 +49,7 @@ class _Compiler:
         self.source = Source(
             {
                 "ONE_BYTE": ONE_BYTE,
-                "Declined": Declined,
+                "CodecDeclined": CodecDeclined,
                 "ZERO_UUID": ZERO_UUID,
                 "encode_text_length": encode_text_length,
                 "encode_uvarint": encode_uvarint,
@@ -123,9 +123,9 @@ class _Compiler:
         for field in schema.absent_in(self.version):
             if not field.ignorable:
                 with source.block(f"if {differs(field, f'{value}.{field.attribute}')}:"):
-                    source.line("raise Declined")
+                    source.line("raise CodecDeclined")
         with source.block(f"if {value}.unknown_tags is not None:"):
-            source.line("raise Declined")
+            source.line("raise CodecDeclined")
         for field in schema.fields_in(self.version):
             self.field(field, f"{value}.{field.attribute}")
         if self.is_flexible:
@@ -170,7 +170,7 @@ class _Compiler:
     def check_uuid(self, value: str) -> None:
         """Check the size of a UUID: `struct` would silently cut or pad it."""
         with self.source.block(f"if len({value}) != 16:"):
-            self.source.line("raise Declined")
+            self.source.line("raise CodecDeclined")
 
     def struct_field(self, field: FieldSchema, value: str) -> None:
         assert field.struct is not None

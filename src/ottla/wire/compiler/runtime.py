@@ -1,4 +1,4 @@
-"""Functions that compiled codecs call: long varints, arrays of numbers, unknown tagged fields. They raise only `Declined`."""
+"""Functions that compiled codecs call: long varints, arrays of numbers, unknown tagged fields. They raise `CodecDeclined`."""
 
 import struct
 from collections.abc import Callable
@@ -15,7 +15,7 @@ UNKNOWN_TAGS_MAX: Final = 1000
 """A struct with more unknown tagged fields is left to the interpreter, which counts them before it reads them."""
 
 
-class Declined(ValueError):
+class CodecDeclined(ValueError):
     """A compiled codec met something that it leaves to the interpreter."""
 
 
@@ -28,21 +28,21 @@ def long_length(buffer: bytes | bytearray, position: int, first: int) -> tuple[i
         value |= (byte & 0x7F) << shift
         if byte < 0x80:
             return value & 0xFFFFFFFF, position
-    raise Declined
+    raise CodecDeclined
 
 
 def long_text_length(buffer: bytes | bytearray, position: int, first: int) -> tuple[int, int]:
     """`long_length` for a string, which may not be longer than Kafka allows."""
     value, position = long_length(buffer, position, first)
     if value > STRING_BYTES_MAX + 1:
-        raise Declined
+        raise CodecDeclined
     return value, position
 
 
 def encode_text_length(length_plus_one: int) -> bytes:
     """The long varint before a string, which may not be longer than Kafka allows."""
     if length_plus_one > STRING_BYTES_MAX + 1:
-        raise Declined
+        raise CodecDeclined
     return encode_uvarint(length_plus_one)
 
 
@@ -57,13 +57,13 @@ def read_unknown_tags(buffer: bytes | bytearray, position: int, count: int, end:
     if count > 0x7F:
         count, position = long_length(buffer, position, count)
         if count > UNKNOWN_TAGS_MAX:
-            raise Declined
+            raise CodecDeclined
     tags = []
     for _ in range(count):
         tag, position = read_uvarint(buffer, position)
         size, position = read_uvarint(buffer, position)
         if size > end - position:
-            raise Declined
+            raise CodecDeclined
         tags.append((tag, bytes(buffer[position : position + size])))
         position += size
     return tags, position

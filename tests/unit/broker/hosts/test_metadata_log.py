@@ -49,6 +49,18 @@ def test_what_was_appended_is_read() -> None:
     asyncio.run(run())
 
 
+def test_batches_are_read_wherever_a_read_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def run() -> None:
+        log = await opened(QuorumNode())
+        for text in "abc":
+            append(log, text)
+        for size in range(1, 300):
+            monkeypatch.setattr("ottla.broker.hosts.metadata_log._READ_BYTES", size)
+            assert values(log) == ["a", "b", "c"], size
+
+    asyncio.run(run())
+
+
 def test_a_change_prepared_before_another_comes_too_late() -> None:
     async def run() -> None:
         log = await opened(QuorumNode())

@@ -1,6 +1,6 @@
 """A story of produced batches, told by a seed: what became of each of them, and what the log looks like at the end.
 
-Whatever way the batches go into the log (the short one or the long one, through either twin of the kernels), the story must end
+Whether batches take the fast path into the log or the general one, through either variant of the kernels, the story must end
 the same. Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
 """
 

@@ -1,4 +1,4 @@
-"""The usual way into a log comes to the same as the long one, and so do the twins of the kernel that does it."""
+"""The fast path into a log has the same outcome as the general one, in both variants of its kernels."""
 
 import json
 import os
@@ -15,29 +15,30 @@ from tests.unit.log.fast_path.append_story import CONFIGS, Story, tell
 
 from ottla.config.topic import LogConfig
 from ottla.log.fast_path import kernel_append
-from ottla.log.fast_path.kernels import LogTail, Prepared
+from ottla.log.fast_path.kernels import FastAppend, LogTail
 from ottla.log.partition_log import PartitionLog
 from ottla.log.producers.producer_entry import BATCHES_REMEMBERED, BatchMetadata
 from ottla.records.control import build_end_marker
-from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
+from ottla.records.decline import Decline
+from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 
 SEEDS = 8 * len(CONFIGS)
 
 
-def no_short_way(*_: object) -> None:
-    return None
+def decline(log: PartitionLog, *_: object) -> FastAppend:
+    return log.declined(Decline.HEADER)
 
 
 @pytest.mark.parametrize("seed", range(SEEDS))
-def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    short = tell(seed)
-    monkeypatch.setattr(PartitionLog, "prepare", no_short_way)
+def test_fast_path_and_general_path_have_the_same_outcome(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    fast = tell(seed)
+    monkeypatch.setattr(PartitionLog, "check_fast", decline)
     monkeypatch.setattr(PartitionLog, "append_marker", lambda *_: -1)
-    assert tell(seed) == short
+    assert tell(seed) == fast
 
 
 @pytest.mark.skipif(not is_compiled(kernel_append), reason="the kernels are not compiled in this install")
-def test_both_twins_tell_the_same_stories() -> None:
+def test_both_variants_tell_the_same_stories() -> None:
     count = 3 * len(CONFIGS)
     asked = "0" if PURE_ASKED else "1"
     other = subprocess.run(
@@ -57,14 +58,14 @@ STEPS = st.one_of(
 )
 
 
-@pytest.mark.parametrize("is_plain", [True, False])
+@pytest.mark.parametrize("is_pure", [True, False])
 @settings(deadline=None)
 @given(steps=st.lists(STEPS, max_size=20))
-def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str, int, int]]) -> None:
-    twin = load_twin("kernel_producers", plain=is_plain, room="log.fast_path")
-    if twin is None:
+def test_recent_batches_are_the_last_five(is_pure: bool, steps: list[tuple[str, int, int]]) -> None:
+    variant = load_variant("kernel_producers", pure=is_pure, room="log.fast_path")
+    if variant is None:
         pytest.skip("the kernels are not compiled in this install")
-    recent = twin.RecentBatches()
+    recent = variant.RecentBatches()
     model: deque[tuple[int, ...]] = deque(maxlen=BATCHES_REMEMBERED)
     for number, (step, first, count) in enumerate(steps):
         batch = BatchMetadata((2**31 - 5 + first) % 2**31, (2**31 - 5 + first + count) % 2**31, number, number + count, number)
@@ -84,36 +85,36 @@ def test_recent_batches_are_the_last_five(is_plain: bool, steps: list[tuple[str,
         recent[len(model)]
 
 
-def test_most_batches_go_the_short_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    short: list[bool] = []
+def test_most_batches_take_the_fast_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    fast: list[bool] = []
 
-    def prepare(log: PartitionLog, *arguments: object) -> Prepared | None:
-        prepared = LogTail.prepare(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
-        short.append(prepared is not None)
-        return prepared
+    def check_fast(log: PartitionLog, *arguments: object) -> FastAppend:
+        append = LogTail.check_fast(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
+        fast.append(append.decline == Decline.NO)
+        return append
 
     def append_marker(log: PartitionLog, *arguments: object) -> int:
         offset = LogTail.append_marker(log, *arguments)  # type: ignore[arg-type]  # handed on as they came
-        short.append(offset >= 0)
+        fast.append(offset >= 0)
         return offset
 
-    monkeypatch.setattr(PartitionLog, "prepare", prepare)
+    monkeypatch.setattr(PartitionLog, "check_fast", check_fast)
     monkeypatch.setattr(PartitionLog, "append_marker", append_marker)
     appended = 0
     for seed in range(1, SEEDS, len(CONFIGS)):
         story = Story(seed)
         story.tell()
         appended += sum(len(outcome) > 2 and outcome[6] > 0 for outcome in story.outcomes)
-    assert sum(short) > 0.5 * appended
+    assert sum(fast) > 0.5 * appended
 
 
 @pytest.mark.parametrize("version", [0, 2])
-def test_transactions_go_the_short_way(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_transactions_take_the_fast_path(version: int, monkeypatch: pytest.MonkeyPatch) -> None:
     env = LogOnDisk(LogConfig())
     log, epoch, sequence = env.log, 0, 0
     for turn in range(3):
         if turn == 1:  # the first makes the producer known
-            monkeypatch.setattr("ottla.log.append._append_unusual", lambda *_: pytest.fail("it goes the long way"))
+            monkeypatch.setattr("ottla.log.append._validate_and_append", lambda *_: pytest.fail("the general path"))
         proof = log.producers.begin_verification(7, sequence, epoch, version == 2, 0)
         assert proof is not None
         batch = make_batch(b"1", b"2", timestamp=log.clock.now_ms(), producer=(7, epoch, sequence), transactional=True)

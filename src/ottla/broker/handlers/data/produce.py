@@ -1,11 +1,12 @@
-"""Produce: batches to be appended, each to its partition. The hottest road through the broker.
+"""Produce: appends batches, each to its partition. The general path; most requests take the fast one.
 
 The records of a request are views of the buffer that the request came in, and are changed and written from there: nothing is
 copied. Where a partition's records are safe at once, as they are on one node unless flush.messages says otherwise, the answer
 is there when the handler returns; else the request waits (`purgatory/acks.py`).
 
-Most requests do not come here at all: `produce_frames.py` answers them from frame to frame, to the same effect. Records of a
-transaction may have to wait before they are appended (`produce_in_transaction.py`).
+Most requests do not come here: `produce_frames.py` answers them from frame to frame, to the same effect. What it declines
+comes with what it found out about the batches (`RequestContext.checked`), which is not checked again. Records of a transaction
+may have to wait before they are appended (`produce_in_transaction.py`).
 
 Each partition is answered for itself, but for records of a transaction in a request that names none. With acks=0 nothing is
 answered, and an error ends the connection, so that the producer learns that there was one.
@@ -26,7 +27,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
 from ottla.ids import uuid_text
-from ottla.records.batch import CODEC_MASK, LOG_OVERHEAD, MAGIC, TRANSACTIONAL
+from ottla.records.layout import ATTRIBUTE_BITS_AT, CODEC_MASK, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
 from ottla.records.validate import only_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
@@ -52,10 +53,6 @@ TOPIC_IDS_SINCE = 13
 NO_ACKS, LEADER_ACKS = 0, 1
 ACKS = (ALL_IN_SYNC, LEADER_ACKS, NO_ACKS)
 
-_LENGTH_AT = 8
-_MAGIC_AT = 16
-_ATTRIBUTES_AT = 22
-"""Where a batch has the byte that says whether it belongs to a transaction."""
 _WITHOUT_LOG_START = frozenset(
     {
         ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
@@ -87,10 +84,11 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
     topics = request.topic_data
     if _has_repeats(topics):
         topics = _without_repeats(topics)
+        context.checked = None  # it may be about the batch of a partition that is now left out
     if _has_compressed(topics):
         from ottla.broker.handlers.data import produce_in_turns  # late: only some topics have their batches decompressed
 
-        if produce_in_turns.is_dear(context, topics):
+        if produce_in_turns.is_expensive(context, topics):
             return produce_in_turns.hold(context, request, topics, verified or {})
     for topic in topics:
         entry = TopicProduceResponse()
@@ -108,9 +106,10 @@ def handle(context: RequestContext, request: ProduceRequest, verified: Verified 
                 if partition is None:
                     raise _reason_missing(context, topic, data.index)
                 if records is None or acks not in ACKS or partition.is_internal or is_transactional(records):
-                    info = _append_unusual(context, request, partition, records, verified)
+                    info = _append_transactional_or_refuse(context, request, partition, records, verified)
                 else:
-                    info = partition.append(records, acks, version)
+                    checked = None if context.checked is None else context.checked.get(partition)
+                    info = partition.append(records, acks, version, checked=checked)
             except KafkaError as error:
                 fail(answer, error, partition if _has_come_to(partition, records, error, version, verified) else None)
                 has_failed = True
@@ -157,7 +156,7 @@ def refuse(context: RequestContext, request: ProduceRequest, error: KafkaError) 
     return response
 
 
-# What is not usual
+# Repeated partitions, transactions, refusals
 
 
 def _has_compressed(topics: list[TopicProduceData]) -> bool:
@@ -167,7 +166,7 @@ def _has_compressed(topics: list[TopicProduceData]) -> bool:
     for topic in topics:
         for data in topic.partition_data:
             records = cast("memoryview | None", data.records)
-            if records is not None and len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & CODEC_MASK:
+            if records is not None and len(records) > ATTRIBUTE_BITS_AT and records[ATTRIBUTE_BITS_AT] & CODEC_MASK:
                 return True
     return False
 
@@ -192,36 +191,36 @@ def _without_repeats(topics: list[TopicProduceData]) -> list[TopicProduceData]:
 
 
 def is_transactional(records: memoryview) -> bool:
-    # What is no batch at all is told so, and not that it may not be written: to producers that would be final.
-    return len(records) > _ATTRIBUTES_AT and records[_ATTRIBUTES_AT] & TRANSACTIONAL != 0 and records[_MAGIC_AT] == MAGIC
+    # Bytes that are no batch get that error later, not the one for missing transactional ids: it is fatal for producers.
+    return len(records) > ATTRIBUTE_BITS_AT and records[ATTRIBUTE_BITS_AT] & TRANSACTIONAL != 0 and records[MAGIC_AT] == MAGIC
 
 
 def _check_not_transactional(request: ProduceRequest) -> None:
-    """No transactional id: a batch that belongs to a transaction has the whole request refused, whatever else is in it."""
+    """Refuse the whole request if it has no transactional id, but a batch that belongs to a transaction."""
     for topic in request.topic_data:
         for data in topic.partition_data:
             records = cast("memoryview | None", data.records)
             if records is not None and is_transactional(records) and _is_whole(records):
                 raise KafkaError(
                     ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED,
-                    "records of a transaction came in a request without a transactional id, of which nothing is taken: set "
+                    "records of a transaction came in a request without a transactional id; nothing of it is appended: set "
                     "transactional.id",
                 )
 
 
 def _is_whole(records: memoryview) -> bool:
-    """Whether the first batch ends before the records do; what is cut off is told so instead."""
-    return int.from_bytes(records[_LENGTH_AT:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD <= len(records)
+    """Whether the first batch ends before the records do; one that is cut short gets that error later."""
+    return int.from_bytes(records[LENGTH_AT:LOG_OVERHEAD], "big", signed=True) + LOG_OVERHEAD <= len(records)
 
 
-def _append_unusual(
+def _append_transactional_or_refuse(
     context: RequestContext,
     request: ProduceRequest,
     partition: Partition,
     records: memoryview | None,
     verified: Verified | None,
 ) -> AppendInfo:
-    """Append records of a transaction, if its coordinator has no objection; whatever else came here is refused."""
+    """Append records of a transaction that its coordinator has verified; refuse everything else that comes here."""
     if records is None:
         raise KafkaError(
             ErrorCode.INVALID_RECORD, f"no records came for {partition.name}: a produce request has one batch each"

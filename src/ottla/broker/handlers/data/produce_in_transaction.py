@@ -3,7 +3,7 @@
 The first batch of a transaction in a partition needs the word of the transaction's coordinator. Producers of transaction
 version 2 (Produce from version 12 on) have their partition added by it; those before have added it themselves, and it is only
 asked whether they have (transaction.partition.verification.enable). Without that, a batch that arrives late could open a
-transaction that nobody ends. The request waits as a whole, and no other of its connection is handled meanwhile, so that the
+transaction that is never ended. The request waits as a whole, and no other of its connection is handled until then, so that the
 order of each partition is kept.
 """
 
@@ -20,20 +20,18 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import TopicPartition
 from ottla.log.producers.verification import VerificationState
-from ottla.records.batch import HEADER_SIZE
+from ottla.records.layout import HEADER_SIZE, PRODUCER_ID_AT
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.partition import Partition
-    from ottla.wire.base import Message
     from ottla.wire.messages.produce import ProduceRequest
 
 IMPLICIT_ADD_SINCE = 12
 ABORTABLE_SINCE = 11
 """From this version on a producer knows TRANSACTION_ABORTABLE."""
 
-_PRODUCER_AT = 43
 _PRODUCER = Struct(">qhi")
-"""Where a batch has its producer's id and epoch, and its first sequence."""
+"""The producer's id and epoch and the first sequence, which follow each other in a batch's header."""
 
 Verified = Mapping[TopicPartition, VerificationState | KafkaError]
 """What appends need: proof that the coordinator knows of the transaction, or why nothing is appended."""
@@ -100,7 +98,7 @@ def _transactional_batches(context: RequestContext, request: ProduceRequest) -> 
                 continue
             if not produce.is_transactional(records):
                 continue
-            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, _PRODUCER_AT)
+            producer_id, epoch, sequence = _PRODUCER.unpack_from(records, PRODUCER_ID_AT)
             if producer_id >= 0:
                 found.append((partition, (producer_id, epoch), sequence))
     return found
@@ -137,15 +135,9 @@ class HeldProduce(Pending):
             self.fail(failure)
             return
         if isinstance(handled, Pending):
-            handled.deliver_to(self._deliver_later)
+            handled.deliver_to(self._finish)
         else:
             self.complete(handled)
-
-    def _deliver_later(self, response: Message | None, failure: BaseException | None) -> None:
-        if failure is not None:
-            self.fail(failure)
-        else:
-            self.complete(response)
 
 
 def _refusal(version: int, name: TopicPartition, code: int) -> KafkaError:

@@ -1,8 +1,8 @@
 """Produce, for requests with several batches that have to be decompressed: one after the other, so that others have their turn.
 
 A few kilobytes may decompress to tens of megabytes, and a request may have a thousand such batches. One takes a fifth of a
-second at most; between them the loop goes on. Nothing else of the connection is handled meanwhile, so that the order of each
-partition is kept.
+second at most; between them the loop goes on. No other request of the connection is handled until then, so that the
+order of each partition is kept.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data import produce
-from ottla.broker.request import CloseConnection, Pending, PendingTask, RequestContext
-from ottla.records.batch import HEADER_SIZE
+from ottla.broker.request import CloseConnection, Pending, PendingTask, RequestContext, future_of
+from ottla.records.layout import HEADER_SIZE
 from ottla.records.validate import needs_decompression
 from ottla.wire.messages.produce import ProduceRequest, ProduceResponse, TopicProduceData, TopicProduceResponse
 
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from ottla.broker.handlers.data.produce_in_transaction import Verified
     from ottla.wire.base import Message
 
-DEAR_AT_ONCE_MAX = 2
+DECOMPRESSED_AT_ONCE_MAX = 2
 """So many batches of one request are decompressed without a pause."""
 
 
-def is_dear(context: RequestContext, topics: list[TopicProduceData]) -> bool:
+def is_expensive(context: RequestContext, topics: list[TopicProduceData]) -> bool:
     """Whether more batches have to be decompressed than others should wait for."""
     partitions, now_ms, count = context.services.partitions, context.services.world.clock.now_ms(), 0
     for topic in topics:
@@ -33,7 +33,7 @@ def is_dear(context: RequestContext, topics: list[TopicProduceData]) -> bool:
             partition, records = by_index.get(data.index), cast("memoryview | None", data.records)
             if partition is not None and records is not None and len(records) >= HEADER_SIZE:
                 count += needs_decompression(records, partition.log.config, now_ms)
-    return count > DEAR_AT_ONCE_MAX
+    return count > DECOMPRESSED_AT_ONCE_MAX
 
 
 class ProduceInTurns(PendingTask):
@@ -60,28 +60,12 @@ async def _handle_in_turns(
             one = ProduceRequest(transactional_id=request.transactional_id, acks=request.acks, timeout_ms=request.timeout_ms)
             one.topic_data.append(TopicProduceData(name=topic.name, topic_id=topic.topic_id, partition_data=[data]))
             try:
-                waits.append(_future(produce.handle(context, one, verified)))
+                waits.append(future_of(produce.handle(context, one, verified)))
             except CloseConnection as closing:
                 failure = failure or closing  # nothing is answered, but the others are appended all the same
     if failure is not None:
         raise failure
     return _merged([cast("ProduceResponse | None", await wait) for wait in waits])
-
-
-def _future(handled: Message | Pending | None) -> asyncio.Future[Message | None]:
-    future: asyncio.Future[Message | None] = asyncio.get_running_loop().create_future()
-
-    def deliver(response: Message | None, failure: BaseException | None) -> None:
-        if failure is not None:
-            future.set_exception(failure)
-        else:
-            future.set_result(response)
-
-    if isinstance(handled, Pending):
-        handled.deliver_to(deliver)
-    else:
-        future.set_result(handled)
-    return future
 
 
 def _merged(answers: list[ProduceResponse | None]) -> ProduceResponse | None:

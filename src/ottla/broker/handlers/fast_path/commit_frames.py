@@ -1,7 +1,7 @@
-"""Usual commits of offsets, answered from frame to frame: the door to `kernel_commit.py`, and what it asks only once.
+"""Offset commits answered from frame to frame: the door to `kernel_commit.py`, and what it looks up only once.
 
-`FrameAnswers` is what dispatch hands every OffsetCommit to before it takes it apart. None from it says that the request is not
-a usual one: nothing has been changed, and `offset_commit.py` answers it.
+Dispatch hands `FrameAnswers` every OffsetCommit before it decodes it. None says that it declines the request: nothing has been
+changed, and `offset_commit.py` handles it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from ottla.coordinator.contract import Instant
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
-from ottla.records.kernels import PURE_ASKED, load_twin
+from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
 from ottla.wire.varint import decode_uvarint
 
@@ -20,18 +20,18 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
-    from ottla.broker.handlers.fast_path.kernel_commit import UsualCommit
+    from ottla.broker.handlers.fast_path.kernel_commit import FastCommit
     from ottla.broker.handlers.fast_path.kernel_commit_records import KnownGroup, KnownTopic
 else:
-    UsualCommit = load_twin("kernel_commit", plain=True, room="broker.handlers.fast_path").UsualCommit
-    _records = load_twin("kernel_commit_records", plain=True, room="broker.handlers.fast_path")
+    FastCommit = load_variant("kernel_commit", pure=True, room="broker.handlers.fast_path").FastCommit
+    _records = load_variant("kernel_commit_records", pure=True, room="broker.handlers.fast_path")
     KnownGroup, KnownTopic = _records.KnownGroup, _records.KnownTopic
 
 KNOWN_GROUPS_MAX = 10_000
 KNOWN_TOPICS_MAX = 20_000
-"""Of all groups together, each for itself. Beyond it everything is forgotten and found again: it is only there to save time."""
+"""Of all groups together, each group's counted apart. Beyond it everything is forgotten, and looked up again when needed."""
 GROUP_ID_SIZE_MAX = 256
-"""Whoever has a longer id goes the long way: strangers decide what is known here, and how much of it."""
+"""Groups with longer ids are declined: clients choose the ids, and so how much memory is used here."""
 _KEY_TYPE = 1
 _INT16 = Struct(">h")
 
@@ -39,19 +39,19 @@ _INT16 = Struct(">h")
 class FrameAnswers:
     """One node's, for OffsetCommit requests."""
 
-    __slots__ = ("_clock", "_host", "_topics", "_usual")
+    __slots__ = ("_clock", "_fast", "_host", "_topics")
 
     def __init__(self, services: Services) -> None:
         self._host = services.coordinators.groups
         self._clock = services.world.clock
         self._topics = 0
-        self._usual = UsualCommit(self._host.known, self._find_group, self._find_topic)
+        self._fast = FastCommit(self._host.known, self._find_group, self._find_topic)
 
     def answer(self, frame: bytearray) -> list[Part] | None:
-        """The reply to a usual commit; None, with nothing changed, for any other."""
+        """The reply; None, with nothing changed, where the request is declined."""
         clock = self._clock
         now_ms = clock.now_ms()
-        reply = self._usual.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
+        reply = self._fast.answer(frame, Instant(now_ms, int(clock.monotonic_s() * 1000)), now_ms)
         return None if reply is None else [reply]
 
     def _find_group(self, name: bytes) -> KnownGroup | None:

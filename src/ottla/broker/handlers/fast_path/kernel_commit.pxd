@@ -3,7 +3,7 @@ cimport cython
 
 from ottla.broker.handlers.fast_path.kernel_commit_records cimport Commit, KnownGroup, KnownTopic
 from ottla.broker.partitions.kernel cimport PartitionTail
-from ottla.log.fast_path.kernel_append cimport LogTail, Prepared
+from ottla.log.fast_path.kernel_append cimport FastAppend, LogTail
 from ottla.records cimport kernel_fields as fields
 
 cdef long long _API_KEY
@@ -14,14 +14,15 @@ cdef Py_ssize_t _UUID_SIZE
 cdef Py_ssize_t _HEAD_SIZE
 cdef Py_ssize_t _PARTITION_HEAD_SIZE
 cdef Py_ssize_t _METADATA_SIZE_MAX
+cdef int _DECLINE_NO
 
 @cython.final
-cdef class UsualCommit:
+cdef class FastCommit:
     cdef dict _groups
     cdef object _find_group
     cdef object _find_topic
 
-    @cython.locals(commit=Commit, group=KnownGroup, prepared=Prepared)
+    @cython.locals(commit=Commit, group=KnownGroup, append=FastAppend)
     cpdef object answer(self, bytearray frame, object now, long long now_ms)
 
     @cython.locals(

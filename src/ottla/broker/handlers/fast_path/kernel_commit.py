@@ -1,20 +1,20 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""The usual commit of offsets, from the bytes of its frame to the bytes of its reply, in one source for two twins.
+"""The fast path of offset commits, from the bytes of the frame to the bytes of the reply, in one source for two variants.
 
-Usual is: version 8 or later, partitions that there are, metadata of ordinary length, a coordinator that has nothing under way
-and whose partition has no other replica in sync. Then the records are written as the frame is read, appended at once as a batch
-of their own, and taken over into the offsets that are committed; nothing waits and nothing is decoded again. Whatever is not
-usual is left as it came for `offset_commit.py`, which also is what this must come to: tests hold the two to each other.
+It takes requests of version 8 or later, for partitions that exist, with metadata of at most 4096 bytes, while the coordinator
+has nothing under way and its partition has no other replica in sync. The records are written as the frame is read, appended at
+once as a batch of their own, and put into the committed offsets; nothing waits and nothing is decoded again. `offset_commit.py`
+handles all others. Both must come to the same: tests compare them.
 
-Who may commit is asked of the group, as ever (`Offsets.check_commit`); a refusal is answered here, with its code for all.
-Here the request is read; `kernel_commit_records.py` has what is written.
+The group decides who may commit (`Offsets.check_commit`); a refusal is answered here, with its code for all partitions. This
+file reads the request; `kernel_commit_records.py` has what is written.
 
     request   int16 api key | int16 version | int32 correlation id | int16 length, client id | tags |
               group id | int32 generation | member id | instance id |
               topics: (name or id, partitions: (int32 index, int64 offset, int32 leader epoch, metadata, tags), tags) | tags
 
-Counts and texts have uvarint lengths that are one more than they say; 0 is null. The rules for both twins are those of
+Counts and texts have uvarint lengths that are one more than they say; 0 is null. The rules for both variants are those of
 `records/kernel.py`: every position is compared with the frame's end before it is read. One event loop, plain calls.
 """
 
@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import OttlaError
 from ottla.records import kernel_fields as fields
+from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +42,14 @@ _HEAD_SIZE = 10
 _PARTITION_HEAD_SIZE = 16
 """Of a request: index, offset and leader epoch."""
 _METADATA_SIZE_MAX = 4096
+_DECLINE_NO = int(Decline.NO)
 
 
-class UsualCommit:
-    """Answers usual commits; one per node. `find_group` and `find_topic` note what they find; None: it is not here."""
+class FastCommit:
+    """Answers offset commits from their frames; one per node.
+
+    `find_group` and `find_topic` remember what they find; None: it is not here.
+    """
 
     __slots__ = ("_find_group", "_find_topic", "_groups")
 
@@ -59,9 +64,9 @@ class UsualCommit:
         self._find_topic = find_topic
 
     def answer(self, frame: bytearray, now: Instant, now_ms: int) -> bytearray | None:
-        """The whole reply to the commit in `frame`; None, with nothing changed, if it is not a usual one.
+        """The whole reply to the commit in `frame`; None, with nothing changed, to leave it to `offset_commit.py`.
 
-        What the log raises when its disk fails goes to the caller, in the words for clients; the shard is given up then.
+        If the log's disk fails, the shard is given up, and the error for clients is raised.
         """
         try:
             commit = self._read(frame, len(frame), now_ms)
@@ -69,9 +74,9 @@ class UsualCommit:
             return None
         if commit is None:
             return None
-        prepared = commit.prepared()
-        if prepared is None:
-            return None
+        append = commit.check_fast()
+        if append.decline != _DECLINE_NO:
+            return None  # the general path writes a batch of its own: what is known of this one is of no use to it
         group = commit.group
         code = group.offsets.check_commit(
             group.group_id, commit.member_id, commit.instance_id, commit.generation, commit.version, now
@@ -80,14 +85,14 @@ class UsualCommit:
             return None
         if code == 0:
             try:
-                group.partition.commit(prepared)
+                group.partition.write(append)
             except OttlaError as failure:
                 raise group.hosted.failed(failure) from None
             commit.replay()
         return commit.reply(code)
 
     def _read(self, frame: bytearray, end: int, now_ms: int) -> Commit | None:
-        """Read the frame, and write the records; None if it is not usual."""
+        """Read the frame, and write the records; None to leave it to `offset_commit.py`."""
         raw = frame
         if end < _HEAD_SIZE:
             return None
@@ -138,7 +143,7 @@ class UsualCommit:
         return commit if position + 1 == end and raw[position] == 0 else None
 
     def _read_topic(self, frame: bytearray, position: int, end: int, commit: Commit) -> int:
-        """Read one topic; returns where it ends, or -1 if it is not usual."""
+        """Read one topic; returns where it ends, or -1 to leave the request to `offset_commit.py`."""
         raw = frame
         group = commit.group
         start = position
@@ -174,7 +179,7 @@ class UsualCommit:
 
 
 def _may_append(group: KnownGroup) -> bool:
-    """Whether a batch can be appended for the group and acknowledged at once, with nothing before it still to be told."""
+    """Whether a batch can be appended for the group and acknowledged at once, with no earlier one still unacknowledged."""
     partition = group.partition
     if (
         not partition.is_leading
@@ -190,7 +195,7 @@ def _may_append(group: KnownGroup) -> bool:
 
 
 def _read_partition(frame: bytearray, position: int, end: int, commit: Commit, topic: KnownTopic) -> int:
-    """Read one partition and write its record; returns where it ends, or -1 if it is not usual."""
+    """Read one partition and write its record; returns where it ends, or -1 to leave the request to `offset_commit.py`."""
     raw = frame
     if position + _PARTITION_HEAD_SIZE > end:
         return -1

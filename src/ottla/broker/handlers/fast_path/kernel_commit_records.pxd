@@ -2,7 +2,7 @@
 cimport cython
 
 from ottla.broker.partitions.kernel cimport PartitionTail
-from ottla.log.fast_path.kernel_append cimport Prepared
+from ottla.log.fast_path.kernel_append cimport FastAppend
 from ottla.records cimport kernel_fields as fields
 
 cdef Py_ssize_t _REPLY_HEAD_SIZE
@@ -10,7 +10,17 @@ cdef Py_ssize_t _REPLY_PARTITION_SIZE
 cdef Py_ssize_t _UVARINT_SIZE_MAX
 cdef Py_ssize_t _BATCH_HEAD_SIZE
 cdef Py_ssize_t _LOG_OVERHEAD
+cdef Py_ssize_t _LENGTH_AT
+cdef Py_ssize_t _LEADER_EPOCH_AT
+cdef Py_ssize_t _MAGIC_AT
 cdef Py_ssize_t _CRC_AT
+cdef Py_ssize_t _LAST_OFFSET_DELTA_AT
+cdef Py_ssize_t _BASE_TIMESTAMP_AT
+cdef Py_ssize_t _MAX_TIMESTAMP_AT
+cdef Py_ssize_t _PRODUCER_ID_AT
+cdef Py_ssize_t _PRODUCER_EPOCH_AT
+cdef Py_ssize_t _BASE_SEQUENCE_AT
+cdef Py_ssize_t _COUNT_AT
 cdef Py_ssize_t _CRC_START
 cdef unsigned char _MAGIC
 cdef long long _VALUE_VERSION
@@ -69,7 +79,7 @@ cdef class Commit:
     ) except -1
 
     @cython.locals(batch=bytearray, out="unsigned char*", count=Py_ssize_t, size=Py_ssize_t, partition=PartitionTail)
-    cdef Prepared prepared(self)
+    cdef FastAppend check_fast(self)
 
     @cython.locals(group=KnownGroup, number=Py_ssize_t, last=Py_ssize_t, count=Py_ssize_t, topic=KnownTopic, partitions=dict)
     cdef int replay(self) except -1

@@ -1,16 +1,16 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""What a usual commit of offsets comes to: its records, the offsets taken over, its reply; in one source for two twins.
+"""What the fast path of offset commits writes: records, committed offsets and the reply, in one source for two variants.
 
-`kernel_commit.py` reads the request, and tells a `Commit` of every topic and partition as it comes to them. It makes none of
-the classes here itself: a group that is known makes its commits, so that a reader gets those of its own twin.
+`kernel_commit.py` reads the request, and calls a `Commit` with every topic and partition. It makes none of the classes here
+itself: a known group makes its commits, so that a reader gets those of its own variant.
 
     record    key: int16 type 1 | group | topic | int32 partition, texts behind an int16 length
               value: int16 version 4 | int64 offset | int32 leader epoch | metadata | int64 time | tags: the topic's id
     reply     int32 size | int32 correlation id | tags | int32 throttle time |
               topics: (name or id, partitions: (int32 index, int16 error, tags), tags) | tags
 
-The rules for both twins are those of `records/kernel.py`. One event loop, plain calls.
+The rules for both variants are those of `records/kernel.py`. One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -19,21 +19,32 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.coordinator.groups.offsets.store import NO_EXPIRY_MS, StoredOffset
 from ottla.records import kernel_fields as fields
+from ottla.records import layout
 from ottla.records.checksum import crc32c
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
     from ottla.ids import Uuid
-    from ottla.log.fast_path.kernel_append import Prepared
+    from ottla.log.fast_path.kernel_append import FastAppend
 
 _REPLY_HEAD_SIZE = 13
 _REPLY_PARTITION_SIZE = 7
 _UVARINT_SIZE_MAX = 5
-_BATCH_HEAD_SIZE = 61
-_LOG_OVERHEAD = 12
-_CRC_AT = 17
-_CRC_START = 21
-_MAGIC = 2
+_BATCH_HEAD_SIZE = layout.HEADER_SIZE
+_LOG_OVERHEAD = layout.LOG_OVERHEAD
+_LENGTH_AT = layout.LENGTH_AT
+_LEADER_EPOCH_AT = layout.LEADER_EPOCH_AT
+_MAGIC_AT = layout.MAGIC_AT
+_CRC_AT = layout.CRC_AT
+_CRC_START = layout.CRC_START
+_LAST_OFFSET_DELTA_AT = layout.LAST_OFFSET_DELTA_AT
+_BASE_TIMESTAMP_AT = layout.BASE_TIMESTAMP_AT
+_MAX_TIMESTAMP_AT = layout.MAX_TIMESTAMP_AT
+_PRODUCER_ID_AT = layout.PRODUCER_ID_AT
+_PRODUCER_EPOCH_AT = layout.PRODUCER_EPOCH_AT
+_BASE_SEQUENCE_AT = layout.BASE_SEQUENCE_AT
+_COUNT_AT = layout.COUNT_AT
+_MAGIC = layout.MAGIC
 _VALUE_VERSION = 4
 _VALUE_SIZE = 22
 """Of a record's value: version, offset, leader epoch and time."""
@@ -183,27 +194,27 @@ class Commit:
         self.committed.append((self.first_offset + count, offset, leader_epoch, metadata, self.now_ms, NO_EXPIRY_MS, topic.id))
         return True
 
-    def prepared(self) -> Prepared | None:
-        """The batch with its header, if it can be appended; nothing is changed."""
+    def check_fast(self) -> FastAppend:
+        """Write the batch's header, and check whether the batch can be appended at once; the log is not changed."""
         batch = self.batch
         count = len(self.indexes)
         size = self.size
         del batch[size:]
         out = batch
-        fields.put_number(out, 8, size - _LOG_OVERHEAD, 4)
-        fields.put_number(out, 12, -1, 4)
-        out[16] = _MAGIC
-        fields.put_number(out, 23, count - 1, 4)
-        fields.put_number(out, 27, self.now_ms, 8)
-        fields.put_number(out, 35, self.now_ms, 8)
-        fields.put_number(out, 43, -1, 8)
-        fields.put_number(out, 51, -1, 2)
-        fields.put_number(out, 53, -1, 4)
-        fields.put_number(out, 57, count, 4)
+        fields.put_number(out, _LENGTH_AT, size - _LOG_OVERHEAD, 4)
+        fields.put_number(out, _LEADER_EPOCH_AT, -1, 4)
+        out[_MAGIC_AT] = _MAGIC
+        fields.put_number(out, _LAST_OFFSET_DELTA_AT, count - 1, 4)
+        fields.put_number(out, _BASE_TIMESTAMP_AT, self.now_ms, 8)
+        fields.put_number(out, _MAX_TIMESTAMP_AT, self.now_ms, 8)
+        fields.put_number(out, _PRODUCER_ID_AT, -1, 8)
+        fields.put_number(out, _PRODUCER_EPOCH_AT, -1, 2)
+        fields.put_number(out, _BASE_SEQUENCE_AT, -1, 4)
+        fields.put_number(out, _COUNT_AT, count, 4)
         view = memoryview(batch)
         fields.put_number(out, _CRC_AT, crc32c(view[_CRC_START:]), 4)
         partition = self.group.partition
-        return partition.log.prepare(batch, 0, view, partition.leader_epoch, self.now_ms, False, _REQUEST_VERSION)
+        return partition.log.check_fast(batch, 0, view, partition.leader_epoch, self.now_ms, False, _REQUEST_VERSION)
 
     def replay(self) -> None:
         """Take the offsets over: their records are in the log."""

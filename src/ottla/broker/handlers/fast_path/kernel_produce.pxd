@@ -2,8 +2,9 @@
 cimport cython
 
 from ottla.broker.partitions.kernel cimport PartitionTail
-from ottla.log.fast_path.kernel_append cimport Prepared
+from ottla.log.fast_path.kernel_append cimport FastAppend
 from ottla.records cimport kernel_fields as fields, kernel_views as views
+from ottla.records.kernel_batch cimport CheckedBatch
 
 cdef int _VERSION_MIN
 cdef int _VERSION_MAX
@@ -15,18 +16,19 @@ cdef Py_ssize_t _REPLY_TAIL_SIZE
 cdef Py_ssize_t _PARTITION_SIZE
 cdef Py_ssize_t _UVARINT_SIZE_MAX
 cdef long long _TRANSACTIONAL
+cdef int _DECLINE_NO
 
 @cython.final
 @cython.freelist(16)
 cdef class Appended:
+    cdef FastAppend append
     cdef readonly long long base_offset
     cdef readonly object failure
     cdef readonly int index
     cdef readonly PartitionTail partition
-    cdef Prepared prepared
 
 @cython.final
-cdef class UsualProduce:
+cdef class FastProduce:
     cdef dict _by_id
     cdef dict _by_name
     cdef long long _requests
@@ -38,24 +40,22 @@ cdef class UsualProduce:
         version=cython.int, position=Py_ssize_t, client_id_size=Py_ssize_t, acks=cython.int, count=Py_ssize_t, _=Py_ssize_t,
         raw="const unsigned char*",
     )
-    cdef bint _prepare(
+    cdef bint _check(
         self, const unsigned char[::1] data, Py_ssize_t end, object view, long long now_ms, list topics, list appended
     ) except -1
 
     @cython.locals(
         start=Py_ssize_t, size=Py_ssize_t, name_at=Py_ssize_t, stop=Py_ssize_t, count=Py_ssize_t, _=Py_ssize_t,
         index=cython.int, records_at=Py_ssize_t, held=dict, one=Appended, raw="const unsigned char*",
+        partition=PartitionTail, append=FastAppend, batch=CheckedBatch,
     )
-    cdef Py_ssize_t _prepare_topic(
+    cdef Py_ssize_t _check_topic(
         self, const unsigned char[::1] data, Py_ssize_t position, Py_ssize_t end, object view, int version, long long now_ms,
         list topics, list appended
     ) except? -1
 
-    @cython.locals(prepared=Prepared, one=Appended)
-    cdef Appended _prepare_partition(
-        self, PartitionTail partition, const unsigned char[::1] data, Py_ssize_t records_at, object records, int version,
-        long long now_ms
-    )
+@cython.locals(checked=dict, one=Appended, batch=CheckedBatch)
+cdef dict _checked(list appended)
 
 @cython.locals(
     size=Py_ssize_t, start=Py_ssize_t, end=Py_ssize_t, _=Py_ssize_t, reply=bytearray, out="unsigned char*",

@@ -1,11 +1,11 @@
 # cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, annotation_typing=False
 # cython: overflowcheck=False, cdivision=True
-"""The usual produce request, from the bytes of its frame to the bytes of its reply, in one source for two twins.
+"""The fast path of produce requests, from the bytes of the frame to the bytes of the reply, in one source for two variants.
 
-Usual is: version 9 or later, no transaction, acks=1 or all, for partitions that this node leads, with batches that nothing is
-to be said about (`LogTail.prepare`). All of that is found out before anything is changed; whatever is not usual is left as it
-came for `produce.py`, which also is what this must come to: tests hold the two to each other. What the usual request is spared
-are the objects in between.
+It takes requests of version 9 or later, without a transaction, with acks=1 or all, for partitions that this node leads, whose
+batches all pass `PartitionTail.check_fast`. Everything is checked before anything is changed. `produce.py` handles all others,
+and is handed what was found out about their batches until then. Both must come to the same: tests compare them. The fast path
+saves the objects in between.
 
     request   int16 api key | int16 version | int32 correlation id | int16 length, client id | tags | transactional id |
               int16 acks | int32 timeout | topics: (name or id, partitions: (int32 index, records, tags), tags) | tags
@@ -13,8 +13,8 @@ are the objects in between.
               topics: (name or id, partitions: (int32 index, int16 error, int64 base offset, int64 append time, int64 log
               start, record errors, error message, tags), tags) | int32 throttle time | tags
 
-Counts, texts and records have uvarint lengths that are one more than they say; 0 is null. The rules for both twins are those
-of `records/kernel.py`: every position is compared with the frame's end before it is read. One event loop, plain calls.
+Counts, texts and records have uvarint lengths that are one more than they say; 0 is null. The rules for both variants are
+those of `records/kernel.py`: every position is compared with the frame's end before it is read. One event loop, plain calls.
 """
 
 from __future__ import annotations
@@ -24,11 +24,14 @@ from typing import TYPE_CHECKING
 from ottla.errors import KafkaError, OttlaError
 from ottla.records import kernel_fields as fields
 from ottla.records import kernel_views as views
+from ottla.records import layout
+from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.broker.partitions.kernel import PartitionTail
     from ottla.broker.partitions.partition import Partition
-    from ottla.log.fast_path.kernel_append import Prepared
+    from ottla.log.fast_path.kernel_append import FastAppend
+    from ottla.records.kernel_batch import CheckedBatch
 
 _VERSION_MIN = 9
 _VERSION_MAX = 13
@@ -41,23 +44,24 @@ _REPLY_TAIL_SIZE = 5
 _PARTITION_SIZE = 33
 """Of a reply: everything about one partition."""
 _UVARINT_SIZE_MAX = 5
-_TRANSACTIONAL = 0x10
+_TRANSACTIONAL = layout.TRANSACTIONAL
+_DECLINE_NO = int(Decline.NO)
 
 
 class Appended:
     """What became of one partition's batch."""
 
-    __slots__ = ("base_offset", "failure", "index", "partition", "prepared")
+    __slots__ = ("append", "base_offset", "failure", "index", "partition")
 
+    append: FastAppend
     base_offset: int
     failure: KafkaError | None
     index: int
     partition: PartitionTail
-    prepared: Prepared
 
 
-class UsualProduce:
-    """Answers usual produce requests; one per node."""
+class FastProduce:
+    """Answers produce requests from their frames; one per node."""
 
     __slots__ = ("_by_id", "_by_name", "_requests")
 
@@ -66,36 +70,39 @@ class UsualProduce:
         self._by_name = by_name
         self._requests = 0
 
-    def answer(self, frame: bytearray, now_ms: int) -> bytes | bytearray | list[tuple[bytes, list[Appended]]] | None:
-        """The whole reply to the produce request in `frame`; None, with nothing changed, if it is not a usual one.
+    def answer(
+        self, frame: bytearray, now_ms: int
+    ) -> bytearray | list[tuple[bytes, list[Appended]]] | dict[PartitionTail, CheckedBatch]:
+        """The whole reply to the produce request in `frame`.
 
-        Where a disk failed amid it, what became of every partition, by the topic's name or id as the request has it.
+        A list where a disk failed amid it: what became of every partition, by the topic's name or id as the request has it.
+        A dict, with nothing changed, where the request is left to `produce.py`: what is known of its batches.
         """
         self._requests += 1
         topics: list[tuple[int, int, int]] = []  # where the name or id of each begins and ends, and how many partitions it has
         appended: list[Appended] = []
         view = memoryview(frame)
-        if not self._prepare(frame, len(frame), view, now_ms, topics, appended):
-            return None
+        if not self._check(frame, len(frame), view, now_ms, topics, appended):
+            return _checked(appended)
         has_failed = False
         for one in appended:
             try:
-                if not one.partition.is_leading:  # its disk is gone since the request came to it
+                if not one.partition.is_leading:  # an earlier write of this request has found its disk failed
                     raise one.partition.refusal()
-                one.base_offset = one.partition.commit(one.prepared)
+                one.base_offset = one.partition.write(one.append)
             except OttlaError as failure:
                 one.failure = one.partition.refused_by(failure)
                 has_failed = True
         if not has_failed:
             return _reply(frame, topics, appended)
-        told = []
+        outcomes = []
         first = 0
         for start, end, count in topics:
-            told.append((bytes(view[start:end]), appended[first : first + count]))
+            outcomes.append((bytes(view[start:end]), appended[first : first + count]))
             first += count
-        return told
+        return outcomes
 
-    def _prepare(
+    def _check(
         self,
         data: bytearray,
         end: int,
@@ -104,7 +111,7 @@ class UsualProduce:
         topics: list[tuple[int, int, int]],
         appended: list[Appended],
     ) -> bool:
-        """Read the frame and look at everything in it; whether it is usual."""
+        """Read the frame and check everything in it; False to leave it to `produce.py`."""
         if end < _HEAD_SIZE:
             return False
         raw = views.raw_of(data)
@@ -125,12 +132,12 @@ class UsualProduce:
         if count < 2:
             return False
         for _ in range(count - 1):
-            position = self._prepare_topic(data, position, end, view, version, now_ms, topics, appended)
+            position = self._check_topic(data, position, end, view, version, now_ms, topics, appended)
             if position < 0:
                 return False
         return position < end and raw[position] == 0
 
-    def _prepare_topic(
+    def _check_topic(
         self,
         data: bytearray,
         position: int,
@@ -141,7 +148,7 @@ class UsualProduce:
         topics: list[tuple[int, int, int]],
         appended: list[Appended],
     ) -> int:
-        """Read one topic; returns where it ends, or -1 if it is not usual."""
+        """Read one topic and check its batches; returns where it ends, or -1 to leave the request to `produce.py`."""
         raw = views.raw_of(data)
         start = position
         if version >= _TOPIC_IDS_SINCE:
@@ -175,37 +182,33 @@ class UsualProduce:
             # The tag that must be none comes after the records.
             if size < 1 or position >= end or raw[position] != 0 or partition is None:
                 return -1
-            one = self._prepare_partition(partition, data, records_at, view[records_at:position], version, now_ms)
-            if one is None:
-                return -1
+            if partition.asked_by == self._requests:
+                return -1  # the request has the partition twice
+            partition.asked_by = self._requests
+            one = Appended()
+            one.append = append = partition.check_fast(data, records_at, view[records_at:position], now_ms, version)
+            one.base_offset = -1
+            one.failure = None
             one.index = index
+            one.partition = partition
             appended.append(one)
+            batch = append.batch
+            if append.decline != _DECLINE_NO or batch is None or batch.attributes & _TRANSACTIONAL:
+                return -1
             position += 1
         if position >= end or raw[position] != 0:
             return -1
         return position + 1
 
-    def _prepare_partition(
-        self,
-        partition: PartitionTail,
-        data: bytearray,
-        records_at: int,
-        records: memoryview,
-        version: int,
-        now_ms: int,
-    ) -> Appended | None:
-        if partition.asked_by == self._requests:
-            return None  # the request has the partition twice
-        partition.asked_by = self._requests
-        prepared = partition.prepare(data, records_at, records, now_ms, version)
-        if prepared is None or prepared.batch.attributes & _TRANSACTIONAL:
-            return None
-        one = Appended()
-        one.base_offset = -1
-        one.failure = None
-        one.partition = partition
-        one.prepared = prepared
-        return one
+
+def _checked(appended: list[Appended]) -> dict[PartitionTail, CheckedBatch]:
+    """What is known of the batches of a request that is left to `produce.py`."""
+    checked = {}
+    for one in appended:
+        batch = one.append.batch
+        if batch is not None:
+            checked[one.partition] = batch
+    return checked
 
 
 def _reply(frame: bytearray, topics: list[tuple[int, int, int]], appended: list[Appended]) -> bytearray:

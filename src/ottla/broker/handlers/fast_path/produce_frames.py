@@ -1,7 +1,7 @@
-"""Usual produce requests, answered from frame to frame: the door to `kernel_produce.py`, and what is too rare for it.
+"""Produce requests answered from frame to frame: the door to `kernel_produce.py`, and what is too rare for it.
 
-`FrameAnswers` is what dispatch hands every produce request to before it takes it apart. None from it says that the request is
-not a usual one: nothing has been changed, and `produce.py` answers it.
+Dispatch hands `FrameAnswers` every produce request before it decodes it. What it declines has changed nothing: `produce.py`
+handles it.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, cast
 
 from ottla.broker.handlers.data.produce import TOPIC_IDS_SINCE, fail
+from ottla.broker.request import Declined
 from ottla.ids import Uuid
-from ottla.records.kernels import PURE_ASKED, load_twin
+from ottla.records.kernels import PURE_ASKED, load_variant
 from ottla.wire.base import Part
 from ottla.wire.messages.produce import PartitionProduceResponse, ProduceResponse, TopicProduceResponse
 from ottla.wire.varint import decode_uvarint
@@ -20,31 +21,31 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
 
 if TYPE_CHECKING or not PURE_ASKED:
-    from ottla.broker.handlers.fast_path.kernel_produce import Appended, UsualProduce
+    from ottla.broker.handlers.fast_path.kernel_produce import Appended, FastProduce
 else:
-    UsualProduce = load_twin("kernel_produce", plain=True, room="broker.handlers.fast_path").UsualProduce
+    FastProduce = load_variant("kernel_produce", pure=True, room="broker.handlers.fast_path").FastProduce
 
 
 class FrameAnswers:
     """One node's, for produce requests."""
 
-    __slots__ = ("_now_ms", "_usual")
+    __slots__ = ("_fast", "_now_ms")
 
     def __init__(self, services: Services) -> None:
         by_id = cast("dict[bytes, dict[int, Partition]]", services.partitions.by_id)  # a Uuid is 16 bytes, and nothing else
-        self._usual = UsualProduce(by_id, services.partitions.by_name)
+        self._fast = FastProduce(by_id, services.partitions.by_name)
         self._now_ms = services.world.clock.now_ms
 
-    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | None:
-        """The reply to a usual produce request; None, with nothing changed, for any other."""
-        reply = self._usual.answer(frame, self._now_ms())
-        if reply is None:
-            return None
-        return _told(frame, reply) if isinstance(reply, list) else [reply]
+    def answer(self, frame: bytearray) -> list[Part] | ProduceResponse | Declined:
+        """The reply; the response where a disk failed amid the request; or that the request was declined."""
+        reply = self._fast.answer(frame, self._now_ms())
+        if isinstance(reply, dict):
+            return Declined(reply)
+        return _response(frame, reply) if isinstance(reply, list) else [reply]
 
 
-def _told(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
-    """The response that says what became of each partition: a disk has failed amid the request."""
+def _response(frame: bytearray, topics: list[tuple[bytes, list[Appended]]]) -> ProduceResponse:
+    """The response after a disk has failed amid the request: what became of each partition."""
     version = int.from_bytes(frame[2:4], "big")
     response = ProduceResponse()
     for name_or_id, appended in topics:

@@ -4,7 +4,7 @@ Everything in the log is replayed, including records above the high watermark: t
 committed. A record that cannot be decoded was written by a newer release, or is damaged: it is logged and skipped, as in Apache
 Kafka, so that the other groups of the partition can be served.
 
-A fast path replays the most frequent records from their bytes (`UsualRecords`); all others are decoded first. Other tasks run
+A fast path replays the most frequent records from their bytes (`FastReplay`); all others are decoded first. Other tasks run
 every few milliseconds, because a log of a million records takes seconds.
 """
 
@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 from ottla.coordinator.contract import CoordinatorRecord, Producer, Shard
 from ottla.errors import CorruptRecords, DecodeError
 from ottla.log.read import Isolation
-from ottla.records.batch import CODEC_MASK, CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL, BatchView
+from ottla.records.batch import BatchView, iterate_batches
 from ottla.records.control import parse_end_marker
 from ottla.records.kernels import RecordIterator
+from ottla.records.layout import CODEC_MASK, CONTROL, HEADER_SIZE, LOG_OVERHEAD, TRANSACTIONAL
 from ottla.records.reader import read_records
 from ottla.wire.log_records import InternalLog, decode_coordinator_key, decode_coordinator_value
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from ottla.broker.partitions.cold_reads import ColdReads
     from ottla.broker.partitions.partition import Partition
     from ottla.records.kernels import Record
@@ -65,11 +64,11 @@ async def load_shard(
 class Loading:
     """The loading of one shard, and how long it has kept the loop."""
 
-    __slots__ = ("_log_kind", "_loop", "_partition", "_replay_usual", "_shard", "_turn_began_s", "_turn_records", "count")
+    __slots__ = ("_log_kind", "_loop", "_partition", "_replay_fast", "_shard", "_turn_began_s", "_turn_records", "count")
 
     def __init__(self, shard: Shard, log_kind: InternalLog, partition: Partition) -> None:
         self._shard = shard
-        self._replay_usual = shard.usual_records().replay
+        self._replay_fast = shard.fast_replay().replay
         self._log_kind = log_kind
         self._partition = partition
         self._loop = asyncio.get_running_loop()
@@ -81,7 +80,8 @@ class Loading:
     async def take(self, data: bytes, from_offset: int) -> int:
         """Replay the whole batches in `data`, from `from_offset` on; returns the offset behind them."""
         gathered: list[Record] = []  # of batches without a producer: most have one or two records and are replayed together
-        for batch in _whole_batches(data):
+        start = from_offset
+        for batch in iterate_batches(data, allow_cut_end=True):
             attributes = batch.attributes
             records = self._records_of(batch, data, from_offset)
             from_offset = batch.base_offset + batch.last_offset_delta + 1
@@ -100,6 +100,8 @@ class Loading:
             else:
                 await self._replay_in_turns(records, producer)
         await self._replay_in_turns(gathered, None)
+        if from_offset == start:
+            BatchView(data).check_size()  # a read begins with a whole batch: this one is damaged
         return from_offset
 
     async def _replay_in_turns(self, records: list[Record], producer: Producer | None) -> None:
@@ -153,7 +155,7 @@ class Loading:
         """Replay records of one producer in their order, each on the fast path if possible, else decoded."""
         at, end = 0, len(records)
         self.count += end
-        while (at := self._replay_usual(records, at, producer)) < end:
+        while (at := self._replay_fast(records, at, producer)) < end:
             decoded = self._decoded(records[at])
             if decoded is None:
                 self.count -= 1
@@ -173,18 +175,3 @@ class Loading:
             logger.warning("%s: the record at offset %d is skipped: %s", name, record.offset, fault)
             return None
         return CoordinatorRecord(key, value)
-
-
-def _whole_batches(data: bytes) -> Iterator[BatchView]:
-    """The whole batches in `data`. The next read begins with a batch that is cut off at the end."""
-    position, end = 0, len(data)
-    while position < end:
-        if position and end - position < HEADER_SIZE:
-            return
-        batch = BatchView(data, position)
-        size = LOG_OVERHEAD + batch.batch_length
-        if position and size > end - position:
-            return
-        batch.check_size()
-        yield batch
-        position += size

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply, ShardOwner
 from ottla.broker.hosts.coordinators.loading import READ_BYTES, load_shard
+from ottla.broker.request import future_of
 from ottla.coordinator.contract import Effects, Instant, Reply, Shard
 from ottla.coordinator.placement import partition_for
 from ottla.errors import KafkaError
@@ -73,8 +74,6 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         """The compression of the shards' batches."""
         self.read_bytes = READ_BYTES
         """How much of a log is read at a time when a shard is loaded."""
-        self.on_orders: Callable[[HostedShard[S], list[Any]], None] | None = None
-        """Called with the orders of decisions, once their records are committed."""
 
     # -- requests
 
@@ -109,14 +108,14 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         self, key: str, decide: Callable[[S, Reply, Instant], Effects], verified_by: VerificationState | None = None
     ) -> Any:
         """Like `ask`, but awaits the response; raises its `KafkaError`."""
-        return await _response_of(self.ask(key, decide, verified_by))
+        return await future_of(self.ask(key, decide, verified_by))
 
     async def look(self, key: str, at: Callable[[S, Instant], R]) -> R:
         """The result of `at` on the shard of `key`, returned when everything it may have seen is committed."""
         return await self.look_into(self.shard_for(key), at)
 
     async def look_into(self, hosted: HostedShard[S], at: Callable[[S, Instant], R]) -> R:
-        result: R = await _response_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
+        result: R = await future_of(hosted.ask(lambda shard, reply, now: Effects.answer(reply, at(shard, now))))
         return result
 
     def __iter__(self) -> Iterator[HostedShard[S]]:
@@ -190,8 +189,8 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
     # -- calls from shards
 
     def carry_out(self, shard: HostedShard[Any], orders: list[Any]) -> None:
-        assert self.on_orders is not None, f"nobody carries out the orders of {self.topic}"
-        self.on_orders(shard, orders)
+        """Carry out the orders of decisions, once their records are committed: for hosts whose shards give orders."""
+        raise NotImplementedError(f"the coordinator of {self.topic} carries out no orders: {orders}")
 
     def given_up(self, shard: HostedShard[Any]) -> None:
         index = shard.partition.index
@@ -225,18 +224,3 @@ class CoordinatorRuntime(ShardOwner, Generic[S]):
         await asyncio.gather(*self._loading.values(), return_exceptions=True)
         for hosted in list(self.active.values()):
             hosted.give_up()
-
-
-async def _response_of(reply: PendingReply) -> Any:
-    answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-
-    def deliver(response: Any, failure: BaseException | None) -> None:
-        if answered.done():
-            return
-        if failure is not None:
-            answered.set_exception(failure)
-        else:
-            answered.set_result(response)
-
-    reply.deliver_to(deliver)
-    return await answered

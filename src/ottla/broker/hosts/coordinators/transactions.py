@@ -79,7 +79,6 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         self.markers = MarkerWriter(partitions, settings, world.clock, groups)
         """Writes markers to this node's partitions, also for WriteTxnMarkers."""
         self._endings = Endings(partitions.node_id, metadata, self.markers)
-        self.on_orders = self._carry_out
         self.follow()
 
     def _new_shard(self, partition: Partition) -> TransactionShard:
@@ -88,7 +87,8 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     def bring_up_to_date(self, shard: TransactionShard) -> None:
         shard.follow(self._settings)
 
-    def _carry_out(self, hosted: HostedShard[TransactionShard], orders: list[Any]) -> None:
+    def carry_out(self, hosted: HostedShard[TransactionShard], orders: list[Any]) -> None:
+        """Write the markers of transactions whose end is in the log."""
         for order in orders:
             self._endings.begin(hosted, order)
 

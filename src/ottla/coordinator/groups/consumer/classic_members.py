@@ -15,7 +15,7 @@ from ottla.coordinator.groups.classic.answers import not_joined
 from ottla.coordinator.groups.consumer.context import ConsumerContext
 from ottla.coordinator.groups.consumer.downgrading import may_downgrade
 from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.embedded import assignment_version, by_id, read_subscription, write_assignment
+from ottla.coordinator.groups.consumer.embedded import assignment_version, by_id, write_assignment
 from ottla.coordinator.groups.consumer.group import PROTOCOL_TYPE, ConsumerGroup
 from ottla.coordinator.groups.consumer.heartbeats import subscribe, told_next
 from ottla.coordinator.groups.consumer.joining import check_instance, member_in, replace_static
@@ -33,6 +33,7 @@ from ottla.coordinator.groups.consumer.targets import assign
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
+from ottla.wire.consumer_protocol import read_subscription
 from ottla.wire.messages.heartbeat import HeartbeatResponse
 from ottla.wire.messages.join_group import JoinGroupResponse
 from ottla.wire.messages.sync_group import SyncGroupResponse

@@ -1,38 +1,18 @@
-"""Decodes and encodes the embedded consumer protocol of classic members: their subscriptions and assignments.
+"""Encodes assignments for classic members of a consumer group; the coordinator writes them in place of a group leader.
 
-    subscription, assignment    int16 version | body in that version
-
-An unknown version is decoded as the newest known one: newer versions only append fields.
+`wire/consumer_protocol.py` has the format.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from struct import Struct
 
 from ottla.coordinator.groups.consumer.member import Partitions
 from ottla.coordinator.groups.topics import Topics
 from ottla.errors import DecodeError
 from ottla.ids import Uuid
-from ottla.wire.codec import decode, encode_bytes
-from ottla.wire.messages.consumer_protocol import (
-    ConsumerProtocolAssignment,
-    ConsumerProtocolAssignmentTopicPartition,
-    ConsumerProtocolSubscription,
-)
-
-_VERSION = Struct(">h")
-_NEWEST = 3
-
-
-def version_of(data: bytes) -> int:
-    """The version of a subscription or an assignment, at most the newest known one."""
-    if len(data) < _VERSION.size:
-        raise DecodeError("a subscription or an assignment begins with its version", 0)
-    (version,) = _VERSION.unpack_from(data)
-    if version < 0:
-        raise DecodeError(f"a subscription or an assignment cannot have the version {version}", 0)
-    return min(int(version), _NEWEST)
+from ottla.wire.consumer_protocol import version_of, write
+from ottla.wire.messages.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolAssignmentTopicPartition
 
 
 def assignment_version(subscription: bytes) -> int:
@@ -46,16 +26,6 @@ def assignment_version(subscription: bytes) -> int:
         return 0
 
 
-def read_subscription(data: bytes) -> ConsumerProtocolSubscription:
-    """Decode a subscription; `DecodeError` if it is malformed."""
-    return decode(ConsumerProtocolSubscription, version_of(data), data, _VERSION.size)[0]
-
-
-def read_assignment(data: bytes) -> ConsumerProtocolAssignment:
-    """Decode an assignment; `DecodeError` if it is malformed."""
-    return decode(ConsumerProtocolAssignment, version_of(data), data, _VERSION.size)[0]
-
-
 def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, version: int) -> bytes:
     """Encode partitions in `version`, without those of topics that no longer exist."""
     found = []
@@ -64,7 +34,7 @@ def write_assignment(partitions: Mapping[Uuid, Iterable[int]], topics: Topics, v
         if name is not None:
             found.append(ConsumerProtocolAssignmentTopicPartition(topic=name, partitions=sorted(indexes)))
     found.sort(key=lambda each: each.topic)
-    return _VERSION.pack(version) + encode_bytes(ConsumerProtocolAssignment(assigned_partitions=found), version)
+    return write(ConsumerProtocolAssignment(assigned_partitions=found), version)
 
 
 def by_id(topics: Topics, named: Mapping[str, list[int]]) -> Partitions:

@@ -12,7 +12,7 @@ from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.classic.member import ClassicMember
 from ottla.coordinator.groups.consumer.draft import GroupDraft
-from ottla.coordinator.groups.consumer.embedded import by_id, read_assignment, read_subscription
+from ottla.coordinator.groups.consumer.embedded import by_id
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.consumer.member import (
     ClassicProtocol,
@@ -36,6 +36,7 @@ from ottla.coordinator.groups.topics import Topics
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
+from ottla.wire.consumer_protocol import read_assignment, read_subscription
 
 logger = logging.getLogger("ottla.coordinator")
 

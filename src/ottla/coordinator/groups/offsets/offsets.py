@@ -87,10 +87,6 @@ class Offsets:
         """The records that delete all offsets of the group."""
         return group_tombstones(self.committed, self.pending, group_id)
 
-    def has_offsets(self, group_id: str) -> bool:
-        """Whether the group has offsets, or will have if a transaction commits."""
-        return group_id in self.committed.by_group or self.pending.has_group(group_id)
-
     def loaded(self, now: Instant) -> Effects:
         self._expiry.begin(now)
         return Effects()

@@ -1,7 +1,7 @@
 """A story of committed offsets, told by a seed: the bytes of every reply, and what log and shards hold at the end.
 
-Whatever way a request goes (from frame to frame, or taken apart; through either twin of the kernels), the story must end the
-same. Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
+Whether a request takes the fast path or the general one, through either variant of the kernels, the story must end the same.
+Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
 """
 
 import asyncio
@@ -57,13 +57,13 @@ NO_TOPICS = bytes(6) + b"\xff\xff\xff\xff"
 class Story:
     """Topics and groups on one node, some with members, and chance."""
 
-    def __init__(self, seed: int, is_short: bool = True) -> None:
+    def __init__(self, seed: int, is_fast: bool = True) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
         self.is_crowded = seed % 2 == 1
         """Whether several requests come in one turn of the loop: then the batches differ by the way, the records do not."""
-        self.is_short = is_short
-        self.short = 0
+        self.is_fast = is_fast
+        self.fast = 0
         """How many requests went from frame to frame."""
         self.ids: dict[str, Uuid] = {}
         self.replies: list[Any] = []
@@ -152,7 +152,7 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._usual = {API_KEY: self} if self.is_short else {}
+        self.dispatcher._fast_paths = {API_KEY: self} if self.is_fast else {}
         try:
             self.replies.append(self.dispatcher.dispatch(INFO, frame))
         except CloseConnection as ended:
@@ -161,7 +161,7 @@ class Story:
     def answer(self, frame: bytearray) -> list[Part] | None:
         """In place of what dispatch would ask, which is asked and counted here."""
         parts = self.answers.answer(frame)
-        self.short += parts is not None
+        self.fast += parts is not None
         return parts
 
     def parts(self, reply: Any) -> list[bytes]:

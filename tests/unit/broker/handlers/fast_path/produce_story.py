@@ -1,7 +1,7 @@
 """A story of produce requests, told by a seed: the bytes of every reply, and what the partitions hold at the end.
 
-Whatever way a request goes (from frame to frame, or taken apart; through either twin of the kernels), the story must end the
-same. Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
+Whether a request takes the fast path or the general one, through either variant of the kernels, the story must end the same.
+Run as a program, it prints what became of the stories with the seeds from 0 up to its argument, as JSON.
 """
 
 import json
@@ -14,12 +14,12 @@ from tests.support.nodes.held_partitions import HeldPartitions, virtual
 
 from ottla.broker.dispatch import Dispatcher, Parked
 from ottla.broker.handlers.fast_path.produce_frames import FrameAnswers
-from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.broker.request import CloseConnection, ConnectionInfo, Declined
 from ottla.ids import Uuid
 from ottla.log.read import Isolation
 from ottla.records.compression import Codec
 from ottla.sim.faults import Fault
-from ottla.wire.base import Part
+from ottla.wire.base import Message, Part
 from ottla.wire.headers import encode_request
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
@@ -40,12 +40,12 @@ CONFIGS: list[dict[str, object]] = [
 class Story:
     """Two topics on one node, a few producers, and chance."""
 
-    def __init__(self, seed: int, is_short: bool = True) -> None:
+    def __init__(self, seed: int, is_fast: bool = True) -> None:
         self.seed = seed
         self.chance = random.Random(seed)
-        self.is_short = is_short
+        self.is_fast = is_fast
         """Whether requests may go from frame to frame."""
-        self.short = 0
+        self.fast = 0
         """How many have."""
         self.ids: dict[str, Uuid] = {}
         self.replies: list[str] = []
@@ -73,7 +73,7 @@ class Story:
         }
 
     def send(self, frame: bytearray) -> None:
-        self.dispatcher._usual = {0: self} if self.is_short else {}
+        self.dispatcher._fast_paths = {0: self} if self.is_fast else {}
         try:
             reply = self.dispatcher.dispatch(INFO, frame)
         except CloseConnection as ended:
@@ -84,10 +84,10 @@ class Story:
         else:
             self.replies.append("none" if reply is None else b"".join(reply).hex())  # type: ignore[arg-type]
 
-    def answer(self, frame: bytearray) -> list[Part] | None:
+    def answer(self, frame: bytearray) -> list[Part] | Message | Declined:
         """In place of what dispatch would ask, which is asked and counted here."""
         parts = self.answers.answer(frame)
-        self.short += parts is not None
+        self.fast += not isinstance(parts, Declined)
         return parts
 
     def frame(self, number: int) -> bytearray:

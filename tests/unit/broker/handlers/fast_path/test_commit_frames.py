@@ -1,4 +1,4 @@
-"""Commits of offsets answered from frame to frame: as those that are taken apart, byte for byte, by either twin."""
+"""Commits of offsets answered from frame to frame: byte for byte as on the general path, by either variant."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from tests.support.nodes.held_partitions import virtual
 from tests.unit.broker.handlers.fast_path.commit_story import CONFIGS, Story
 
 from ottla.broker.handlers.fast_path import commit_frames, kernel_commit
-from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
+from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 
 SEEDS = range(2 * len(CONFIGS))
 MORE_SEEDS = range(len(SEEDS), 200)
@@ -23,35 +23,35 @@ def told(story: Story) -> Any:
 
 
 @cache
-def in_short(seed: int) -> tuple[Any, int]:
-    """What became of the story, and how many requests went the short way."""
+def on_fast_path(seed: int) -> tuple[Any, int]:
+    """What became of the story, and how many requests took the fast path."""
     story = Story(seed)
-    return told(story), story.short
+    return told(story), story.fast
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int) -> None:
-    assert in_short(seed)[0] == told(Story(seed, is_short=False))
+def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
+    assert on_fast_path(seed)[0] == told(Story(seed, is_fast=False))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", MORE_SEEDS)
-def test_it_does_so_in_many_stories(seed: int) -> None:
-    assert told(Story(seed)) == told(Story(seed, is_short=False))
+def test_fast_path_and_general_path_agree_in_many_stories(seed: int) -> None:
+    assert told(Story(seed)) == told(Story(seed, is_fast=False))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_plain_twin_comes_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = in_short(seed)[0]
-    for file, names in (("kernel_commit", ["UsualCommit"]), ("kernel_commit_records", ["KnownGroup", "KnownTopic"])):
-        plain = load_twin(file, plain=True, room="broker.handlers.fast_path")
+def test_pure_variant_gives_the_same_replies(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = on_fast_path(seed)[0]
+    for file, names in (("kernel_commit", ["FastCommit"]), ("kernel_commit_records", ["KnownGroup", "KnownTopic"])):
+        pure = load_variant(file, pure=True, room="broker.handlers.fast_path")
         for name in names:
-            monkeypatch.setattr(commit_frames, name, getattr(plain, name))
+            monkeypatch.setattr(commit_frames, name, getattr(pure, name))
     assert told(Story(seed)) == expected
 
 
 @pytest.mark.skipif(not is_compiled(kernel_commit), reason="the kernels are not compiled in this install")
-def test_all_plain_twins_together_come_to_the_same() -> None:
+def test_all_pure_variants_together_give_the_same_replies() -> None:
     other = subprocess.run(
         [sys.executable, "-m", "tests.unit.broker.handlers.fast_path.commit_story", str(len(SEEDS))],
         env={**os.environ, "OTTLA_PURE": "0" if PURE_ASKED else "1"},
@@ -59,20 +59,20 @@ def test_all_plain_twins_together_come_to_the_same() -> None:
         text=True,
         check=True,
     )
-    assert json.loads(other.stdout) == [in_short(seed)[0] for seed in SEEDS]
+    assert json.loads(other.stdout) == [on_fast_path(seed)[0] for seed in SEEDS]
 
 
-def test_many_requests_go_the_short_way() -> None:
-    stories = [in_short(seed) for seed in SEEDS]
-    assert sum(short for _, short in stories) > 0.1 * sum(len(story["replies"]) for story, _ in stories)
+def test_many_requests_take_the_fast_path() -> None:
+    stories = [on_fast_path(seed) for seed in SEEDS]
+    assert sum(fast for _, fast in stories) > 0.1 * sum(len(story["replies"]) for story, _ in stories)
 
 
 @pytest.mark.parametrize("seed", [0, 1])
 def test_what_is_known_of_groups_is_bounded_and_can_be_found_again(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    expected = in_short(seed)
+    expected = on_fast_path(seed)
     monkeypatch.setattr(commit_frames, "KNOWN_GROUPS_MAX", 3)
     monkeypatch.setattr(commit_frames, "KNOWN_TOPICS_MAX", 4)
     story = Story(seed)
-    assert (told(story), story.short) == expected
+    assert (told(story), story.fast) == expected
     assert len(story.host.known) <= 3
     assert sum(len(group.by_id) + len(group.by_name) for group in story.host.known.values()) <= 4

@@ -1,4 +1,4 @@
-"""Produce requests answered from frame to frame: as those that are taken apart, byte for byte, by either twin."""
+"""Produce requests answered from frame to frame: byte for byte as on the general path, by either variant."""
 
 import json
 import os
@@ -13,7 +13,7 @@ from tests.unit.broker.handlers.fast_path.produce_story import CONFIGS, PARTITIO
 
 from ottla.broker.handlers.fast_path import kernel_produce, produce_frames
 from ottla.errors.codes import ErrorCode
-from ottla.records.kernels import PURE_ASKED, is_compiled, load_twin
+from ottla.records.kernels import PURE_ASKED, is_compiled, load_variant
 from ottla.sim.faults import Fault
 from ottla.wire.codec import decode_all
 from ottla.wire.headers import encode_request
@@ -27,21 +27,21 @@ def told(story: Story) -> Any:
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_short_way_comes_to_the_same_as_the_long_one(seed: int) -> None:
-    assert told(Story(seed)) == told(Story(seed, is_short=False))
+def test_fast_path_and_general_path_give_the_same_replies(seed: int) -> None:
+    assert told(Story(seed)) == told(Story(seed, is_fast=False))
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_the_plain_twin_comes_to_the_same(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain = load_twin("kernel_produce", plain=True, room="broker.handlers.fast_path")
-    assert plain is not None
+def test_pure_variant_gives_the_same_replies(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    pure = load_variant("kernel_produce", pure=True, room="broker.handlers.fast_path")
+    assert pure is not None
     expected = told(Story(seed))
-    monkeypatch.setattr(produce_frames, "UsualProduce", plain.UsualProduce)
+    monkeypatch.setattr(produce_frames, "FastProduce", pure.FastProduce)
     assert told(Story(seed)) == expected
 
 
 @pytest.mark.skipif(not is_compiled(kernel_produce), reason="the kernels are not compiled in this install")
-def test_all_plain_twins_together_come_to_the_same() -> None:
+def test_all_pure_variants_together_give_the_same_replies() -> None:
     other = subprocess.run(
         [sys.executable, "-m", "tests.unit.broker.handlers.fast_path.produce_story", str(len(SEEDS))],
         env={**os.environ, "OTTLA_PURE": "0" if PURE_ASKED else "1"},
@@ -54,8 +54,8 @@ def test_all_plain_twins_together_come_to_the_same() -> None:
 
 @pytest.mark.parametrize("version", [9, 13])
 def test_a_disk_that_fails_amid_a_request(version: int) -> None:
-    async def replies(is_short: bool) -> list[str]:
-        story = Story(0, is_short)
+    async def replies(is_fast: bool) -> list[str]:
+        story = Story(0, is_fast)
         await story.begin()
         for number in range(3):
             if number == 2:
@@ -64,19 +64,19 @@ def test_a_disk_that_fails_amid_a_request(version: int) -> None:
             topic = TopicProduceData(name="one", topic_id=story.ids["one"] if version >= 13 else bytes(16), partition_data=data)
             request = ProduceRequest(acks=-1, topic_data=[topic])
             story.send(bytearray(b"".join(encode_request(request, version, number, None)))[4:])  # type: ignore[arg-type]
-        assert story.short == (3 if is_short else 0)
+        assert story.fast == (3 if is_fast else 0)
         return story.replies
 
-    short = virtual(replies(True))
-    assert short == virtual(replies(False))
-    _, _, failed = short
+    fast = virtual(replies(True))
+    assert fast == virtual(replies(False))
+    _, _, failed = fast
     response = decode_all(ProduceResponse, version, bytes.fromhex(failed)[9:])
     codes = [answer.error_code for answer in response.responses[0].partition_responses]
     assert codes[0] == 0
     assert codes[1] == ErrorCode.KAFKA_STORAGE_ERROR
 
 
-def test_many_requests_go_the_short_way() -> None:
+def test_many_requests_take_the_fast_path() -> None:
     stories = [Story(seed) for seed in SEEDS]
     replies = [len(told(story)["replies"]) for story in stories]
-    assert sum(story.short for story in stories) > 0.2 * sum(replies)
+    assert sum(story.fast for story in stories) > 0.2 * sum(replies)

@@ -9,7 +9,7 @@ from tests.support.peers.group_requests import GroupRequests
 from tests.support.peers.raw_client import RawClient
 
 from ottla.broker.handlers.groups.list_groups import handle, refuse
-from ottla.broker.request import PendingTask, RequestContext
+from ottla.broker.request import PendingTask, RequestContext, future_of
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.testing import Broker
@@ -42,9 +42,7 @@ def test_listing_is_refused_while_a_shard_is_loading() -> None:
     async def ask() -> Any:
         pending = handle(context, request)
         assert isinstance(pending, PendingTask)
-        answered: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
-        pending.deliver_to(lambda response, failure: answered.set_exception(failure) if failure else None)
-        return await answered
+        return await future_of(pending)
 
     with pytest.raises(KafkaError) as refused:
         asyncio.run(ask())

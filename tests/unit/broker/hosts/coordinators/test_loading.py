@@ -13,7 +13,7 @@ from tests.support.nodes.held_partitions import virtual
 
 from ottla.broker.hosts.coordinators import loading
 from ottla.broker.hosts.coordinators.loading import Loading
-from ottla.coordinator.contract import CoordinatorRecord, NoUsualRecords, Shard, put, tombstone
+from ottla.coordinator.contract import CoordinatorRecord, NoFastReplay, Shard, put, tombstone
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.transactions.settings import TransactionSettings
@@ -157,7 +157,7 @@ def written(batches: Sequence[Batch], codec: Codec) -> bytes:
 def loaded(shard: Any, kind: InternalLog, log: bytes, by_decoding: bool, from_offset: int = 0) -> Any:
     """How many records were replayed, or how that failed."""
     if by_decoding:
-        shard = SimpleNamespace(replay=shard.replay, replay_end=shard.replay_end, usual_records=NoUsualRecords)
+        shard = SimpleNamespace(replay=shard.replay, replay_end=shard.replay_end, fast_replay=NoFastReplay)
 
     async def load() -> Any:
         way = Loading(cast(Shard, shard), kind, cast(Any, SimpleNamespace(name="log")))

@@ -31,7 +31,7 @@ _times_in = Struct(">qq").unpack_from
 _times_and_tags_in = Struct(">qq3sq2sh").unpack_from
 """The end of most values: times, then two tags, the previous producer id and the client's version."""
 _TIMES_AND_TAGS_SIZE = 31
-_USUAL_TAGS = (b"\x02\x00\x08", b"\x02\x02")
+_WRITTEN_TAGS = (b"\x02\x00\x08", b"\x02\x02")
 _TYPE = 0
 _KEY_HEAD_SIZE = 4
 _VERSION = 1
@@ -49,7 +49,7 @@ _Tags = tuple[int, int, int]
 """Previous producer id, next producer id, client's version."""
 
 
-class UsualTransactions:
+class FastTransactionReplay:
     """Replays records of transactions into their table. For one load: it caches the partitions that it has read."""
 
     __slots__ = ("_partitions", "_table")
@@ -60,7 +60,7 @@ class UsualTransactions:
         """By their bytes. A producer keeps writing to the same partitions, and each of its records lists them."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
-        """See the contract of `UsualRecords`."""
+        """See the contract of `FastReplay`."""
         table = self._table
         for index in range(at, len(records)):
             key, value = records[index].key, records[index].value
@@ -97,7 +97,7 @@ class UsualTransactions:
         next_id, before, between = NO_ID, b"", b""
         if len(value) - position == _TIMES_AND_TAGS_SIZE:
             update_ms, start_ms, before, previous_id, between, client_version = _times_and_tags_in(value, position)
-        if (before, between) != _USUAL_TAGS:
+        if (before, between) != _WRITTEN_TAGS:
             update_ms, start_ms = _times_in(value, position)
             tags = _tags_in(value, position + _TIMES_SIZE)
             if tags is None:

@@ -39,7 +39,7 @@ _ONE_BYTE_MAX = 127
 """The largest varint of one byte, and the largest first byte of a size that is not negative."""
 
 
-class UsualOffsets:
+class FastOffsetReplay:
     """Replays records of offsets into `offsets`. For one load: it caches the names that it has read."""
 
     __slots__ = ("_ids", "_names", "_offsets")
@@ -52,7 +52,7 @@ class UsualOffsets:
         """One object per topic id, shared by all its offsets."""
 
     def replay(self, records: Sequence[Record], at: int, producer: Producer | None) -> int:
-        """See the contract of `UsualRecords`."""
+        """See the contract of `FastReplay`."""
         offsets, names, ids = self._offsets, self._names, self._ids
         last_head: bytes | None = None
         partitions: dict[int, StoredOffset] = {}
