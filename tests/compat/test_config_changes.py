@@ -27,6 +27,7 @@ from tests.support.cases.config_views import describe_request, entries
 from tests.support.nodes.config_node import ConfigNode
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
@@ -95,9 +96,9 @@ def test_described_alike_before_and_after_changes(apache: tuple[RawClient, Confi
             node.ask(incremental_request(*changes, validate_only=False)),
         ):
             assert [entry.error_code for entry in asked.responses] == [NONE] * len(changes)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_S
         while not is_applied(client, changes):
-            assert time.monotonic() < deadline, f"Apache Kafka did not apply {changes} within 30 s"
+            assert time.monotonic() < deadline, f"Apache Kafka did not apply {changes} within {HANG_S} s"
             time.sleep(0.05)
         compare_all(client, node)
 

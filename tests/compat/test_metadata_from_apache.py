@@ -14,6 +14,7 @@ from tests.support.cases.controller_refusals import topic
 from tests.support.logs.metadata_files import log_of, records_of
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.ids import Uuid
 from ottla.metadata.features import METADATA_VERSION, record_version
@@ -80,9 +81,9 @@ def change_things(client: RawClient) -> None:
 
 def _await_producer_id(client: RawClient) -> None:
     """The broker asks the controller for a block of ids when it is first asked for one, and says "loading" meanwhile."""
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + HANG_S
     while client.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).error_code != 0:
-        assert time.monotonic() < deadline_s, "no producer id within 20 s"
+        assert time.monotonic() < deadline_s, f"no producer id within {HANG_S} s"
         time.sleep(0.02)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.peers.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt
 from tests.support.peers.topics import make_topic
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 BEGINNING, END = -2, -1
@@ -32,7 +32,7 @@ def fill(cluster: KafkaServer, topic: str, count: int, partitions: int = 1, size
 
 
 def numbers(
-    client: ClientLibrary, cluster: KafkaServer, topic: str, start: int, count: int, timeout_s: float = 30
+    client: ClientLibrary, cluster: KafkaServer, topic: str, start: int, count: int, timeout_s: float = HANG_S
 ) -> list[int]:
     rows = client.consume(cluster.bootstrap, topic, [0], start, count, ConsumerOptions(timeout_s=timeout_s))
     assert [row.offset for row in rows] == [int(row.value or b"-1") for row in rows]
@@ -55,7 +55,7 @@ def test_nothing_beyond_the_end(cluster: KafkaServer, topic: str, client: Client
 def test_beyond_the_end_is_out_of_range(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     fill(cluster, topic, 10)
     with pytest.raises(Exception, match=r"(?i)out.?of.?range|no offset"):
-        numbers(client, cluster, topic, 11, 1, timeout_s=10)
+        numbers(client, cluster, topic, 11, 1, timeout_s=HANG_S)
 
 
 def test_all_partitions_at_once(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
@@ -90,7 +90,7 @@ def test_read_committed_without_transactions(cluster: KafkaServer, topic: str, c
 
 def test_large_backlog_in_small_bites(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     fill(cluster, topic, 20_000, size_bytes=500)
-    options = ConsumerOptions(partition_bytes_max=200_000, bytes_max=300_000, timeout_s=60)
+    options = ConsumerOptions(partition_bytes_max=200_000, bytes_max=300_000, timeout_s=HANG_S)
     rows = client.consume(cluster.bootstrap, topic, [0], BEGINNING, 20_000, options)
     assert [row.offset for row in rows] == list(range(20_000))
 

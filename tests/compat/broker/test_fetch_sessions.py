@@ -14,6 +14,7 @@ from tests.compat.broker.wire_tap import Exchange, WireTap
 from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
 from tests.support.peers.raw_client import RawClient
 from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer
 
 from ottla.ids import Uuid
@@ -47,7 +48,7 @@ def partitions_answered(exchange: Exchange) -> list[int]:
     return sorted(part.partition_index for topic in exchange.response.responses for part in topic.partitions)
 
 
-def poll_until(consumer: Any, count: int, timeout_s: float = 60) -> list[tuple[int, bytes]]:
+def poll_until(consumer: Any, count: int, timeout_s: float = HANG_S) -> list[tuple[int, bytes]]:
     rows: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + timeout_s
     while len(rows) < count:

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 from tests.support.servers.ottla_server import OTTLA
 
 LINES = b"h1:a,h2:b\tk1\tv1\nNULL\tNULL\tv2\nh:NULL\tk3\tNULL\nNULL\tk4\tschoen\nNULL\tk5\t\n"
@@ -175,6 +175,6 @@ def test_partitions_that_are_added_are_read_too(ottla: RunOttla, bootstrap: str,
             assert ottla("topics", "alter", topic, "--partitions", 3).rc == 0
             assert ottla("produce", topic, "--partition", 2, stdin=b"new\n").rc == 0
             assert running.stdout.readline() == "new\n"
-            assert running.wait(30) == 0
+            assert running.wait(HANG_S) == 0
         finally:
             running.kill()

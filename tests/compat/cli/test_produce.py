@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
+from tests.support.servers.kafka_server import HANG_S
 
 # Kafka's tool leaves it to the end of its process to send what it still holds; with --sync it has sent all before that.
 
@@ -94,7 +95,7 @@ def test_kafkas_consumer_reads_what_we_send(ottla: RunOttla, kafka: RunTool, top
     sent = ottla("produce", topic, "--compression", codec, "--acks", acks, "--json", stdin="\n".join(lines).encode())
     assert sent.rc == 0, sent.err
     assert json.loads(sent.out)["records"] == 1000
-    flags = ("--partition", 0, "--offset", "earliest", "--max-messages", 1000, "--timeout-ms", 10000)
+    flags = ("--partition", 0, "--offset", "earliest", "--max-messages", 1000, "--timeout-ms", HANG_S * 1000)
     if codec == "none" or acks == "all":  # each start of Kafka's consumer takes its time
         assert kafka("console_consumer", "--topic", topic, *flags).lines == lines
     assert ottla("consume", topic, "--from-beginning", "--until-end").lines == lines

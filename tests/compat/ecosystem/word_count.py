@@ -23,6 +23,7 @@ from tests.support.peers.topics import await_true, make_topic
 from tests.support.peers.transactions import ends
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaProcess, JavaPrograms
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer, start_ottla
 from tests.support.servers.restarting_server import RestartingServer
 
@@ -146,10 +147,10 @@ def _start(programs: JavaPrograms, bootstrap: str, folder: Path) -> JavaProcess:
 def _await_progress(bootstrap: str, application: JavaProcess) -> None:
     """Return when so many more counts are committed."""
     goal = sum(ends(bootstrap, COUNTS, PARTITIONS, committed=True)) + PROGRESS_RECORDS
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + HANG_S
     while sum(ends(bootstrap, COUNTS, PARTITIONS, committed=True)) < goal:
         application.check_alive()
-        assert time.monotonic() < deadline, "the application made no progress in 90 s"
+        assert time.monotonic() < deadline, f"the application made no progress in {HANG_S} s"
         time.sleep(0.05)
 
 
@@ -158,7 +159,7 @@ def _check(bootstrap: str, lines: Lines, application: JavaProcess, report: Repor
     report.problems += lines.failures
     reader = CountsReader(bootstrap)
     try:
-        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts", timeout_s=90)
+        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts")
     except AssertionError as late:
         report.problems.append(f"{late}; there are {reader.seen}")
     for word, expected in sorted(lines.written.items()):

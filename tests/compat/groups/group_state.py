@@ -4,12 +4,13 @@ from typing import Any
 
 from confluent_kafka.admin import AdminClient
 from tests.support.peers.topics import await_true
+from tests.support.servers.kafka_server import HANG_S
 
 
 def describe(bootstrap: str, group: str) -> Any:
     """The description of one group, of either protocol."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    return admin.describe_consumer_groups([group], request_timeout=30)[group].result()
+    return admin.describe_consumer_groups([group], request_timeout=HANG_S)[group].result()
 
 
 def await_members_in(bootstrap: str, group: str, members: int, partitions: int) -> None:
@@ -24,4 +25,4 @@ def await_members_in(bootstrap: str, group: str, members: int, partitions: int) 
         shares = [len(member.assignment.topic_partitions) for member in found.members]
         return found.state.name == "STABLE" and len(shares) == members and all(shares) and sum(shares) == partitions
 
-    await_true(at_rest, f"{group} to have {members} members with {partitions} partitions", timeout_s=40)
+    await_true(at_rest, f"{group} to have {members} members with {partitions} partitions")

@@ -11,7 +11,7 @@ from tests.compat.groups.group_state import await_members_in
 from tests.support.peers.group_records import send_numbers
 from tests.support.peers.topics import await_true, make_topic
 from tests.support.servers.apache_kafka import ApacheKafka
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 PARTITIONS = 4
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -36,7 +36,7 @@ class Consoles:
         """Ctrl-C to each; their exit codes."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
-        return [process.wait(30) for process in self._processes]
+        return [process.wait(HANG_S) for process in self._processes]
 
     def __enter__(self) -> "Consoles":
         return self

@@ -5,7 +5,7 @@ from confluent_kafka.admin import AdminClient
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
 from tests.support.peers.group_records import send_numbers
 from tests.support.peers.topics import make_topic
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 PARTITIONS = 6
 
@@ -13,7 +13,7 @@ PARTITIONS = 6
 def group_type(bootstrap: str, group: str) -> str:
     """What the coordinator says: `CLASSIC` or `CONSUMER`."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    listed = admin.list_consumer_groups(request_timeout=30).result()
+    listed = admin.list_consumer_groups(request_timeout=HANG_S).result()
     return next(each.type.name for each in listed.valid if each.group_id == group)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.testing import Broker
 
@@ -126,7 +127,7 @@ def consume(broker: Broker, topic: str, count: int) -> list[bytes]:
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(2)])
     found: list[bytes] = []
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + HANG_S
     while len(found) < count and time.monotonic() < deadline_s:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
@@ -190,7 +191,7 @@ def test_it_stops_soon_after_a_consumer_was_used(is_closed: bool) -> None:
 
 def wait_for_a_parked_fetch(broker: Broker) -> None:
     partition = broker._engine._host._runner.node.services.partitions.find("orders", 0)  # type: ignore
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + HANG_S
     while not partition.watches:
         assert time.monotonic() < deadline_s
         time.sleep(0.001)

@@ -5,6 +5,7 @@ import time
 from typing import Any
 
 import pytest
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.testing import Broker
 
@@ -63,7 +64,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(process: bool) -> None:
 
 
 def wait_until(is_so: Any) -> None:
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + HANG_S
     while not is_so():
         assert time.monotonic() < deadline_s
         time.sleep(0.005)

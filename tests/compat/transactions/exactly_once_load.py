@@ -32,6 +32,7 @@ from tests.support.peers.topics import make_topic
 from tests.support.peers.transactions import await_all_decided, committed_offset, ends, read_partitions
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaProcess, JavaPrograms
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer, start_ottla
 from tests.support.servers.restarting_server import RestartingServer
 
@@ -39,7 +40,6 @@ PARTITIONS = 4
 WORKERS = 3
 RECORDS_PER_S = 400
 PAUSE_S_MAX = 1.5
-DRAIN_S = 90
 HARMS = {"worker killed": 5, "worker stopped": 2, "broker killed": 3}
 """What may happen, and how often in proportion."""
 
@@ -253,14 +253,14 @@ def _await_output(bootstrap: str, workers: Workers, records: int, timeout_s: flo
 
 def _check(bootstrap: str, workers: Workers, report: Report) -> None:
     expected = [[str(n) for n in range(index, report.records, PARTITIONS)] for index in range(PARTITIONS)]
-    deadline = time.monotonic() + DRAIN_S
+    deadline = time.monotonic() + HANG_S
     while True:
         _wait(workers, 0.5)
         offsets = [committed_offset(bootstrap, GROUP, INPUT, index) or 0 for index in range(PARTITIONS)]
         if offsets == [len(numbers) for numbers in expected]:
             break
         if time.monotonic() > deadline:
-            report.problems.append(f"after {DRAIN_S} s only {offsets} of {report.records} records were taken")
+            report.problems.append(f"after {HANG_S} s only {offsets} of {report.records} records were taken")
             break
     workers.end()
     try:

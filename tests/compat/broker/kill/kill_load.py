@@ -20,7 +20,7 @@ from tests.compat.broker.kill.kill_load_producers import ConfluentLoad, Load, Ra
 from tests.support.peers.clients import CLIENTS, ConsumerOptions
 from tests.support.peers.raw_client import RawClient
 from tests.support.peers.topics import describe_topic, make_topic
-from tests.support.servers.kafka_server import KafkaServer, default_properties, free_ports
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, default_properties, free_ports
 from tests.support.servers.ottla_server import StartServer, start_ottla
 
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -100,11 +100,11 @@ class KillLoad:
 
     def _await_progress(self, loads: list[Load], before: list[int]) -> None:
         """Return when every producer has had an answer from the server as it is now."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + HANG_S
         while any(load.acknowledged_count <= count for load, count in zip(loads, before, strict=True)):
             for load in loads:
                 assert load.problem is None, load.problem
-            assert time.monotonic() < deadline, "no producer got on within 30 s of a restart"
+            assert time.monotonic() < deadline, f"a producer had no answer for {HANG_S} s after a restart"
             time.sleep(0.01)
 
     def _await_roll(self) -> int:

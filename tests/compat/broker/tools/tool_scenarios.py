@@ -31,6 +31,9 @@ FILES = {
     "spread": '{"version": 1, "topics": [{"topic": "spread"}]}',
 }
 
+READ_TIMEOUT_MS = HANG_S * 1000
+"""Every consumer here ends after its `--max-messages`, so only a hang reaches this."""
+
 BROKER, CONTROLLER = "--bootstrap-server {broker}", "--bootstrap-controller {controller}"
 
 
@@ -115,7 +118,7 @@ def _records() -> list[Call]:
     shown = " ".join(
         f"--formatter-property print.{what}=true" for what in ("key", "headers", "partition", "offset", "timestamp")
     )
-    read = f"{BROKER} --topic records --partition 0 --timeout-ms 3000"
+    read = f"{BROKER} --topic records --partition 0 --timeout-ms {READ_TIMEOUT_MS}"
     lines = "".join(f"line {number}\n" for number in range(20))
     return [
         Call("topics", f"{BROKER} --create --topic records --partitions 1"),
@@ -193,7 +196,7 @@ def _features() -> list[Call]:
 def _groups() -> list[Call]:
     keyed = "--reader-property parse.key=true --reader-property key.separator=:"
     lines = "".join(f"{number}:line {number}\n" for number in range(30))
-    read = f"{BROKER} --topic grouped --from-beginning --timeout-ms 15000"
+    read = f"{BROKER} --topic grouped --from-beginning --timeout-ms {READ_TIMEOUT_MS}"
     seen = [
         "--list",
         "--list --state",
