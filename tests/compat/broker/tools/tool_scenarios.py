@@ -6,6 +6,8 @@ file with the text `FILES[NAME]`. The scenarios run in order on one server, on w
 
 from dataclasses import dataclass
 
+from tests.support.servers.kafka_server import HANG_S
+
 
 @dataclass(frozen=True, slots=True)
 class Call:
