@@ -1,6 +1,6 @@
 """Damaged bytes through every decoder of the wire: typed errors only, the same verdict as the interpreter's, bounded cost.
 
-The seeds are fixed, so a failure comes back on the next run; its case and damage are in the assertion's text.
+The seeds are fixed, so a failure is repeatable; its case and damage are in the assertion's text.
 """
 
 import time
@@ -37,7 +37,7 @@ LYING = (
 
 
 def damaged(random: Random, data: bytes) -> bytes:
-    """`data` after one to three accidents."""
+    """`data` with one to three random changes."""
     out = bytearray(data)
     for _ in range(random.randint(1, 3)):
         position = random.randrange(len(out) + 1)
@@ -59,7 +59,7 @@ def damaged(random: Random, data: bytes) -> bytes:
 
 
 def outcome(call: Callable[..., Any], *arguments: Any) -> str:
-    """What came of a call, as text (NaN is not equal to itself, its text is); time is bounded on the way."""
+    """The result of a call as text, so that NaN is equal to itself. Fails if the call takes too long."""
     started = time.process_time()
     try:
         result = repr(call(*arguments))
@@ -70,7 +70,7 @@ def outcome(call: Callable[..., Any], *arguments: Any) -> str:
 
 
 def check(golden: Golden, data: bytes) -> bool:
-    """Decode both ways and compare; whether the data was refused."""
+    """Decode with the compiled decoder and the interpreter and compare. Returns whether the data was refused."""
     compiled = outcome(decode, golden.cls, golden.version, data)
     plain = outcome(interpreter.decode, binding_of(golden.cls), golden.version, data)
     assert comparable(compiled) == comparable(plain), f"{golden.cls.__name__} version {golden.version}: {data.hex()}"
@@ -78,7 +78,7 @@ def check(golden: Golden, data: bytes) -> bool:
 
 
 def comparable(text: str) -> str:
-    """Without the addresses of memoryviews."""
+    """`text` without the addresses of memoryviews."""
     parts = text.split("<memory at 0x")
     return "".join([parts[0], *(part.split(">", 1)[1] for part in parts[1:])])
 
@@ -89,7 +89,7 @@ def test_every_decoder_survives_damage(seed: int) -> None:
     refused = 0
     for golden in golden_cases():
         refused += check(golden, damaged(random, golden.data))
-    assert 0.2 < refused / len(golden_cases()) < 0.98, "the damage must neither always nor never be noticed"
+    assert 0.2 < refused / len(golden_cases()) < 0.98, "some damage must be refused, and some must not"
 
 
 def test_every_cut_of_one_case_per_message() -> None:
