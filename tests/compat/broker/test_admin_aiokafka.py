@@ -1,4 +1,4 @@
-"""aiokafka's admin client: the older versions of the admin APIs, as it speaks no newer ones."""
+"""aiokafka's admin client, which speaks only older versions of the admin APIs."""
 
 import asyncio
 import time

@@ -1,4 +1,4 @@
-"""Data directories passed between Ottla and Apache Kafka 4.3.0: whoever opens them serves the same topics and records."""
+"""Data directories passed between Ottla and Apache Kafka 4.3.0: both serve the same topics and records from them."""
 
 import shutil
 import time
@@ -18,7 +18,7 @@ from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import StartServer, start_ottla
 
 NOW_MS = time.time_ns() // 1_000_000
-"""Producers of records from long ago would be forgotten at a start."""
+"""Timestamps of the records: a start would expire the producers of old records."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def result_of(futures: Mapping[Any, Any]) -> Any:
 
 
 def fill(server: KafkaServer) -> None:
-    """A bit of everything that ends up in a directory."""
+    """Write some of everything that a directory can hold."""
     bootstrap = server.bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     make_topic(bootstrap, "plain", 3)

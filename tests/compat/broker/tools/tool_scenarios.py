@@ -1,7 +1,7 @@
-"""What Kafka's command line tools are told, in what order: one list of calls per subject, for Apache Kafka and Ottla alike.
+"""The calls of Kafka's command line tools, in order: one list per subject, the same for Apache Kafka and Ottla.
 
 Placeholders: `{broker}` and `{controller}` are addresses, `{one}` and `{two}` the log directories, `{file:NAME}` the path of a
-file with the text `FILES[NAME]`. The scenarios run in order on one server, on which nothing else has been done before.
+file with the text `FILES[NAME]`. The scenarios run in order on one server, which is new.
 """
 
 from dataclasses import dataclass
@@ -13,8 +13,8 @@ from tests.support.servers.kafka_server import HANG_S
 class Call:
     """One call of a tool (a name in `kafka_tools.TOOLS`), its arguments separated by blanks, and its standard input.
 
-    With `settles` it is repeated until it says the same twice: Apache's broker follows its controller after a while. With
-    `any_order` the lines of its output are sorted: what comes from several partitions comes as it comes.
+    With `settles` it is repeated until it prints the same twice: Apache's broker applies changes later than its controller.
+    With `any_order` the lines of its output are sorted: records of several partitions come in any order.
     """
 
     tool: str
