@@ -1,6 +1,6 @@
-"""Settings described and changed on Apache Kafka 4.3.0 and on a node of ours with the same file: the same answers.
+"""Settings described and changed on Apache Kafka 4.3.0 and on an Ottla node with the same file: the same answers.
 
-Apache's server is started once; the node of ours is only its settings and its controller.
+Apache's server is started once; the Ottla node is only its settings and its controller.
 """
 
 import time
@@ -67,7 +67,7 @@ RESOURCES = [
 
 @pytest.fixture(scope="module")
 def apache(apache_kafka: ApacheKafka) -> Iterator[tuple[RawClient, ConfigNode]]:
-    """A client of Apache's server, and a node of ours with the same file."""
+    """A client of Apache's server, and an Ottla node with the same file."""
     with apache_kafka.start_server(FILE) as server, RawClient.to(server.bootstrap) as client:
         topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("t", "u")]
         client.request(CreateTopicsRequest(topics=topics, timeout_ms=30_000), version=7)

@@ -1,4 +1,4 @@
-"""Whole log directories passed between Apache Kafka and Ottla, each closed in good order by one and opened by the other."""
+"""Whole log directories passed between Apache Kafka and Ottla, after a clean shutdown of one and a start of the other."""
 
 import asyncio
 import uuid
@@ -34,7 +34,7 @@ def end_offsets(kafka: ApacheKafka, server: KafkaServer) -> dict[str, int]:
 
 
 async def append_and_close(paths: list[Path]) -> dict[str, int]:
-    """Open the directories as the broker would, append to every partition, close; returns where the logs end."""
+    """Open the directories as the broker would, append to every partition, close. Returns the log end offsets."""
     with closing(ThreadWorkers(2)) as workers:
         disk = RealDisk(workers)
         log_dirs = tuple(map(str, paths))
@@ -48,7 +48,7 @@ async def append_and_close(paths: list[Path]) -> dict[str, int]:
             cluster_id=meta.cluster_id,
         )
         epochs = {directory.found.broker_epoch for directory in directories.directories if directory.found is not None}
-        assert len(epochs) == 1, "both directories were left in good order, in the same epoch"
+        assert len(epochs) == 1, "both directories had a clean shutdown, in the same epoch"
         ends = {}
         for partition, log in directories.logs.items():
             if partition.topic == TOPIC:

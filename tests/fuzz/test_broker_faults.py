@@ -147,7 +147,7 @@ def test_full_disk_ends_the_node_and_loses_nothing(tmp_path: Path) -> None:
         log = node.log
     finally:
         node.kill()
-    assert log.rstrip().splitlines()[-1].startswith("ottla: the metadata log is in")
+    assert log.rstrip().splitlines()[-1].startswith("ottla: the node cannot work without its metadata log")
     assert "Traceback" not in log
     with HostileNode(data) as again:
         assert records(again)[: len(acknowledged)] == acknowledged
@@ -194,7 +194,7 @@ def test_partitions_beyond_the_file_limit_wait_for_a_free_descriptor(tmp_path: P
         assert len(records(node)) > 1
         with pytest.raises(AssertionError, match="late to have 3 partitions"):
             await_leaders(node.bootstrap, "late", 3, timeout_s=1)
-        said = [line for line in node.log.splitlines() if "this process may have 400 in all (ulimit -n)" in line]
+        said = [line for line in node.log.splitlines() if "the limit of this process is 400 (ulimit -n)" in line]
         assert 1 <= len(said) <= 2, "it is logged once, on the terminal and in its file"
         assert "failed" not in node.log
         with node.connect() as client:

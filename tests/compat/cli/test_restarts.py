@@ -19,7 +19,7 @@ SECONDS_BETWEEN_KILLS = 0.5
 
 
 class Node:
-    """`ottla up` on one port and one directory, however often it is killed."""
+    """`ottla up`, which can be killed and started again on the same port and directory."""
 
     def __init__(self, folder: Path) -> None:
         (self.port,) = free_ports(1)
@@ -60,7 +60,7 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
     producer.stdin.write(b"0\n")
     producer.stdin.flush()
     written = 1
-    await_true(lambda: shown.stat().st_size > 0, "the first record to be shown")  # at its start a command is not patient
+    await_true(lambda: shown.stat().st_size > 0, "the first record to be shown")  # a command retries only once it has connected
     for _ in range(KILLS):
         until = time.monotonic() + SECONDS_BETWEEN_KILLS
         while time.monotonic() < until:
@@ -77,10 +77,10 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
     expected = list(range(written))
     await_true(lambda: shown.read_bytes().count(b"\n") >= written, f"{written} records to be shown")
     consumer.send_signal(signal.SIGINT)
-    _, told = consumer.communicate(timeout=HANG_S)
+    _, messages = consumer.communicate(timeout=HANG_S)
     assert consumer.returncode == 130
-    assert f"Processed a total of {written} messages".encode() in told
-    assert b"Trying again" in told
+    assert f"Processed a total of {written} messages".encode() in messages
+    assert b"Trying again" in messages
     assert sorted(map(int, shown.read_bytes().split())) == expected
     for partition in ("0", "1"):
         again = ottla("consume", "orders", "--partition", partition, "--from-beginning", "--until-end", stdout=subprocess.PIPE)

@@ -1,4 +1,4 @@
-"""A worker of Kafka Connect in distributed mode, and its connectors through its REST interface."""
+"""A Kafka Connect worker in distributed mode, controlled through its REST interface."""
 
 import json
 import time
@@ -13,7 +13,7 @@ from tests.support.servers.java_programs import JavaProcess, JavaPrograms
 from tests.support.servers.kafka_server import HANG_S, free_ports, properties_text
 
 RETRIABLE = (404, 409, 500, 503)
-"""Not known yet, or a rebalance is under way."""
+"""HTTP codes: not known yet, or a rebalance is under way."""
 
 
 class ConnectWorker:
@@ -58,7 +58,7 @@ class ConnectWorker:
         self._process.kill()
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Make or change a connector."""
+        """Create or change a connector."""
         self._retried("PUT", f"/connectors/{name}/config", dict(config))
 
     def await_running(self, name: str) -> None:

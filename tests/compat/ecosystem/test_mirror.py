@@ -1,4 +1,4 @@
-"""MirrorMaker 2, also from Apache Kafka to Ottla: records, settings of topics and offsets of groups arrive."""
+"""MirrorMaker 2, also from Apache Kafka to Ottla: it copies records, topic settings and group offsets."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -76,7 +76,7 @@ def _mirror(
 
 
 def check(source: KafkaServer, target: KafkaServer, members: Members) -> None:
-    """Records and offsets go from `source` to `target`, where the group goes on."""
+    """Records and offsets are copied from `source` to `target`, where the group continues."""
     sent = send_numbers(source.bootstrap, TOPIC, PARTITIONS, 0, 100)
     remote = f"a.{TOPIC}"
     await_true(lambda: len(describe_topic(target.bootstrap, remote).partitions) == PARTITIONS, f"the topic {remote}")
@@ -91,7 +91,7 @@ def check(source: KafkaServer, target: KafkaServer, members: Members) -> None:
     await_true(lambda: committed_offset(target.bootstrap, GROUP, remote, 0) is not None, "offsets of the group")
     moved = members.open("confluent", target.bootstrap, MemberOptions(GROUP, topics=(remote,)))
     await_values([moved], later)
-    # Offsets are translated to a place that is not too far: a few records may come again, none may be missed.
+    # Translated offsets may be too low, never too high: a few records may come again, none may be missed.
     assert set(moved.values) <= set(sent) | set(later)
     await_true(lambda: retention_ms(target, remote) == RETENTION_MS, "the topic's settings")
 

@@ -1,4 +1,4 @@
-"""What a group's coordinator says of it, through confluent-kafka's admin: state, members, who has what."""
+"""A group's state, members and assignment, through confluent-kafka's admin client."""
 
 from typing import Any
 
@@ -14,15 +14,15 @@ def describe(bootstrap: str, group: str) -> Any:
 
 
 def await_members_in(bootstrap: str, group: str, members: int, partitions: int) -> None:
-    """Return when the group is at rest with so many members, each with a share, of so many partitions in all."""
+    """Return when the group is stable, every one of `members` has a partition, and all `partitions` are assigned."""
     from confluent_kafka import KafkaException
 
-    def at_rest() -> bool:
+    def is_stable() -> bool:
         try:
             found = describe(bootstrap, group)
         except KafkaException:
-            return False  # not there yet
+            return False  # the group does not exist yet
         shares = [len(member.assignment.topic_partitions) for member in found.members]
         return found.state.name == "STABLE" and len(shares) == members and all(shares) and sum(shares) == partitions
 
-    await_true(at_rest, f"{group} to have {members} members with {partitions} partitions")
+    await_true(is_stable, f"{group} to have {members} members with {partitions} partitions")
