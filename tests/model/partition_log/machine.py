@@ -1,4 +1,4 @@
-"""All rules with how often they happen, and a plain seeded run over them."""
+"""All rules with their weights, and a plain seeded run over them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -53,7 +53,7 @@ def new_world(random: Random) -> LogWorld:
 
 
 def run_steps(seed: int, steps: int) -> Counter[str]:
-    """Take `steps` random steps, comparing after each; returns what happened. A difference comes with its seed."""
+    """Take `steps` random steps and compare after each. Returns counts of what happened. An error names the seed."""
     random = Random(seed)
     world = new_world(random)
     taken: list[str] = []
