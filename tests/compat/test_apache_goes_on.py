@@ -72,12 +72,12 @@ def test_apache_takes_over_what_ottla_wrote(
 
     # No compaction: it would rewrite the files that are compared.
     with apache_kafka.start_server(SETTINGS | {"log.cleaner.enable": "false"}, data_dir=directory) as server:
-        told = apache_kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
+        output = apache_kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
         after = log_files(directory)
     assert after.items() <= files.items()
     gone = files.keys() - after.keys()
     assert all(name.startswith("deleted-0/") for name in gone), "only files before the log start offset may be deleted"
-    (tmp_path / "seen.jsonl").write_text(told.stdout)
+    (tmp_path / "seen.jsonl").write_text(output.stdout)
     theirs = read_seen(tmp_path / "seen.jsonl")
     for topic in TOPICS:
         assert theirs[topic].records == ours[topic].records, topic

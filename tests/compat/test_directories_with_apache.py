@@ -28,8 +28,8 @@ def start(kafka: ApacheKafka, paths: list[Path]) -> KafkaServer:
 
 
 def end_offsets(kafka: ApacheKafka, server: KafkaServer) -> dict[str, int]:
-    told = kafka.run_tool("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", server.bootstrap, "--topic", TOPIC)
-    rows = [line.split(":") for line in told.stdout.splitlines() if line.count(":") == 2]
+    output = kafka.run_tool("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", server.bootstrap, "--topic", TOPIC)
+    rows = [line.split(":") for line in output.stdout.splitlines() if line.count(":") == 2]
     return {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
 
 
@@ -78,5 +78,5 @@ def test_directories_go_back_and_forth(apache_kafka: ApacheKafka, tmp_path: Path
         assert set(ours) == {str(TopicPartition(TOPIC, number)) for number in range(4)}
         with start(apache_kafka, paths) as server:
             assert end_offsets(apache_kafka, server) == ours == dict.fromkeys(ours, 2 * round_number)
-            told = server.log_text()
-        assert told.count("since clean shutdown file was found") == 2, told
+            log = server.log_text()
+        assert log.count("since clean shutdown file was found") == 2, log

@@ -139,12 +139,12 @@ def test_the_last_snapshot_says_what_describe_producers_said(logs_from_apache: L
             for entry in entries
         } == {
             producer_id: (
-                told["producer_epoch"],
-                told["last_sequence"],
-                told["last_timestamp"],
-                told["transaction_start"],
+                state["producer_epoch"],
+                state["last_sequence"],
+                state["last_timestamp"],
+                state["transaction_start"],
             )
-            for producer_id, told in seen.items()
+            for producer_id, state in seen.items()
         }
 
 

@@ -96,8 +96,8 @@ def test_producers_and_open_transactions_are_those_apache_describes(
             for producer_id, entry in log.producers.producers.items()
         }
         theirs = {
-            producer_id: (told["producer_epoch"], told["last_sequence"], told["last_timestamp"], told["transaction_start"])
-            for producer_id, told in seen.producers.items()
+            producer_id: (state["producer_epoch"], state["last_sequence"], state["last_timestamp"], state["transaction_start"])
+            for producer_id, state in seen.producers.items()
         }
         if crashed:  # recovery with an old clock also finds the producers that Apache expired
             assert theirs.items() <= ours.items()

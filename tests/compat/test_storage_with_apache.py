@@ -95,21 +95,21 @@ def described(path: Path) -> list[object]:
 def test_format_writes_the_same_as_kafkas_storage_tool(
     apache_kafka: ApacheKafka, tmp_path: Path, options: list[str], changes: dict[str, str]
 ) -> None:
-    for who in ("apache", "ottla"):
-        home = tmp_path / who
+    for kind in ("apache", "ottla"):
+        home = tmp_path / kind
         home.mkdir()
         placed = {name: text.replace("METADATA", str(home / "m")) for name, text in changes.items()}
         config = write_config(home, f"{home}/a,{home}/b", **placed)
         arguments = ["format", "-t", CLUSTER_ID, "-c", config, *options]
-        if who == "ottla":
+        if kind == "ottla":
             done = run_ottla("storage", *arguments)
             assert done.returncode == 0, done.stderr
         else:
             unserved = [] if "--release-version" in options else ["-f", "share.version=0", "-f", "streams.version=0"]
             apache_kafka.run_tool("kafka.tools.StorageTool", *arguments, *unserved)
     files = {
-        who: sorted(str(path.relative_to(tmp_path / who)) for path in (tmp_path / who).rglob("*"))
-        for who in ("apache", "ottla")
+        kind: sorted(str(path.relative_to(tmp_path / kind)) for path in (tmp_path / kind).rglob("*"))
+        for kind in ("apache", "ottla")
     }
     assert files["ottla"] == files["apache"]
     for name in files["apache"]:

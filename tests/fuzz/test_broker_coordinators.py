@@ -107,8 +107,8 @@ def test_fetching_offsets_of_one_group_1000_times_is_bounded(client: HostileClie
     assert commit(client, "large", 500) == {0}
     wanted = [fetches.OffsetFetchRequestGroup(group_id="large", topics=None)] * 1000
     found = client.request(fetches.OffsetFetchRequest(groups=wanted), 8).groups
-    told = [group.error_code for group in found]
-    assert told == [0] * 100 + [LOAD_IN_PROGRESS] * 900
+    codes = [group.error_code for group in found]
+    assert codes == [0] * 100 + [LOAD_IN_PROGRESS] * 900
 
 
 def test_describing_one_group_20_000_times_is_bounded(client: HostileClient) -> None:

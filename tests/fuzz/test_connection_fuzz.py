@@ -57,9 +57,9 @@ def test_hostile_connections_do_not_disturb_a_client(seed: int) -> None:
     random = Random(seed)
     limit = 5_000_000
 
-    async def stranger(network: SimNetwork, port: int, number: int) -> None:
+    async def hostile(network: SimNetwork, port: int, number: int) -> None:
         for _ in range(5):
-            client = await FrameClient.connect(network.host(f"stranger-{number}"), "server", port, random.random() < 0.5)
+            client = await FrameClient.connect(network.host(f"hostile-{number}"), "server", port, random.random() < 0.5)
             data = nonsense(random)
             while data and not client.is_over:
                 size = random.choice([1, 7, 1000, len(data)])
@@ -74,7 +74,7 @@ def test_hostile_connections_do_not_disturb_a_client(seed: int) -> None:
         server = EchoServer(network.host("server"), NetSettings(queued_max_request_bytes=limit))
         port = await server.start("server")
         client = await FrameClient.connect(network.host("honest"), "server", port)
-        strangers = [asyncio.ensure_future(stranger(network, port, number)) for number in range(5)]
+        tasks = [asyncio.ensure_future(hostile(network, port, number)) for number in range(5)]
         loop = asyncio.get_running_loop()
         for number in range(100):
             begun_s = loop.time()
@@ -83,7 +83,7 @@ def test_hostile_connections_do_not_disturb_a_client(seed: int) -> None:
             assert (correlation_id, response.mechanisms) == (number, [f"m{number}"])
             assert loop.time() - begun_s < 0.1
             assert server.listeners.memory.used_bytes <= limit + 300_000
-        await asyncio.gather(*strangers)
+        await asyncio.gather(*tasks)
         # While requests wait behind one that is parked, nothing is received, not even the end of the stream.
         while parked := [each for each in server.parked.values() if not each.is_done]:
             for each in parked:

@@ -8,7 +8,7 @@ the content of another file, and the directory is opened. What must hold:
 - Every record read afterwards was written, at the offset it was written at, as far as the format can tell: a batch's CRC does
   not cover its base offset and its leader epoch, so damage there is only held to typed errors and bounded time.
 - Damage beside the records (indexes, snapshots, epochs, checkpoints, markers) costs no record.
-- The log goes on: it can be appended to, closed and opened again.
+- The log still works: it can be appended to, closed and opened again.
 
 What a clean start does not do, as Apache's does not: look at every batch of segments that were closed long ago. A flipped bit
 in one is handed out as it is, in a file range; the CRC is there for the consumer. Nor does the transaction index have a

@@ -25,7 +25,7 @@ SECONDS_PER_DECODE_MAX = 2.0
 BYTES_PER_INPUT_BYTE_MAX = 500
 """What one input byte may cost in memory: the smallest structs take a byte or two and become objects with all their fields."""
 
-LYING = (
+WRONG_COUNTS = (
     b"\xff\xff\xff\xff",
     b"\x7f\xff\xff\xff",
     b"\x7f\xff",
@@ -51,8 +51,8 @@ def damaged(random: Random, data: bytes) -> bytes:
             case 3:
                 out[position:position] = random.randbytes(random.randint(1, 8))
             case 4:
-                lie = random.choice(LYING)
-                out[position : position + len(lie)] = lie
+                wrong = random.choice(WRONG_COUNTS)
+                out[position : position + len(wrong)] = wrong
             case _:
                 out[position:position] = out[: random.randint(0, 40)]
     return bytes(out)
@@ -117,14 +117,14 @@ def test_memory_is_bounded_by_the_input() -> None:
         assert peak < 100_000 + BYTES_PER_INPUT_BYTE_MAX * len(data), f"{golden.cls.__name__} {golden.version}: {data.hex()}"
 
 
-@pytest.mark.parametrize("lie", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xfe\xff\xff\xff\x0f"])
-def test_lying_counts_allocate_nothing(lie: bytes) -> None:
+@pytest.mark.parametrize("wrong", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xfe\xff\xff\xff\x0f"])
+def test_wrong_counts_allocate_nothing(wrong: bytes) -> None:
     for golden in golden_cases():
         if golden.fill != "set":
             continue
         tracemalloc.start()
         for position in range(0, len(golden.data), max(1, len(golden.data) // 3)):
-            data = golden.data[:position] + lie
+            data = golden.data[:position] + wrong
             outcome(decode, golden.cls, golden.version, data)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

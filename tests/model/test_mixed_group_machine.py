@@ -164,7 +164,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
             self._step(client)
 
     @rule(steps=st.integers(1, 8))
-    def everybody_steps(self, steps: int) -> None:
+    def all_step(self, steps: int) -> None:
         for _ in range(steps):
             for client in self.clients.values():
                 self._step(client)

@@ -42,8 +42,10 @@ class Story:
 def story_of(server: KafkaServer) -> Story:
     """Ask for everything; internal topics are left out."""
     with RawClient.to(server.bootstrap) as client:
-        told = client.request(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
-        topics = {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in told.topics if not topic.is_internal}
+        metadata = client.request(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+        topics = {
+            topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in metadata.topics if not topic.is_internal
+        }
         for name, (_, partitions) in topics.items():
             await_leaders(server.bootstrap, name, partitions)
         places = [(name, index) for name, (_, count) in sorted(topics.items()) for index in range(count)]
@@ -53,7 +55,7 @@ def story_of(server: KafkaServer) -> Story:
     for level in READERS:
         records[level] = {f"{name}-{index}": _read(server, name, index, level) for name, index in places}
     return Story(
-        cluster_id=told.cluster_id,
+        cluster_id=metadata.cluster_id,
         topics=topics,
         settings=_settings(server, sorted(topics)),
         offsets=offsets,

@@ -101,10 +101,10 @@ def transact(server: KafkaServer) -> None:
 def test_apache_serves_what_ottla_wrote(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with serving(start_ottla, tmp_path / "ottla") as ottla:
         fill(ottla)
-        told = story_of(ottla)
+        before = story_of(ottla)
     shutil.copytree(tmp_path / "ottla", tmp_path / "copy")
     with serving(apache_kafka.start_server, tmp_path / "copy") as apache:
-        assert story_of(apache) == told
+        assert story_of(apache) == before
         send(apache, "plain", [Outgoing(b"from Apache", partition=index) for index in range(3)], idempotent=True)
         make_topic(apache.bootstrap, "by-apache")
         grown = story_of(apache)
@@ -116,11 +116,11 @@ def test_apache_serves_what_ottla_wrote(apache_kafka: ApacheKafka, tmp_path: Pat
 def test_apache_serves_what_a_killed_ottla_left(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with serving(start_ottla, tmp_path / "ottla") as ottla:
         fill(ottla)
-        told = story_of(ottla)
+        before = story_of(ottla)
         ottla.kill()
     shutil.copytree(tmp_path / "ottla", tmp_path / "copy")
     with serving(apache_kafka.start_server, tmp_path / "copy") as apache:
-        assert story_of(apache) == told
+        assert story_of(apache) == before
 
 
 @pytest.mark.parametrize("end", [KafkaServer.stop, pytest.param(KafkaServer.kill, marks=pytest.mark.slow)])
@@ -128,12 +128,12 @@ def test_ottla_serves_what_apache_wrote(apache_kafka: ApacheKafka, tmp_path: Pat
     with serving(apache_kafka.start_server, tmp_path / "apache") as apache:
         fill(apache)
         transact(apache)
-        told = story_of(apache)
+        before = story_of(apache)
         end(apache)
     shutil.copytree(tmp_path / "apache", tmp_path / "copy")
     with serving(start_ottla, tmp_path / "copy") as ottla:
-        assert story_of(ottla) == told
-        assert len(told.committed["transactions-0"]) == 20 < len(told.records["transactions-0"])
+        assert story_of(ottla) == before
+        assert len(before.committed["transactions-0"]) == 20 < len(before.records["transactions-0"])
         send(ottla, "plain", [Outgoing(b"from Ottla", partition=index) for index in range(3)], idempotent=True)
         send(ottla, "transactions", [Outgoing(b"after them", partition=0)])
         make_topic(ottla.bootstrap, "by-ottla", 2, {"retention.ms": 987654321098})

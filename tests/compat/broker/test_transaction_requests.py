@@ -65,11 +65,11 @@ def test_initialising(raw: TransactionRequests, topic: str) -> None:
 
 def test_a_transaction_of_version_1(raw: TransactionRequests, topic: str) -> None:
     _, producer = raw.initialise(topic)
-    zombie, stranger = Producer(producer.id, producer.epoch + 1), Producer(producer.id + 999, 0)
+    zombie, unknown_id = Producer(producer.id, producer.epoch + 1), Producer(producer.id + 999, 0)
     assert raw.end(topic, producer, False, version=4)[0] == raw.end(topic, producer, True, version=4)[0] == INVALID_STATE
     assert raw.add(topic, zombie, topic, 0, version=1) == [INVALID_EPOCH]
     assert raw.add(topic, zombie, topic, 0) == [FENCED]
-    assert raw.add(topic, stranger, topic, 0) == raw.add(f"{topic}-not", producer, topic, 0) == [INVALID_MAPPING]
+    assert raw.add(topic, unknown_id, topic, 0) == raw.add(f"{topic}-not", producer, topic, 0) == [INVALID_MAPPING]
     assert raw.add(topic, producer, topic, 0, 9) == [NOT_ATTEMPTED, UNKNOWN_PARTITION]
     assert raw.add(topic, producer, "__transaction_state", 0) == [TOPIC_AUTHORIZATION]
     assert raw.add("", producer, topic, 0) == [INVALID_REQUEST]

@@ -30,7 +30,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(process: bool) -> None:
         errors: list[Any] = []
         is_over = threading.Event()
 
-        def told(error: Any, message: Any) -> None:
+        def delivered(error: Any, message: Any) -> None:
             if error is None:
                 acknowledged.append(message.value())
             else:
@@ -41,7 +41,7 @@ def test_nothing_acknowledged_is_lost_or_doubled(process: bool) -> None:
             while not is_over.is_set():
                 number += 1
                 try:
-                    producer.produce("orders", b"%d" % number, partition=number % 2, on_delivery=told)
+                    producer.produce("orders", b"%d" % number, partition=number % 2, on_delivery=delivered)
                 except BufferError:
                     producer.poll(0.05)
                 producer.poll(0 if number % 50 else 0.001)

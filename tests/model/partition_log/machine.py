@@ -43,12 +43,12 @@ WEIGHTS: dict[Rule, int] = {
     faults.fail_disk: 2,
 }
 
-MEANWHILE: list[Rule] = [rules.append_plain, rules.append_idempotent, rules.append_transactional, rules.read]
+INTERLEAVED: list[Rule] = [rules.append_plain, rules.append_idempotent, rules.append_transactional, rules.read]
 
 
 def new_world(random: Random) -> LogWorld:
     world = LogWorld(random, random_config(random))
-    world.meanwhile = MEANWHILE
+    world.interleaved = INTERLEAVED
     return world
 
 

@@ -97,7 +97,7 @@ def next_of(world: LogWorld, producer_id: int, _count: int) -> tuple[int, int, i
 
 
 def append_repeated(world: LogWorld) -> None:
-    """A retry of one of the last batches, all of which may be in flight."""
+    """A retry of one of the last batches, which may all be in flight."""
     candidates = [(key, sent) for key, known in world.model.producers.items() for sent in known.sent]
     if not candidates:
         return

@@ -78,7 +78,7 @@ class LogWorld:
         """Below this the leader epochs may be unknown: the log start offset moved up, and a crash moved it back."""
         self.pending: list[Batch] = []
         self.allowed: Allowed | None = None
-        self.meanwhile: list[Callable[[LogWorld], None]] = []
+        self.interleaved: list[Callable[[LogWorld], None]] = []
         """What others may do while an operation waits for the disk."""
         self.is_interleaving = self.is_nested = False
         self.indexes_sure_from = 0
@@ -166,11 +166,11 @@ class LogWorld:
             self.is_interleaving = False
 
     async def _pause(self) -> None:
-        if self.is_interleaving and not self.is_nested and self.meanwhile and self.random.random() < 0.1:
+        if self.is_interleaving and not self.is_nested and self.interleaved and self.random.random() < 0.1:
             allowed = self.allowed
             self.is_nested = True
             try:
-                self.random.choice(self.meanwhile)(self)  # if this fails, its batch stays pending
+                self.random.choice(self.interleaved)(self)  # if this fails, its batch stays pending
                 self.counts["interleaved"] += 1
             finally:
                 self.is_nested = False
