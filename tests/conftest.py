@@ -1,8 +1,8 @@
 """Fixtures for every test.
 
 `apache_kafka` is Apache Kafka 4.3.0 itself. A test that asks for it is marked `kafka`; where Java or Maven is missing it is
-skipped with the reason, and with CI in the environment such a skip is a failure: a suite that quietly stopped comparing with
-Apache Kafka must not look green.
+skipped with the reason. With CI in the environment such a skip is a failure, so that a suite that no longer compares with
+Apache Kafka does not pass.
 
 Hypothesis runs with one of two profiles. `fixed`, the default, draws the same examples in every run. `random` draws others each
 time: `make test-all` chooses it with `--hypothesis-profile=random`.
@@ -28,7 +28,7 @@ settings.load_profile("fixed")
 
 
 def pytest_configure() -> None:
-    """Children can be interrupted, and whatever becomes of this process, nothing that its tests start is left behind."""
+    """Make children interruptible, and let the keeper end what the tests start, however this process ends."""
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # Shells make background jobs ignore SIGINT, and children inherit that. A handler is not inherited: this process still
         # does nothing, its children begin with the default.
@@ -37,7 +37,7 @@ def pytest_configure() -> None:
 
 
 def in_ci() -> bool:
-    """Whether this run decides about a submission."""
+    """Whether the environment says that this is a CI run."""
     return os.environ.get("CI", "").lower() not in ("", "0", "false", "no")
 
 
@@ -51,7 +51,7 @@ def apache_kafka() -> ApacheKafka:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what needs Apache Kafka, so that `-m 'not kafka'` leaves it out."""
+    """Mark the tests that need Apache Kafka, so that `-m 'not kafka'` leaves them out."""
     for item in items:
         if "apache_kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.kafka)
@@ -59,7 +59,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """In CI a skipped `kafka` test has failed."""
+    """In CI, report a skipped `kafka` test as failed."""
     report = yield
     if report.skipped and not hasattr(report, "wasxfail") and item.get_closest_marker("kafka") is not None and in_ci():
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)

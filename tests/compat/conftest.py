@@ -1,4 +1,4 @@
-"""Fixtures of the tests beside Apache Kafka, and of those that run against Apache Kafka and against Ottla alike.
+"""Fixtures for tests that compare with Apache Kafka, and for tests that run against both Apache Kafka and Ottla.
 
 A test that asks for `start_server` (or for a server made with it) is written once and run twice. Against Ottla it belongs to
 `make test`. Against Apache Kafka it proves that the test itself is right; that run is marked `slow`.
@@ -29,13 +29,13 @@ def logs_from_apache(
     scope="session", params=[pytest.param("ottla"), pytest.param("apache", marks=(pytest.mark.slow, pytest.mark.kafka))]
 )
 def server_kind(request: pytest.FixtureRequest) -> str:
-    """Whose server the test runs against: `ottla` or `apache`."""
+    """The server under test: `ottla` or `apache`."""
     return str(request.param)
 
 
 @pytest.fixture(scope="session")
 def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServer:
-    """Starts a server of the kind at hand: `start_server(properties, data_dir=...)`. For tests that need one of their own."""
+    """Starts a server of this kind: `start_server(properties, data_dir=...)`. For tests that need a separate one."""
     if server_kind == "ottla":
         return start_ottla
     apache: ApacheKafka = request.getfixturevalue("apache_kafka")
@@ -44,9 +44,9 @@ def start_server(server_kind: str, request: pytest.FixtureRequest) -> StartServe
 
 @pytest.fixture
 def cluster(shared_server: KafkaServer) -> Iterator[KafkaServer]:
-    """The server that a folder's tests share: use names of your own. A test that ends it has failed, whatever else it found.
+    """The server that a folder's tests share, so each test uses unique names. A test during which it ends fails.
 
-    Which one that is, is said by the fixture `shared_server` of the folder.
+    The fixture `shared_server` of the folder starts it.
     """
     assert shared_server.ended_with is None, "the server ended in an earlier test: see there for its log"
     yield shared_server

@@ -1,8 +1,8 @@
-"""Apache Kafka started on a directory in which Ottla has written: it must take the logs over as its own.
+"""Apache Kafka started on a directory in which Ottla has written: it must accept the logs as its own.
 
 The directory was formatted and filled by Apache, and its metadata log stays. Ottla opens the partition folders, appends, rolls,
 truncates, compacts and runs transactions; `empty` is Ottla's from its first record on. Then the clean-shutdown mark and the
-recovery points are removed, so that Apache checks every batch and builds every index anew. What its consumer reads must be
+recovery points are removed, so that Apache checks every batch and rebuilds every index. What its consumer reads must be
 what Ottla read, and no log file may have changed.
 """
 
@@ -25,7 +25,7 @@ LATER_MS = 1_700_100_000_000
 
 
 async def write_more(topic: str, log: PartitionLog) -> None:
-    """Go on where Apache stopped, in the last leader epoch that the log has seen."""
+    """Append after Apache's last record, in the last leader epoch of the log."""
     log.clock = ManualClock(LATER_MS)  # records must not be far ahead of the broker's time
     writer = LogWriter(log, log.clock, leader_epoch=log.latest_epoch or 0, large_value_bytes=1000)
     if topic == "deleted":
@@ -70,14 +70,14 @@ def test_apache_takes_over_what_ottla_wrote(
     (directory / "recovery-point-offset-checkpoint").unlink()
     files = log_files(directory)
 
-    # No cleaning: it would rewrite what is to be compared.
+    # No compaction: it would rewrite the files that are compared.
     with apache_kafka.start_server(SETTINGS | {"log.cleaner.enable": "false"}, data_dir=directory) as server:
-        told = apache_kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
+        output = apache_kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
         after = log_files(directory)
     assert after.items() <= files.items()
     gone = files.keys() - after.keys()
-    assert all(name.startswith("deleted-0/") for name in gone), "only what lies before a log's start may go"
-    (tmp_path / "seen.jsonl").write_text(told.stdout)
+    assert all(name.startswith("deleted-0/") for name in gone), "only files before the log start offset may be deleted"
+    (tmp_path / "seen.jsonl").write_text(output.stdout)
     theirs = read_seen(tmp_path / "seen.jsonl")
     for topic in TOPICS:
         assert theirs[topic].records == ours[topic].records, topic

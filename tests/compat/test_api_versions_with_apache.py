@@ -1,7 +1,7 @@
-"""ApiVersions beside Apache Kafka's, byte for byte, on both listeners, in every version and for odd requests.
+"""ApiVersions responses compared with Apache Kafka's, byte for byte, on both listeners, in every version, for odd requests too.
 
-Apache Kafka serves more APIs and supports more features; what both have must be told in the same bytes. Its features come in no
-particular order, so they are put in ours before comparing.
+Apache Kafka serves more APIs and supports more features; the common part must be the same bytes. Its features come in no
+particular order, so they are put into Ottla's order before comparing.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ def apaches_answer(server: KafkaServer, is_controller: bool, request: bytes) -> 
 
 def our_answer(is_controller: bool, request: bytes, image: MetadataImage, kraft_version: int) -> bytes | None:
     async def ask() -> bytes | None:
-        echo = EchoServer(None)  # type: ignore[arg-type]  # nobody connects
+        echo = EchoServer(None)  # type: ignore[arg-type]  # it is never started
         services = echo.dispatcher.services
         assert services is not None
         services.metadata.image = image
@@ -82,7 +82,7 @@ def ask_for_versions(version: int, name: str = "test", software_version: str = "
 
 
 def common_part(frame: bytes, version: int, is_controller: bool) -> ApiVersionsResponse:
-    """An answer of Apache Kafka's without what Ottla does not have, and in Ottla's order."""
+    """A response of Apache Kafka without what Ottla does not have, and in Ottla's order."""
     response = decode_all(ApiVersionsResponse, version, frame, 4)
     ours = served(is_controller)
     response.api_keys = [each for each in response.api_keys if each.api_key in ours]

@@ -1,4 +1,4 @@
-"""Batches that Ottla built, read by Apache Kafka's own classes; and the golden records, made anew."""
+"""Batches that Ottla built, read by Apache Kafka's own classes; and the golden records, generated again."""
 
 import json
 from pathlib import Path
@@ -80,5 +80,5 @@ def test_apache_kafka_reads_what_we_build(apache_kafka: ApacheKafka) -> None:
 
 
 @pytest.mark.parametrize(("made", "kept"), [(batches_anew, golden_batches), (answers_anew, golden_answers)])
-def test_the_golden_records_are_what_apache_kafka_makes_today(apache_kafka: ApacheKafka, made: Any, kept: Any) -> None:
+def test_golden_records_are_what_apache_kafka_generates(apache_kafka: ApacheKafka, made: Any, kept: Any) -> None:
     assert {row["name"]: row for row in made(apache_kafka)} == kept(), "run `python -m tools.golden_records.make`"

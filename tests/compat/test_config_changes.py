@@ -1,6 +1,6 @@
-"""Settings described and changed on Apache Kafka 4.3.0 and on a node of ours with the same file: the same answers.
+"""Settings described and changed on Apache Kafka 4.3.0 and on an Ottla node with the same file: the same answers.
 
-Apache's server is started once; the node of ours is only its settings and its controller.
+Apache's server is started once; the Ottla node is only its settings and its controller.
 """
 
 import time
@@ -27,6 +27,7 @@ from tests.support.cases.config_views import describe_request, entries
 from tests.support.nodes.config_node import ConfigNode
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest
@@ -66,7 +67,7 @@ RESOURCES = [
 
 @pytest.fixture(scope="module")
 def apache(apache_kafka: ApacheKafka) -> Iterator[tuple[RawClient, ConfigNode]]:
-    """A client of Apache's server, and a node of ours with the same file."""
+    """A client of Apache's server, and an Ottla node with the same file."""
     with apache_kafka.start_server(FILE) as server, RawClient.to(server.bootstrap) as client:
         topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1) for name in ("t", "u")]
         client.request(CreateTopicsRequest(topics=topics, timeout_ms=30_000), version=7)
@@ -95,9 +96,9 @@ def test_described_alike_before_and_after_changes(apache: tuple[RawClient, Confi
             node.ask(incremental_request(*changes, validate_only=False)),
         ):
             assert [entry.error_code for entry in asked.responses] == [NONE] * len(changes)
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_S
         while not is_applied(client, changes):
-            assert time.monotonic() < deadline, f"Apache Kafka did not apply {changes} within 30 s"
+            assert time.monotonic() < deadline, f"Apache Kafka did not apply {changes} within {HANG_S} s"
             time.sleep(0.05)
         compare_all(client, node)
 

@@ -1,4 +1,4 @@
-"""Settings of a running Ottla node, over the wire: the codes that Apache Kafka answers, and changes that last and count."""
+"""Settings of a running Ottla node, over the wire: Apache Kafka's error codes, and changes that are durable and take effect."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -67,7 +67,7 @@ def test_changes_of_the_older_kind_are_answered_as_by_apache(client: RawClient, 
         assert entry.error_code == case.code, entry.error_message
 
 
-def test_changes_outlive_the_node(tmp_path: Path) -> None:
+def test_changes_survive_a_restart(tmp_path: Path) -> None:
     with start_ottla(data_dir=tmp_path) as server, RawClient.to(server.bootstrap) as client:
         make_topic(client)
         changes = [
@@ -89,15 +89,15 @@ def check(client: RawClient) -> None:
     assert value_of(client, GROUP, "g", "consumer.session.timeout.ms") == ("50000", 8)
 
 
-def test_a_lower_limit_of_connections_counts_at_once() -> None:
+def test_lower_connection_limit_takes_effect_at_once() -> None:
     with start_ottla() as server, RawClient.to(server.bootstrap) as client:
         assert change(client, Case(NONE, BROKER, "1", [("max.connections.per.ip", SET, "2")])) == [NONE]
         with RawClient.to(server.bootstrap) as second:
             assert value_of(second, BROKER, "1", "max.connections.per.ip") == ("2", 2)
-            assert is_turned_away(server)
+            assert is_refused(server)
 
 
-def is_turned_away(server: KafkaServer) -> bool:
+def is_refused(server: KafkaServer) -> bool:
     try:
         with RawClient.to(server.bootstrap) as third:
             third.request(describe_request(BROKER, "1"), version=4)

@@ -1,4 +1,4 @@
-"""The tables of settings beside Apache Kafka's own: names, types, defaults, modes, and what each setting takes and refuses."""
+"""The tables of settings compared with Apache Kafka's: names, types, defaults, modes, and the values each accepts."""
 
 from collections.abc import Iterator
 
@@ -52,11 +52,11 @@ WORDS = [
 OTHER_SPELLINGS = {"NaN", "0.5d", "1E400"}
 """Java's other spellings of doubles, and infinity: refused here on purpose."""
 CHECKED_WITH_OTHERS = ("controller.quorum.bootstrap.servers", "controller.quorum.voters")
-"""Spelled addresses, which `BrokerConfig` takes apart."""
+"""Lists of addresses, which `BrokerConfig` parses."""
 
 
 def probes(key: ConfigKey) -> Iterator[str]:
-    """Texts that tell a setting's rule from another: words for all, and the numbers around its bounds."""
+    """Values that distinguish the rules of settings: words for all, and the numbers around its bounds."""
     yield from ANY_TYPE
     yield from EDGES
     yield from WORDS
@@ -93,11 +93,11 @@ def test_every_setting_is_apaches(apaches_rows: list[list[str]]) -> None:
 def test_there_are_no_settings_that_apache_does_not_have(apaches_rows: list[list[str]]) -> None:
     for table in TABLES.values():
         theirs = {row[1] for row in apaches_rows if TABLES[row[0]] is table}
-        ours = {name for name in table if name.startswith("ottla.")}  # settings of our own bear our name
+        ours = {name for name in table if name.startswith("ottla.")}  # Ottla's own settings have this prefix
         assert sorted(set(table) - theirs - ours) == []
 
 
-def test_every_setting_takes_and_refuses_what_apaches_does(apache_kafka: ApacheKafka, apaches_rows: list[list[str]]) -> None:
+def test_every_setting_accepts_the_values_that_apache_accepts(apache_kafka: ApacheKafka, apaches_rows: list[list[str]]) -> None:
     asked: list[tuple[str, str, str]] = []
     for table, name, *_ in apaches_rows:
         key = TABLES[table][name]
@@ -117,7 +117,7 @@ def test_every_setting_takes_and_refuses_what_apaches_does(apache_kafka: ApacheK
     assert different == []
 
 
-def test_files_are_judged_as_by_apache(apache_kafka: ApacheKafka) -> None:
+def test_files_are_accepted_or_refused_as_by_apache(apache_kafka: ApacheKafka) -> None:
     files = [(True, file_of(base, changes)) for base, changes in TAKEN]
     files += [(False, file_of(base, changes)) for base, changes, _ in REFUSED]
     files += [(True, file_of(base, changes)) for base, changes, _ in STRICTER]

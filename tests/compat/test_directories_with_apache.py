@@ -1,4 +1,4 @@
-"""Whole log directories passed between Apache Kafka and Ottla, each closed in good order by one and opened by the other."""
+"""Whole log directories passed between Apache Kafka and Ottla, after a clean shutdown of one and a start of the other."""
 
 import asyncio
 import uuid
@@ -28,13 +28,13 @@ def start(kafka: ApacheKafka, paths: list[Path]) -> KafkaServer:
 
 
 def end_offsets(kafka: ApacheKafka, server: KafkaServer) -> dict[str, int]:
-    told = kafka.run_tool("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", server.bootstrap, "--topic", TOPIC)
-    rows = [line.split(":") for line in told.stdout.splitlines() if line.count(":") == 2]
+    output = kafka.run_tool("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", server.bootstrap, "--topic", TOPIC)
+    rows = [line.split(":") for line in output.stdout.splitlines() if line.count(":") == 2]
     return {f"{topic}-{number}": int(offset) for topic, number, offset in rows}
 
 
 async def append_and_close(paths: list[Path]) -> dict[str, int]:
-    """Open the directories as the broker would, append to every partition, close; returns where the logs end."""
+    """Open the directories as the broker would, append to every partition, close. Returns the log end offsets."""
     with closing(ThreadWorkers(2)) as workers:
         disk = RealDisk(workers)
         log_dirs = tuple(map(str, paths))
@@ -48,7 +48,7 @@ async def append_and_close(paths: list[Path]) -> dict[str, int]:
             cluster_id=meta.cluster_id,
         )
         epochs = {directory.found.broker_epoch for directory in directories.directories if directory.found is not None}
-        assert len(epochs) == 1, "both directories were left in good order, in the same epoch"
+        assert len(epochs) == 1, "both directories had a clean shutdown, in the same epoch"
         ends = {}
         for partition, log in directories.logs.items():
             if partition.topic == TOPIC:
@@ -78,5 +78,5 @@ def test_directories_go_back_and_forth(apache_kafka: ApacheKafka, tmp_path: Path
         assert set(ours) == {str(TopicPartition(TOPIC, number)) for number in range(4)}
         with start(apache_kafka, paths) as server:
             assert end_offsets(apache_kafka, server) == ours == dict.fromkeys(ours, 2 * round_number)
-            told = server.log_text()
-        assert told.count("since clean shutdown file was found") == 2, told
+            log = server.log_text()
+        assert log.count("since clean shutdown file was found") == 2, log

@@ -23,7 +23,7 @@ def ours(*arguments: str) -> str:
 
 
 def chunks(text: str) -> dict[str, list[str]]:
-    """Lines by the file they are about, without those on gaps between offsets, of which Apache tells on standard error."""
+    """Lines by the file they are about, without those on gaps between offsets, which Apache prints on standard error."""
     by_file: dict[str, list[str]] = {}
     current: list[str] = []
     for line in text.splitlines():
@@ -54,7 +54,7 @@ def test_every_segment_index_and_snapshot(apache_kafka: ApacheKafka, logs_from_a
     topics = [topic for topic in sorted(folder.glob("*-0")) if not topic.name.startswith("__")]
     assert len(topics) > 5
     patterns = ("*.log", "*.index", "*.timeindex", "*.txnindex", "*.snapshot")
-    # Apache's tool takes the first entry of an index that is nothing but padding for real, or fails on it.
+    # In an index that is only padding, Apache's tool prints the first entry, or fails.
     files = [path for topic in topics for path in files_of(topic, *patterns) if path.suffix == ".log" or not _is_padding(path)]
     assert len({path.suffix for path in files}) == 5
     check_same(apache_kafka, files, "--deep-iteration")
@@ -65,7 +65,7 @@ def _is_padding(path: Path) -> bool:
 
 
 def test_content_of_records(apache_kafka: ApacheKafka, logs_from_apache: LogsFromApache) -> None:
-    """Of texts: where bytes are no UTF-8, Java and Python differ in how many replacement characters they put."""
+    """Only text records: for bytes that are not UTF-8, Java and Python print different numbers of replacement characters."""
     folder = logs_from_apache.stopped
     check_same(
         apache_kafka, files_of(folder, "transactions-0/*.log", "compacted*/*.log", "deleted-0/*.log"), "--print-data-log"

@@ -1,9 +1,8 @@
 """The files beside the records that Apache Kafka wrote: indexes, producer snapshots, checkpoints, marks.
 
-What can be derived from the records is thrown away, derived anew by Ottla, and compared byte for byte. Two things keep
-an index from being a function of its log file alone: Apache forgets how many bytes lie since the last entry when it reopens a
-segment, and leaves the active one padded with zeros. Segments that a restart went through are therefore compared
-entry by entry instead: what Apache says must be true.
+Files that can be derived from the records are deleted, rebuilt by Ottla, and compared byte for byte. An index is not always a
+function of its log file: when Apache reopens a segment it forgets how many bytes follow the last entry, and it leaves the
+active index padded with zeros. The indexes of such segments are checked entry by entry against the log instead.
 """
 
 import asyncio
@@ -35,7 +34,7 @@ def batches_of(path: Path) -> list[BatchView]:
     return list(iterate_batches(path.read_bytes()))
 
 
-def lived_through_a_restart(path: Path) -> bool:
+def was_reopened(path: Path) -> bool:
     return len({batch.leader_epoch for batch in batches_of(path)}) > 1
 
 
@@ -44,7 +43,7 @@ def test_rebuilt_indexes_are_apaches_byte_for_byte(logs_from_apache: LogsFromApa
     folder = logs_from_apache.copy(topic, tmp_path)
     compared = entries = 0
     for log in sorted(folder.glob("*.log")):
-        if lived_through_a_restart(log):
+        if was_reopened(log):
             continue
         offset_index, time_index = log.with_suffix(".index"), log.with_suffix(".timeindex")
         expected = offset_index.read_bytes(), time_index.read_bytes()
@@ -56,7 +55,7 @@ def test_rebuilt_indexes_are_apaches_byte_for_byte(logs_from_apache: LogsFromApa
         assert (offset_index.read_bytes(), time_index.read_bytes()) == expected, log.name
         compared += 1
         entries += len(expected[0]) // 8
-    if topic in CODEC_TOPICS:  # how many segments compaction leaves, and how full, is a matter of its timing
+    if topic in CODEC_TOPICS:  # how many segments compaction leaves, and how full, depends on its timing
         assert compared >= 2
         assert entries > 0
 
@@ -66,7 +65,7 @@ def test_rebuilt_indexes_are_apaches_byte_for_byte(logs_from_apache: LogsFromApa
 def test_apaches_index_entries_lead_to_their_batches(
     logs_from_apache: LogsFromApache, topic: str, crashed: bool, tmp_path: Path
 ) -> None:
-    """Also in the segments not compared above, and with the zero padding of a crash."""
+    """Also in segments not compared above, and in indexes that a crash left padded with zeros."""
     folder = logs_from_apache.copy(topic, tmp_path, crashed=crashed)
     for log in sorted(folder.glob("*.log")):
         batches = batches_of(log)
@@ -140,12 +139,12 @@ def test_the_last_snapshot_says_what_describe_producers_said(logs_from_apache: L
             for entry in entries
         } == {
             producer_id: (
-                told["producer_epoch"],
-                told["last_sequence"],
-                told["last_timestamp"],
-                told["transaction_start"],
+                state["producer_epoch"],
+                state["last_sequence"],
+                state["last_timestamp"],
+                state["transaction_start"],
             )
-            for producer_id, told in seen.items()
+            for producer_id, state in seen.items()
         }
 
 
@@ -177,7 +176,7 @@ def test_leader_epochs_are_those_of_the_batches(logs_from_apache: LogsFromApache
     for log in folder.glob("*.log"):
         for batch in batches_of(log):
             offset = max(batch.base_offset, logs_from_apache.seen[topic].beginning)
-            if offset <= batch.last_offset:  # older epochs go with the records that are deleted
+            if offset <= batch.last_offset:  # older epochs are deleted with their records
                 assert batch.leader_epoch == max(epoch for epoch, start_offset in epochs if start_offset <= offset)
 
 

@@ -71,7 +71,7 @@ def test_every_line_of_a_dump_is_understood_or_a_complaint() -> None:
 
 
 def test_without_java_the_tests_skip_and_in_ci_they_fail(tmp_path: Path) -> None:
-    """Run pytest on a test that needs Apache Kafka, in a world without Java."""
+    """Run pytest on a test that needs Apache Kafka, with no Java on the path."""
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_it.py").write_text("def test_it(apache_kafka): pass\n")
     root = Path(__file__).parents[2]

@@ -1,7 +1,7 @@
-"""Batches that no producer would send, to Apache Kafka and to Ottla alike: what one refuses, the other refuses.
+"""Batches that no producer would send, sent to Apache Kafka and to Ottla: both refuse the same ones.
 
-The exceptions are those that `records/validate.py` names: compressed batches whose records nobody needs to look at are not
-decompressed, and where Apache Kafka stumbles (UNKNOWN_SERVER_ERROR) Ottla says what is wrong.
+`records/validate.py` names the exceptions: Ottla does not decompress batches whose records it need not check, and where Apache
+Kafka fails with UNKNOWN_SERVER_ERROR, Ottla says what is wrong.
 """
 
 from collections.abc import Iterator
@@ -30,7 +30,7 @@ TOPICS: dict[str, dict[str, object]] = {
 }
 STUMBLED, CORRUPT, UNSUPPORTED_CODEC, INVALID_RECORD, INVALID_TIMESTAMP = -1, 2, 76, 87, 32
 SAME_ENOUGH = {(UNSUPPORTED_CODEC, CORRUPT), (UNSUPPORTED_CODEC, INVALID_RECORD), (CORRUPT, INVALID_RECORD)}
-"""(Apache's answer, ours) where a batch has more than one fault, and each looks for another first."""
+"""(Apache's answer, ours) where a batch has several faults and the two check them in another order."""
 
 
 @pytest.fixture(scope="module")
@@ -51,7 +51,7 @@ def answer(client: RawClient, topic: str, records: bytes, version: int) -> int:
 
 
 def without_producer(records: bytes) -> bytes:
-    """Sequences depend on what was taken before, so that one difference would bring about others."""
+    """Without producer id: sequences depend on earlier batches, so one difference would cause others."""
     if len(records) < HEADER_SIZE or BatchView(records).producer_id == -1:
         return records
     batch = bytearray(records)
@@ -77,7 +77,7 @@ def test_odd_batches(seed: int, servers: tuple[KafkaServer, KafkaServer]) -> Non
             topic, version = random.choice(list(TOPICS)), random.randint(3, 12)
             made = random_records(random)
             if made is None:
-                continue  # to null records Apache Kafka never replies
+                continue  # Apache Kafka never replies to null records
             records = without_producer(made)
             theirs, ours = answer(apache, topic, records, version), answer(ottla, topic, records, version)
             accepted += ours == 0

@@ -1,6 +1,6 @@
-"""Logs that Ottla wrote, judged by Apache Kafka's own tools and classes: no complaint, and the same records.
+"""Logs that Ottla wrote, checked by Apache Kafka's own tools and classes: no complaints, and the same records.
 
-One Java process per question, over all logs at once.
+Each check is one Java process over all logs.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, WrittenLog]:
 
 @pytest.fixture(scope="module")
 def dump(apache_kafka: ApacheKafka, written: dict[str, WrittenLog]) -> Dump:
-    """DumpLogSegments over every file of every log: it checks indexes against their logs as it goes."""
+    """DumpLogSegments over every file of every log. It also checks indexes against their logs."""
     suffixes = (".log", ".index", ".timeindex", ".txnindex", ".snapshot")
     return apache_kafka.dump_log_segments([path for log in written.values() for path in log.files(*suffixes)])
 
@@ -61,7 +61,7 @@ def row(record: Record) -> Row:
     return record.offset, record.timestamp, record.key, record.value, record.headers
 
 
-def test_the_logs_hold_what_the_tests_are_about(written: dict[str, WrittenLog]) -> None:
+def test_logs_hold_every_case_that_is_tested(written: dict[str, WrittenLog]) -> None:
     for name, log in written.items():
         assert len(log.files(".log")) >= 3, name
         if name not in COMPACTED and name != "deleted":
@@ -73,7 +73,7 @@ def test_the_logs_hold_what_the_tests_are_about(written: dict[str, WrittenLog]) 
         assert len(written[name].read) < len(written[name].sent) / 2
 
 
-def test_dump_log_segments_has_no_complaint(dump: Dump) -> None:
+def test_dump_log_segments_has_no_complaints(dump: Dump) -> None:
     assert dump.complaints == []
 
 
@@ -84,9 +84,9 @@ def test_only_compacted_logs_have_gaps_between_offsets(dump: Dump, written: dict
 
 
 def test_apaches_classes_read_the_same_records(apache_kafka: ApacheKafka, written: dict[str, WrittenLog]) -> None:
-    told = apache_kafka.run_java("ReadLogs.java", *(log.folder for log in written.values()))
+    output = apache_kafka.run_java("ReadLogs.java", *(log.folder for log in written.values()))
     theirs: dict[str, list[Row]] = defaultdict(list)
-    for line in told.stdout.splitlines():
+    for line in output.stdout.splitlines():
         seen = json.loads(line)
         if seen["control"]:
             continue
@@ -113,7 +113,7 @@ def test_sequences_epochs_and_codecs_are_what_was_sent(dump: Dump, written: dict
             assert any(batch.delete_horizon_ms is not None for batch in batches)
 
 
-def test_snapshots_and_aborted_transactions_are_shown_as_we_know_them(dump: Dump, written: dict[str, WrittenLog]) -> None:
+def test_apache_shows_our_snapshots_and_aborted_transactions(dump: Dump, written: dict[str, WrittenLog]) -> None:
     for log in written.values():
         aborted = [entry for path in log.files(".txnindex") for entry in dump.file(str(path)).aborted]
         assert aborted == [tuple(entry) for entry in log.aborted]
@@ -138,7 +138,7 @@ def test_indexes_pass_apaches_checks(apache_kafka: ApacheKafka, written: dict[st
         assert sum(file.passed_sanity_check for file in dump.files) > 20
 
 
-def test_the_index_checks_would_hear_a_lie(apache_kafka: ApacheKafka, written: dict[str, WrittenLog], tmp_path: Path) -> None:
+def test_index_checks_find_a_wrong_entry(apache_kafka: ApacheKafka, written: dict[str, WrittenLog], tmp_path: Path) -> None:
     source = written["codec-none"].files(".index")[0]
     data = bytearray(source.read_bytes())
     data[3] ^= 1  # the offset of the first entry

@@ -1,7 +1,7 @@
-"""Whole partition logs that Apache Kafka wrote, opened with Ottla: after a clean stop, and as a crash leaves them.
+"""Whole partition logs that Apache Kafka wrote, opened with Ottla: after a clean shutdown, and after a crash.
 
-What Apache's consumer and admin client saw is what must be found. Producers that Apache dropped because their records are years
-old are kept by a clock of that time, so that they can be compared at all.
+Ottla must find what Apache's consumer and admin client saw. Apache expired producers whose records are years old; Ottla opens
+the logs with a clock of that time, which keeps them, so that they can be compared.
 """
 
 import asyncio
@@ -45,7 +45,7 @@ def test_records_and_offsets_are_those_apache_sees(
     def check(log: PartitionLog, report: LoadReport, seen: SeenTopic) -> None:
         assert report.bytes_cut == 0
         assert log.log_end_offset == seen.end
-        if crashed:  # Apache wrote down the first delete-records only
+        if crashed:  # Apache saved only the first delete-records
             assert log.log_start_offset <= seen.beginning
             log.delete_records(seen.beginning)
         assert log.log_start_offset == seen.beginning
@@ -61,8 +61,10 @@ def test_records_and_offsets_are_those_apache_sees(
 def test_lookups_by_time_find_what_apache_finds(
     logs_from_apache: LogsFromApache, topic: str, crashed: bool, tmp_path: Path
 ) -> None:
-    """Apache looks into the first segment that could have the answer, and finds nothing if that part of it was deleted or
-    compacted away. Ottla goes on to the next: then the records themselves must say that it is right."""
+    """Apache searches only the first segment that could match, and finds nothing if the record was deleted or compacted away.
+
+    Ottla continues with the next segment: then its answer is checked against the records.
+    """
 
     def check(log: PartitionLog, report: LoadReport, seen: SeenTopic) -> None:
         log.delete_records(seen.beginning)
@@ -94,10 +96,10 @@ def test_producers_and_open_transactions_are_those_apache_describes(
             for producer_id, entry in log.producers.producers.items()
         }
         theirs = {
-            producer_id: (told["producer_epoch"], told["last_sequence"], told["last_timestamp"], told["transaction_start"])
-            for producer_id, told in seen.producers.items()
+            producer_id: (state["producer_epoch"], state["last_sequence"], state["last_timestamp"], state["transaction_start"])
+            for producer_id, state in seen.producers.items()
         }
-        if crashed:  # recovery with an old clock also finds the producers that Apache let go for their age
+        if crashed:  # recovery with an old clock also finds the producers that Apache expired
             assert theirs.items() <= ours.items()
         else:
             assert ours == theirs
@@ -113,10 +115,10 @@ def test_opening_and_closing_a_stopped_log_changes_no_byte(
     before, after = logs_from_apache.stopped / f"{topic}-0", tmp_path / f"{topic}-0"
     kept = {path.name: path.read_bytes() for path in after.iterdir()}
     for path in before.iterdir():
-        # Snapshots that belong to no segment are the leavings of a stop before the last one: removed at once, as by Apache.
+        # Snapshots without a segment come from an earlier shutdown: removed at once, as by Apache.
         if path.suffix == ".snapshot" and path.name not in kept:
             continue
-        # An epoch without records goes when a log is opened, and comes back when it gets a leader.
+        # An epoch without records is dropped when a log is opened, and added again when it gets a leader.
         if topic == "empty" and path.name == "leader-epoch-checkpoint":
             assert kept.pop(path.name) == b"0\n0\n"
         else:
@@ -137,11 +139,11 @@ def test_recovery_leaves_the_files_that_apaches_recovery_leaves(
     assert compared >= 3
     our_epochs, their_epochs = epochs(ours), epochs(theirs)
     assert their_epochs[: len(our_epochs)] == our_epochs
-    assert len(their_epochs) == len(our_epochs) + 1, "Apache became the leader once more"
+    assert len(their_epochs) == len(our_epochs) + 1, "Apache became the leader again, in a new epoch"
 
 
 def files(folder: Path, suffix: str) -> dict[str, bytes]:
-    """Empty transaction indexes are left out: Apache makes them, and nothing depends on them."""
+    """Files by name, without empty transaction indexes: Apache creates them, and nothing depends on them."""
     return {
         path.name: path.read_bytes()
         for path in sorted(folder.glob(f"*.{suffix}"))

@@ -1,4 +1,4 @@
-"""Our table of features beside Apache's classes."""
+"""Our table of features compared with Apache's classes."""
 
 from tests.support.servers.apache_kafka import ApacheKafka
 

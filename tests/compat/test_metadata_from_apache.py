@@ -1,7 +1,7 @@
-"""Metadata logs and snapshots that Apache Kafka wrote, replayed by us: the image says what Apache's broker answers.
+"""Metadata logs and snapshots that Apache Kafka wrote, replayed by Ottla: the image has what Apache's broker answers.
 
-The server is formatted by Apache's tool, makes, alters and deletes topics, changes features and settings, is stopped in good
-order and started again, and is killed. It writes snapshots often, so that both the log and its snapshots are looked at.
+The server is formatted by Apache's tool, creates, alters and deletes topics, changes features and settings, is stopped cleanly
+and started again, and is killed. It writes snapshots often, so that both the log and its snapshots are tested.
 """
 
 import time
@@ -14,6 +14,7 @@ from tests.support.cases.controller_refusals import topic
 from tests.support.logs.metadata_files import log_of, records_of
 from tests.support.peers.raw_client import RawClient
 from tests.support.servers.apache_kafka import ApacheKafka
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.ids import Uuid
 from ottla.metadata.features import METADATA_VERSION, record_version
@@ -48,7 +49,7 @@ _TOPIC, _BROKER = 2, 4
 
 
 def change_things(client: RawClient) -> None:
-    """Every kind of change that one broker allows."""
+    """Make every kind of change that one broker allows."""
     _ok(
         client.request(
             CreateTopicsRequest(topics=[topic("plain", 3), topic("grown", 1), topic("gone", 2)], timeout_ms=20_000), 7
@@ -79,10 +80,10 @@ def change_things(client: RawClient) -> None:
 
 
 def _await_producer_id(client: RawClient) -> None:
-    """The broker asks the controller for a block of ids when it is first asked for one, and says "loading" meanwhile."""
-    deadline_s = time.monotonic() + 60
+    """Wait for the first id: the broker answers "loading" until its controller has given it a block of ids."""
+    deadline_s = time.monotonic() + HANG_S
     while client.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=1000), 4).error_code != 0:
-        assert time.monotonic() < deadline_s, "no producer id within 20 s"
+        assert time.monotonic() < deadline_s, f"no producer id within {HANG_S} s"
         time.sleep(0.02)
 
 
@@ -103,8 +104,8 @@ def _ok(response: Any, code: int = 0) -> None:
     assert all(each.error_code == (code if each is not response else 0) for each in found), response
 
 
-class Told:
-    """What a running broker answers about its cluster."""
+class Answers:
+    """The responses of a running broker about its cluster."""
 
     def __init__(self, client: RawClient) -> None:
         request = DescribeTopicPartitionsRequest(topics=[TopicRequest(name=name) for name in KEPT])
@@ -134,8 +135,8 @@ class Told:
 
 
 @pytest.fixture(scope="module")
-def written(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Told]:
-    """The metadata folder of a stopped server, and what the server said before."""
+def written(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Answers]:
+    """The metadata folder of a stopped server, and its earlier responses."""
     data = tmp_path_factory.mktemp("apache") / "data"
     properties = {"metadata.log.max.record.bytes.between.snapshots": 2000, "metadata.log.max.snapshot.interval.ms": 1000}
     with apache_kafka.start_server(properties, data_dir=data) as server, RawClient(server.port) as client:
@@ -144,10 +145,10 @@ def written(apache_kafka: ApacheKafka, tmp_path_factory: pytest.TempPathFactory)
     try:
         with RawClient(server.port) as client:
             _ok(client.request(CreateTopicsRequest(topics=[topic("late", 1)], timeout_ms=20_000), 7))
-            told = Told(client)
+            answers = Answers(client)
     finally:
-        server.kill()  # a crash: the log ends where it ends
-    return data / "__cluster_metadata-0", told
+        server.kill()  # a crash: no clean shutdown
+    return data / "__cluster_metadata-0", answers
 
 
 def image_of(log: Iterator[Message] | list[Message], base: MetadataImage | None = None) -> MetadataImage:
@@ -160,12 +161,12 @@ def snapshots_of(folder: Path) -> list[Path]:
     return sorted(path for path in folder.glob("*.checkpoint") if int(path.name[:20]) > 0)
 
 
-def test_the_image_is_what_the_broker_told(written: tuple[Path, Told]) -> None:
-    folder, told = written
+def test_image_has_what_the_broker_answered(written: tuple[Path, Answers]) -> None:
+    folder, answers = written
     image = image_of(record.message for _, record in log_of(folder))
     assert set(image.topics.by_name) == {*KEPT, "late"}
     for name in KEPT:
-        topic_id, partitions = told.topics[name]
+        topic_id, partitions = answers.topics[name]
         found = image.topics.by_name[name]
         assert found.id == topic_id
         assert list(found.partitions) == sorted(partitions)
@@ -176,7 +177,7 @@ def test_the_image_is_what_the_broker_told(written: tuple[Path, Told]) -> None:
             assert list(state.isr) == answer.isr_nodes
             assert list(state.elr) == answer.eligible_leader_replicas
             assert list(state.last_known_elr) == answer.last_known_elr
-    for resource, settings in told.configs.items():
+    for resource, settings in answers.configs.items():
         assert dict(image.configs.get(resource, {})) == settings, resource
     assert (_TOPIC, "gone") not in image.configs
     assert image.features[METADATA_VERSION] == 30
@@ -194,8 +195,8 @@ def test_the_image_is_what_the_broker_told(written: tuple[Path, Told]) -> None:
     assert list(image.cluster.controllers) == [1]
 
 
-def of_topics_that_are_there(image: MetadataImage) -> MetadataImage:
-    """Apache keeps the settings of a topic that was made and deleted before it next published: nobody can ask for them."""
+def of_existing_topics(image: MetadataImage) -> MetadataImage:
+    """Without settings of deleted topics: Apache keeps those of a topic created and deleted between two publications."""
     kept = {
         resource: settings
         for resource, settings in image.configs.items()
@@ -204,25 +205,25 @@ def of_topics_that_are_there(image: MetadataImage) -> MetadataImage:
     return image._replace(configs=kept)
 
 
-def test_snapshots_are_the_log_up_to_there(written: tuple[Path, Told]) -> None:
+def test_snapshots_are_the_log_up_to_their_offset(written: tuple[Path, Answers]) -> None:
     folder, _ = written
     snapshots, log = snapshots_of(folder), log_of(folder)
-    assert snapshots, "Apache has written no snapshot: the test looks at nothing"
+    assert snapshots, "Apache has written no snapshot, so there is nothing to test"
     for path in snapshots:
-        from_snapshot = of_topics_that_are_there(image_of(record.message for _, record in records_of(path)))
+        from_snapshot = of_existing_topics(image_of(record.message for _, record in records_of(path)))
         end_offset = int(path.name[:20])
         assert from_snapshot == image_of(record.message for offset, record in log if offset < end_offset), path.name
         rest = [record.message for offset, record in log if offset >= end_offset]
         assert image_of(rest, from_snapshot) == image_of(record.message for _, record in log), path.name
 
 
-def test_records_are_written_in_the_versions_apache_writes(written: tuple[Path, Told]) -> None:
+def test_records_are_written_in_the_versions_apache_writes(written: tuple[Path, Answers]) -> None:
     folder, _ = written
     for _, record in log_of(folder) + [entry for path in snapshots_of(folder) for entry in records_of(path)]:
         assert record_version(record.message, 30) == record.version, record
 
 
-def test_our_snapshot_is_apaches_image(apache_kafka: ApacheKafka, written: tuple[Path, Told]) -> None:
+def test_our_snapshot_is_apaches_image(apache_kafka: ApacheKafka, written: tuple[Path, Answers]) -> None:
     folder, _ = written
     log = [record.message for _, record in log_of(folder) if not type(record.message).__name__.endswith("TransactionRecord")]
     ours = list(image_records(image_of(log)))
@@ -234,7 +235,7 @@ def _hexed(log: list[Message]) -> str:
     return " ".join(encode_metadata_record(record, record_version(record, 30)).hex() for record in log)
 
 
-def test_topic_ids_are_told_apart(written: tuple[Path, Told]) -> None:
+def test_every_topic_has_one_id(written: tuple[Path, Answers]) -> None:
     folder, _ = written
     image = image_of(record.message for _, record in log_of(folder))
     ids: set[Uuid] = {each.id for each in image.topics.by_name.values()}

@@ -1,4 +1,4 @@
-"""Our images beside Apache's: the same records give the same image, and each side's snapshot is the other's image."""
+"""Our images compared with Apache's: the same records give the same image, and each side's snapshot is the other's image."""
 
 import random
 

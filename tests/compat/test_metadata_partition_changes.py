@@ -1,4 +1,4 @@
-"""What becomes of a partition, beside Apache's PartitionChangeBuilder: leaders, ISR, ELR, epochs, reassignments."""
+"""Partition changes compared with Apache's PartitionChangeBuilder: leaders, ISR, ELR, epochs, reassignments."""
 
 import random
 from typing import Any
@@ -21,7 +21,7 @@ def directory(number: int) -> Uuid:
 
 
 def random_case(rng: random.Random) -> dict[str, Any]:
-    """A partition as it can be, and targets as the controller sets them; not every combination can come to pass."""
+    """A possible partition, and targets that the controller sets. Some combinations never occur."""
     version = rng.choice(VERSIONS)
     elr_enabled = version >= ELR_FROM and rng.random() < 0.8
     replicas = rng.sample(range(1, 7), rng.randint(1, 4))

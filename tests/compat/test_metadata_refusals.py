@@ -1,4 +1,4 @@
-"""The codes that our decisions are held to are those of a real Apache Kafka broker, and reach clients of ours as they are."""
+"""The expected error codes of controller decisions are those of a real Apache Kafka broker, and Ottla's clients get them."""
 
 from typing import Any
 
@@ -18,7 +18,7 @@ from ottla.wire.messages.metadata_records import ConfigRecord
 
 
 def codes_found(server: KafkaServer) -> dict[str, Codes]:
-    """What the server answers to the whole script."""
+    """The server's error codes for the whole script."""
     with RawClient(server.port) as client:
         made = client.request(create(*(topic(name, count) for name, count in PREPARED.items())), 7)
         ids = {each.name: each.topic_id for each in made.topics}
@@ -36,8 +36,8 @@ def test_ottla_answers_the_same() -> None:
         assert codes_found(server) == CODES
 
 
-def test_settings_of_the_node_count_as_for_apache(apache_kafka: ApacheKafka) -> None:
-    """Defaults that cannot be met, deletion switched off, and what a new topic's settings are said to come from."""
+def test_broker_settings_have_the_same_effect_as_in_apache(apache_kafka: ApacheKafka) -> None:
+    """Impossible defaults, deletion switched off, and the sources of a new topic's settings."""
     properties = {
         "num.partitions": 3,
         "default.replication.factor": 2,
@@ -62,7 +62,7 @@ def test_settings_of_the_node_count_as_for_apache(apache_kafka: ApacheKafka) -> 
     cluster.add_broker(1)
     ours = create_topics(cluster.state, create(configured, topic("too-few", -1, -1)), 0).response
     assert codes_of(ours, {}) == codes_of(theirs["create"], {})
-    assert _told(ours) == _told(theirs["create"])
+    assert _summary(ours) == _summary(theirs["create"])
     for version in (1, 2, 3, 5):
         with pytest.raises(KafkaError) as refusal:
             delete_topics(cluster.state, delete("configured"), 0, version)
@@ -77,8 +77,8 @@ def delete(*names: str) -> DeleteTopicsRequest:
     return DeleteTopicsRequest(topic_names=list(names), timeout_ms=20_000)
 
 
-def _told(response: Any) -> dict[str, Any]:
-    """What the response tells of each topic, without ids and words."""
+def _summary(response: Any) -> dict[str, Any]:
+    """The response for each topic, without ids and messages."""
     return {
         each.name: (
             each.num_partitions,

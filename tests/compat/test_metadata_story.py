@@ -1,7 +1,7 @@
-"""The same story told to Apache's controller and to ours gives the same records, partition by partition.
+"""The same steps of a single node make Apache's controller and ours write the same records.
 
-A single node: formatted, started, a topic made, stopped in good order, started, killed, started, stopped. Its log tells what
-became of the topic's partitions and of the broker.
+The node is formatted and started, creates a topic, is stopped cleanly, started, killed, started and stopped. The records about
+the broker and the topic's first partition are compared.
 """
 
 from pathlib import Path
@@ -27,14 +27,16 @@ from ottla.wire.messages.metadata_records import (
 Story = list[tuple[object, ...]]
 
 
-def told_of(log: list[Message]) -> Story:
-    """What the log says of the broker and of partition 0, without ids and offsets."""
+def summary_of(log: list[Message]) -> Story:
+    """The log's records about the broker and partition 0, without ids and offsets."""
     story: Story = []
     for record in log:
         match record:
             case RegisterBrokerRecord():
                 story.append(("registers", record.fenced, record.in_controlled_shutdown))
-            case BrokerRegistrationChangeRecord() if record.cordoned_log_dirs is None:  # Apache's brokers tell of these too
+            case BrokerRegistrationChangeRecord() if (
+                record.cordoned_log_dirs is None
+            ):  # Apache's brokers also register cordoned directories
                 story.append(("broker", record.fenced, record.in_controlled_shutdown))
             case PartitionRecord(partition_id=0):
                 story.append(("made", record.replicas, record.isr, record.leader, record.leader_epoch, record.partition_epoch))
@@ -54,7 +56,7 @@ def apaches_story(kafka: ApacheKafka, data: Path, elr: int) -> Story:
     server.stop()
     kafka.start_server(data_dir=data).kill()
     kafka.start_server(data_dir=data).stop()
-    return told_of([record.message for _, record in log_of(data / "__cluster_metadata-0")])
+    return summary_of([record.message for _, record in log_of(data / "__cluster_metadata-0")])
 
 
 def our_story(elr: int) -> Story:
@@ -73,14 +75,14 @@ def our_story(elr: int) -> Story:
     first = cluster.state.image.cluster.brokers[1].epoch
     stop()
     start(first)
-    cluster.now_ms += 10_000  # killed: Apache's new controller waits for the old broker's session to end; ours knows better
+    cluster.now_ms += 10_000  # killed: Apache's new controller waits for the old session to expire; ours need not
     assert cluster.apply(fence_silent_brokers(cluster.state, cluster.now_ms)).fenced == (1,)
     start(-1)
     stop()
-    return told_of(cluster.log)
+    return summary_of(cluster.log)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("elr", [1, 0])
-def test_a_single_nodes_life(apache_kafka: ApacheKafka, tmp_path: Path, elr: int) -> None:
+def test_single_node_writes_the_same_records(apache_kafka: ApacheKafka, tmp_path: Path, elr: int) -> None:
     assert apaches_story(apache_kafka, tmp_path / "data", elr) == our_story(elr)

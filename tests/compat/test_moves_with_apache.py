@@ -1,4 +1,4 @@
-"""Partitions on their way between log directories, left by Ottla and found by Apache Kafka, and the other way round."""
+"""Moves between log directories that Ottla began and Apache Kafka continues, and the reverse."""
 
 import time
 from pathlib import Path
@@ -101,18 +101,18 @@ def test_apache_goes_on_after_a_move(apache_kafka: ApacheKafka, tmp_path: Path, 
         assert read(ottla) == RECORDS
 
 
-@pytest.mark.parametrize("heir", ["ottla", pytest.param("apache", marks=pytest.mark.slow)])
-def test_a_copy_that_is_alone_is_the_partition(
-    apache_kafka: ApacheKafka, tmp_path: Path, properties: dict[str, object], heir: str
+@pytest.mark.parametrize("second", ["ottla", pytest.param("apache", marks=pytest.mark.slow)])
+def test_copy_without_an_original_becomes_the_partition(
+    apache_kafka: ApacheKafka, tmp_path: Path, properties: dict[str, object], second: str
 ) -> None:
-    """As a kill leaves it right after the switch: the controller knew of the new place before."""
+    """The state after a kill right after the switch: the controller already has the new directory."""
     with start_ottla(properties, data_dir=tmp_path / "a") as ottla:
         fill(ottla)
         _, target = source_and_target(tmp_path)
         move(ottla, target)
         await_true(lambda: folders(target) == [""], "the partition to be moved")
     (target / f"{TOPIC}-0").rename(target / f"{TOPIC}-0.{'0123456789abcdef' * 2}-future")
-    start = start_ottla if heir == "ottla" else apache_kafka.start_server
+    start = start_ottla if second == "ottla" else apache_kafka.start_server
     with start(properties, data_dir=tmp_path / "a") as server:
         assert read(server) == RECORDS
         assert folders(target) == [""]
@@ -121,7 +121,7 @@ def test_a_copy_that_is_alone_is_the_partition(
 @pytest.mark.slow
 @pytest.mark.parametrize("first", ["ottla", "apache"])
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_a_move_that_was_stopped_half_way_is_gone_on_with_by_the_other(
+def test_move_that_one_server_began_is_completed_by_the_other(
     apache_kafka: ApacheKafka, tmp_path: Path, properties: dict[str, object], first: str, is_killed: bool
 ) -> None:
     starts = [start_ottla, apache_kafka.start_server]

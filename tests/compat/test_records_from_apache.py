@@ -1,4 +1,4 @@
-"""Batches that Apache Kafka wrote, read with `ottla.records`, and built anew from their records."""
+"""Batches that Apache Kafka wrote, read with `ottla.records`, and built again from their records."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -35,8 +35,8 @@ def test_records_are_those_that_apaches_consumer_returns(logs_from_apache: LogsF
     assert read == seen.records
 
 
-def test_the_logs_hold_what_the_tests_are_about(logs_from_apache: LogsFromApache) -> None:
-    """Guards the fixture: a setting that stops rolling or compacting would leave the comparison easy and empty."""
+def test_logs_hold_every_case_that_is_tested(logs_from_apache: LogsFromApache) -> None:
+    """Guards the fixture: if a setting stopped rolling or compaction, the comparison would prove nothing."""
     for topic, codec in [(f"codec-{codec.name.lower()}", codec) for codec in Codec]:
         found = list(batches(logs_from_apache.stopped / f"{topic}-0"))
         assert {batch.codec for batch in found} == {codec}
@@ -61,8 +61,8 @@ def test_the_logs_hold_what_the_tests_are_about(logs_from_apache: LogsFromApache
 
 @pytest.mark.parametrize("topic", ["codec-none", "transactions", "compacted"])
 def test_uncompressed_batches_are_built_again_byte_for_byte(logs_from_apache: LogsFromApache, topic: str) -> None:
-    """Compressors differ between implementations; what is around and inside them must not. Append time hides the first base
-    timestamp from whoever reads records, so that topic is left out."""
+    """Only uncompressed ones: compressors differ between implementations. Append time hides the first base timestamp from
+    readers, so that topic is left out."""
     built = 0
     for batch in batches(logs_from_apache.stopped / f"{topic}-0"):
         if batch.codec is not Codec.NONE or batch.is_control:

@@ -1,4 +1,4 @@
-"""Formatting and the metadata log, beside Apache Kafka: each starts on what the other has left, and goes on."""
+"""Formatting and the metadata log, compared with Apache Kafka: each starts on a directory of the other and continues."""
 
 import asyncio
 from pathlib import Path
@@ -55,7 +55,7 @@ def write_config(folder: Path, data_dirs: str, **changes: object) -> Path:
 
 
 def described(path: Path) -> list[object]:
-    """A checkpoint without its times: places, attributes and records of its batches."""
+    """A checkpoint without its times: offsets, attributes and records of its batches."""
     shown: list[object] = []
     for view in iterate_batches(path.read_bytes()):
         shown.append((view.base_offset, view.last_offset, view.leader_epoch, view.attributes, view.producer_id, view.size))
@@ -92,24 +92,24 @@ def described(path: Path) -> list[object]:
         ),
     ],
 )
-def test_the_same_is_written_as_by_kafkas_storage_tool(
+def test_format_writes_the_same_as_kafkas_storage_tool(
     apache_kafka: ApacheKafka, tmp_path: Path, options: list[str], changes: dict[str, str]
 ) -> None:
-    for who in ("apache", "ottla"):
-        home = tmp_path / who
+    for kind in ("apache", "ottla"):
+        home = tmp_path / kind
         home.mkdir()
         placed = {name: text.replace("METADATA", str(home / "m")) for name, text in changes.items()}
         config = write_config(home, f"{home}/a,{home}/b", **placed)
         arguments = ["format", "-t", CLUSTER_ID, "-c", config, *options]
-        if who == "ottla":
+        if kind == "ottla":
             done = run_ottla("storage", *arguments)
             assert done.returncode == 0, done.stderr
         else:
             unserved = [] if "--release-version" in options else ["-f", "share.version=0", "-f", "streams.version=0"]
             apache_kafka.run_tool("kafka.tools.StorageTool", *arguments, *unserved)
     files = {
-        who: sorted(str(path.relative_to(tmp_path / who)) for path in (tmp_path / who).rglob("*"))
-        for who in ("apache", "ottla")
+        kind: sorted(str(path.relative_to(tmp_path / kind)) for path in (tmp_path / kind).rglob("*"))
+        for kind in ("apache", "ottla")
     }
     assert files["ottla"] == files["apache"]
     for name in files["apache"]:
@@ -121,13 +121,13 @@ def test_the_same_is_written_as_by_kafkas_storage_tool(
 
 
 def keys(path: Path) -> list[str]:
-    """The lines of a meta.properties, without what chance or the clock has decided."""
+    """The lines of a meta.properties, without random ids and times."""
     lines = path.read_text().splitlines()
     return [line.partition("=")[0] if line.startswith("directory.id") else line for line in lines if not line.startswith("#")]
 
 
 @pytest.mark.parametrize("command", ["info", "format"])
-def test_each_tool_knows_the_others_directories(apache_kafka: ApacheKafka, tmp_path: Path, command: str) -> None:
+def test_each_tool_recognises_the_others_directories(apache_kafka: ApacheKafka, tmp_path: Path, command: str) -> None:
     config = write_config(tmp_path, f"{tmp_path}/a,{tmp_path}/b")
     assert run_ottla("storage", "format", "-s", "-t", CLUSTER_ID, "-c", config).returncode == 0
     if command == "info":
@@ -139,7 +139,7 @@ def test_each_tool_knows_the_others_directories(apache_kafka: ApacheKafka, tmp_p
         assert refused.rc == 1
 
 
-BAD_LOGINS = [
+BAD_CREDENTIALS = [
     "SCRAM-SHA-256",
     "SCRAM-MD5=[name=a,password=b]",
     "SCRAM-SHA-256=name=a,password=b",
@@ -153,9 +153,9 @@ BAD_LOGINS = [
 ]
 
 
-@pytest.mark.slow  # a start of Java each
-@pytest.mark.parametrize("argument", BAD_LOGINS)
-def test_both_refuse_what_makes_no_login(apache_kafka: ApacheKafka, tmp_path: Path, argument: str) -> None:
+@pytest.mark.slow  # each starts Java
+@pytest.mark.parametrize("argument", BAD_CREDENTIALS)
+def test_both_refuse_invalid_scram_credentials(apache_kafka: ApacheKafka, tmp_path: Path, argument: str) -> None:
     config = write_config(tmp_path, f"{tmp_path}/a")
     arguments = ("format", "-s", "-t", CLUSTER_ID, "-c", config, "-S", argument)
     assert apache_kafka.run_tool("kafka.tools.StorageTool", *arguments, check=False).rc != 0
@@ -164,7 +164,7 @@ def test_both_refuse_what_makes_no_login(apache_kafka: ApacheKafka, tmp_path: Pa
     assert not (tmp_path / "a").exists()
 
 
-def test_apache_knows_the_logins_of_a_new_cluster(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
+def test_apache_reads_the_scram_credentials_of_a_new_cluster(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     login = ["-S", "SCRAM-SHA-256=[name=alice,password=secret]", "-S", "SCRAM-SHA-512=[name=bob,password=x,iterations=5000]"]
     properties = default_properties(tmp_path / "data", *free_ports(2))
     format_ottla(properties, options=login)
@@ -177,11 +177,11 @@ def test_apache_knows_the_logins_of_a_new_cluster(apache_kafka: ApacheKafka, tmp
     ]
 
 
-# -- the metadata log, taken in turns
+# -- the metadata log, written by both in turn
 
 
 class OttlaTurn:
-    """Our quorum and controller on a directory that Apache Kafka had, without a broker around them."""
+    """Our quorum and controller, without a broker, on a directory of Apache Kafka."""
 
     def __init__(self, data_dir: Path, properties: dict[str, object]) -> None:
         settings = default_properties(data_dir, 29092, 29093) | properties
@@ -191,7 +191,7 @@ class OttlaTurn:
         self.epoch = -1
 
     def write(self, *records: Message, snapshot: bool = False) -> MetadataImage:
-        """Start, commit `records`, perhaps take a snapshot, end; returns what was published before that."""
+        """Start, write `records`, perhaps take a snapshot, stop. Returns the image published before."""
         return asyncio.run(self._write(records, snapshot))
 
     async def _write(self, records: tuple[Message, ...], snapshot: bool) -> MetadataImage:
@@ -327,7 +327,7 @@ def test_directories_change_hands(apache_kafka: ApacheKafka, tmp_path: Path, is_
 
 
 def _for_apache(properties: dict[str, object]) -> dict[str, object]:
-    """A static voter's address is a fixed one, and the controller must listen on it."""
+    """A static voter has a fixed address, and the controller must listen on it."""
     if STATIC not in properties:
         return properties
     broker_port, controller_port = free_ports(2)
@@ -338,7 +338,7 @@ def _for_apache(properties: dict[str, object]) -> dict[str, object]:
 
 
 def _check_with_apaches_tool(apache_kafka: ApacheKafka, data_dir: Path) -> None:
-    """Kafka's own tool reads our log and our snapshot without a complaint."""
+    """Check that Kafka's own tool reads our log and snapshot without complaints."""
     folder = data_dir / FOLDER
     newest = max(folder.glob("*.checkpoint"))
     assert BatchView(newest.read_bytes()).count >= 1

@@ -1,4 +1,4 @@
-"""What both servers write to __transaction_state for the same requests, at every transaction version: the same records."""
+"""Both servers write the same records to __transaction_state for the same requests, at every transaction version."""
 
 import re
 from pathlib import Path
@@ -20,7 +20,7 @@ EPOCH_BUMP_SINCE = 2
 
 
 def act(server: KafkaServer, transaction_version: int) -> None:
-    """A commit and an abort, as a producer of that version does them."""
+    """Commit and abort a transaction as a producer of that version does."""
     make_topic(server.bootstrap, "t", 2)
     raw = TransactionRequests(server.bootstrap)
     raw.find_coordinator("a")
@@ -34,12 +34,12 @@ def act(server: KafkaServer, transaction_version: int) -> None:
         assert raw.add("a", producer, "t", 0, 1) == [0, 0]
         assert raw.end("a", producer, True, version=4)[0] == 0
         assert raw.add("a", producer, "t", 1) == [0]
-        assert raw.initialise("a")[0] == 0, "what is open is aborted, then the next epoch given"
+        assert raw.initialise("a")[0] == 0, "the open transaction is aborted, then the epoch is bumped"
     raw.close()
 
 
 def written(data_dir: Path) -> list[str]:
-    """The records, with versions and all; times, ids and the order of partitions, which is that of a set, are left out."""
+    """The records with their versions, without times and ids, and with partitions sorted: Java keeps them in a set."""
     found = []
     for path in sorted(data_dir.glob("__transaction_state-*/*.log")):
         for record in (record for batch in iterate_batches(path.read_bytes()) for record in read_records(batch)):

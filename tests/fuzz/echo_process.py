@@ -27,7 +27,7 @@ async def serve(memory_bytes: int) -> None:
 
 
 class EchoProcess:
-    """The process, from outside."""
+    """The server process: its port, its memory and, after the block, its log."""
 
     def __init__(self, memory_bytes: int) -> None:
         self._process = subprocess.Popen(
@@ -57,7 +57,7 @@ class EchoProcess:
 
     @property
     def memory_bytes(self) -> int:
-        """What it has in memory now."""
+        """Its resident memory now."""
         return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
 

@@ -1,7 +1,7 @@
-"""Requests about groups and transactions that are odd in what they mean: each field has a value that was good somewhere, once.
+"""Requests about groups and transactions whose fields are each plausible, and wrong together.
 
-A stranger that sends random ids is turned away at the door. This one has learned ids, epochs and generations from answers, and
-uses them at the wrong time, in the wrong group and in the wrong order. Depends on nothing but its `Random` and the answers.
+Random ids are refused at the first check. `Insider` learns ids, epochs and generations from responses, and uses them at the
+wrong time, in the wrong group and in the wrong order. It depends only on its `Random` and on the responses.
 """
 
 from collections.abc import Sequence
@@ -29,11 +29,11 @@ GROUPS = ("g", "h", "of both")
 PRODUCERS = ("p", "q")
 TOPICS = ("one", "two")
 _SUBSCRIPTION = b"\0\1" + b"\0\0\0\1" + b"\0\3one" + b"\xff\xff\xff\xff" + b"\0\0\0\0"
-"""What a classic consumer says of itself: it reads topic "one"."""
+"""The subscription of a classic consumer: topic "one"."""
 
 
 class Insider:
-    """Makes requests, and learns from their answers."""
+    """Makes requests, and learns from their responses."""
 
     def __init__(self, random: Random, topic_ids: Sequence[bytes]) -> None:
         self._random = random
@@ -50,23 +50,23 @@ class Insider:
             version = random.randint(APIS[api_key].oldest, APIS[api_key].advertised()[1])
             message = random_message(random, api_key, version)
             if api_key == ApiKey.PRODUCE:
-                message.acks = -1  # else there is no answer to wait for
-            self._tell(message, binding_of(message.__class__).schema.root, version, random.choice(self._producers))
+                message.acks = -1  # with acks=0 there is no response to wait for
+            self._make_plausible(message, binding_of(message.__class__).schema.root, version, random.choice(self._producers))
             try:
                 encode(message, version)
             except EncodeError:
                 continue  # null where this version has no null
             return api_key, version, message
 
-    def _tell(self, struct: Struct, schema: StructSchema, version: int, producer: tuple[int, int]) -> None:
-        """Replace most of what is random by what was once right."""
+    def _make_plausible(self, struct: Struct, schema: StructSchema, version: int, producer: tuple[int, int]) -> None:
+        """Replace most random fields with values that were valid once."""
         for field in schema.fields:
             if version not in field.versions:
                 continue
             value = getattr(struct, field.attribute)
             if field.struct is not None and field.is_array:
                 for each in value or ():
-                    self._tell(each, field.struct, version, producer)
+                    self._make_plausible(each, field.struct, version, producer)
             elif field.struct is None and (field.attribute == "coordinator_epoch" or self._random.random() < 0.95):
                 setattr(struct, field.attribute, self._plausible(field.attribute, value, producer))
 
@@ -112,7 +112,7 @@ class Insider:
             case "partitions" | "partition_indexes":
                 return random.choice(([0], [0, 1], [2, 2, 9])) if value and isinstance(value[0], int) else value
             case "coordinator_epoch":
-                return 0  # a higher one keeps the coordinator itself from ending what this producer has begun, as with Kafka
+                return 0  # as in Kafka, a higher one would stop the coordinator from ending this producer's transaction
             case "records":
                 batch = make_batch(b"v", producer=(*producer, 0)) if producer[0] >= 0 else make_batch(b"v")
                 batch[22] |= 0x10 if producer[0] >= 0 else 0
@@ -121,7 +121,7 @@ class Insider:
                 return value
 
     def learn(self, api_key: int, response: Any) -> None:
-        """Remember what was told."""
+        """Remember the ids and epochs of a response."""
         member_id = getattr(response, "member_id", None)
         if member_id:
             self._members.append(member_id)

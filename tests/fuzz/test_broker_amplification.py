@@ -1,4 +1,4 @@
-"""Small requests that ask for very much: what they cost is bounded, and others are served meanwhile."""
+"""Small requests that ask for very much: their cost is bounded, and an honest client is served at the same time."""
 
 import threading
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ pytestmark = linux_only
 TOPIC, BROKER, GROUP = 2, 4, 32
 INVALID_REQUEST, POLICY_VIOLATION, INVALID_PARTITIONS = 42, 44, 37
 WAIT_S_MAX = 10.0
-"""How long the node may work on something else while an honest client waits, in its processor time."""
+"""How much processor time the node may spend on other requests while an honest client waits for one response."""
 
 
 @pytest.fixture(scope="module")
@@ -33,13 +33,13 @@ def node() -> Iterator[HostileNode]:
 
 
 def ask(node: HostileNode, request: Any, version: int) -> Any:
-    """The answer, None if the connection was closed instead; meanwhile an honest client must not wait for long."""
+    """The response, or None if the connection was closed. An honest client asks at the same time and must not wait long."""
     waits_s: list[float] = []
     is_over = threading.Event()
 
     def honest() -> None:
         with node.connect(60) as client:
-            while True:  # once at least, however soon the other is answered
+            while True:  # at least once, even if the other request is answered at once
                 begun_s = node.cpu_s
                 client.request(MetadataRequest(topics=[]), 9)
                 waits_s.append(node.cpu_s - begun_s)
@@ -56,7 +56,7 @@ def ask(node: HostileNode, request: Any, version: int) -> Any:
     finally:
         is_over.set()
         thread.join()
-        assert max(waits_s) < WAIT_S_MAX, f"somebody waited while the node worked for {max(waits_s):.1f} s"
+        assert max(waits_s) < WAIT_S_MAX, f"the honest client waited while the node worked for {max(waits_s):.1f} s"
         assert node.memory_bytes_peak - node.memory_bytes_before < 250_000_000
 
 
@@ -68,19 +68,19 @@ def configs(*resources: tuple[int, str]) -> DescribeConfigsRequest:
 
 
 @pytest.mark.parametrize("resource", [(TOPIC, "one"), (BROKER, "1")])
-def test_settings_of_one_resource_many_times(node: HostileNode, resource: tuple[int, str]) -> None:
+def test_resource_named_20_000_times_is_described_once(node: HostileNode, resource: tuple[int, str]) -> None:
     answer = ask(node, configs(*[resource] * 20_000), 4)
     assert [(result.resource_type, result.resource_name, result.error_code) for result in answer.results] == [(*resource, 0)]
 
 
-def test_settings_of_many_groups(node: HostileNode) -> None:
+def test_describing_20_000_groups_stops_at_a_limit(node: HostileNode) -> None:
     answer = ask(node, configs(*[(GROUP, f"group {number}") for number in range(20_000)]), 4)
     assert len(answer.results) == 20_000
     assert sum(len(result.configs) for result in answer.results) < ENTRIES_MAX + 1000
     assert {result.error_code for result in answer.results} == {0, INVALID_REQUEST}
 
 
-def test_changes_of_many_resources(node: HostileNode) -> None:
+def test_changing_20_000_resources_at_once_is_refused(node: HostileNode) -> None:
     change = changes.AlterableConfig(name="retention.ms", config_operation=0, value="1")
     resources = [
         changes.AlterConfigsResource(resource_type=TOPIC, resource_name=f"t{number}", configs=[change])
@@ -90,32 +90,32 @@ def test_changes_of_many_resources(node: HostileNode) -> None:
     assert {result.error_code for result in answer.responses} == {POLICY_VIOLATION}
 
 
-def test_topics_by_the_ten_thousand(node: HostileNode) -> None:
+def test_creating_20_000_topics_at_once_is_refused(node: HostileNode) -> None:
     topics = [CreatableTopic(name=f"t{number}", num_partitions=1, replication_factor=1) for number in range(20_000)]
     answer = ask(node, CreateTopicsRequest(topics=topics, timeout_ms=5000), 7)
     assert {result.error_code for result in answer.topics} == {POLICY_VIOLATION}
 
 
 @pytest.mark.parametrize("count", [10_001, 2**31 - 1])
-def test_a_topic_of_far_too_many_partitions(node: HostileNode, count: int) -> None:
+def test_topic_with_too_many_partitions_is_refused(node: HostileNode, count: int) -> None:
     topic = CreatableTopic(name="vast", num_partitions=count, replication_factor=1)
     (answer,) = ask(node, CreateTopicsRequest(topics=[topic], timeout_ms=5000), 7).topics
     assert answer.error_code in (POLICY_VIOLATION, INVALID_PARTITIONS)
 
 
-def test_many_names_that_are_not_there(node: HostileNode) -> None:
+def test_metadata_of_20_000_unknown_topics_is_answered(node: HostileNode) -> None:
     topics = [MetadataRequestTopic(name=f"absent {number}") for number in range(20_000)]
     answer = ask(node, MetadataRequest(topics=topics, allow_auto_topic_creation=False), 12)
     assert len(answer.topics) == 20_000
 
 
-def test_many_partitions_that_are_not_there(node: HostileNode) -> None:
+def test_fetch_of_20_000_unknown_partitions_is_answered(node: HostileNode) -> None:
     partitions = [FetchPartition(partition=number, partition_max_bytes=1 << 20) for number in range(20_000)]
     request = FetchRequest(max_wait_ms=100, min_bytes=1, max_bytes=1 << 30, session_epoch=0)
     request.topics = [FetchTopic(topic="one", partitions=partitions)]
     assert ask(node, request, 11).error_code == 0
 
 
-def test_more_than_any_request_may_ask_for(node: HostileNode) -> None:
+def test_request_with_too_many_elements_closes_the_connection(node: HostileNode) -> None:
     parts = [ListOffsetsPartition(partition_index=0, timestamp=5)] * 300_000
     assert ask(node, ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name="one", partitions=parts)]), 1) is None

@@ -1,6 +1,6 @@
-"""Strangers at the coordinators: small requests about groups and transactions that ask for very much, and odd ones.
+"""Hostile requests to the coordinators: small ones that ask for very much, and odd ones, about groups and transactions.
 
-What they cost is bounded, others are served meanwhile, and nothing of it is unforeseen (`HostileNode`).
+Their cost is bounded, an honest client is served at the same time, and the node logs no unexpected error (`HostileNode`).
 """
 
 import threading
@@ -34,8 +34,8 @@ pytestmark = linux_only
 GROUP, TRANSACTION = 0, 1
 LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE = 14, 15
 WAIT_S_MAX = 3.0
-"""How long the node may work on something else while an honest client waits, in its processor time. The attacks below once took
-8 to 20 s."""
+"""How much processor time the node may spend on other requests while an honest client waits for one response. The requests
+below once took 8 to 20 s."""
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def node() -> Iterator[HostileNode]:
 
 @pytest.fixture
 def client(node: HostileNode) -> Iterator[HostileClient]:
-    """Does its worst, while an honest client must not wait for long."""
+    """A hostile client. An honest client asks at the same time and must not wait long."""
     waits_s: list[float] = []
     is_over = threading.Event()
 
@@ -73,7 +73,7 @@ def client(node: HostileNode) -> Iterator[HostileClient]:
     finally:
         is_over.set()
         thread.join()
-    assert max(waits_s) < WAIT_S_MAX, f"somebody waited while the node worked for {max(waits_s):.1f} s"
+    assert max(waits_s) < WAIT_S_MAX, f"the honest client waited while the node worked for {max(waits_s):.1f} s"
 
 
 def commit(client: HostileClient, group_id: str, count: int, version: int = 8, retention_ms: int = -1) -> set[int]:
@@ -91,7 +91,7 @@ def commit(client: HostileClient, group_id: str, count: int, version: int = 8, r
 
 
 @pytest.mark.parametrize("group_id", ["", "x" * 32_000, "\0", "é\n2026 ERROR", "𝕫", " "])
-def test_group_ids_of_every_shape(client: HostileClient, group_id: str) -> None:
+def test_odd_group_ids_are_handled(client: HostileClient, group_id: str) -> None:
     assert commit(client, group_id, 1) in ({0}, {24})
     wanted = fetches.OffsetFetchRequestGroup(group_id=group_id, topics=None)
     (found,) = client.request(fetches.OffsetFetchRequest(groups=[wanted]), 8).groups
@@ -99,32 +99,32 @@ def test_group_ids_of_every_shape(client: HostileClient, group_id: str) -> None:
 
 
 @pytest.mark.parametrize("retention_ms", [2**63 - 1, -(2**63), -2, 0])
-def test_retentions_of_every_size(client: HostileClient, retention_ms: int) -> None:
+def test_extreme_retention_times_are_accepted(client: HostileClient, retention_ms: int) -> None:
     assert commit(client, "kept", 1, version=4, retention_ms=retention_ms) == {0}
 
 
-def test_offsets_of_one_group_many_times(client: HostileClient) -> None:
+def test_fetching_offsets_of_one_group_1000_times_is_bounded(client: HostileClient) -> None:
     assert commit(client, "large", 500) == {0}
     wanted = [fetches.OffsetFetchRequestGroup(group_id="large", topics=None)] * 1000
     found = client.request(fetches.OffsetFetchRequest(groups=wanted), 8).groups
-    told = [group.error_code for group in found]
-    assert told == [0] * 100 + [LOAD_IN_PROGRESS] * 900
+    codes = [group.error_code for group in found]
+    assert codes == [0] * 100 + [LOAD_IN_PROGRESS] * 900
 
 
-def test_one_group_described_many_times(client: HostileClient) -> None:
+def test_describing_one_group_20_000_times_is_bounded(client: HostileClient) -> None:
     commit(client, "named", 1)
     groups = client.request(DescribeGroupsRequest(groups=["named"] * 20_000), 5).groups
     assert {(group.group_id, group.group_state) for group in groups} == {("named", "Empty")}
     assert len(groups) == 1 + REPEATED_MEMBERS_MAX
 
 
-def test_a_group_for_every_request(client: HostileClient) -> None:
+def test_one_group_per_request_is_served(client: HostileClient) -> None:
     for number in range(300):
         commit(client, f"group {number}", 1)
     assert len(client.request(ListGroupsRequest(), 4).groups) >= 300
 
 
-def test_markers_by_the_ten_thousand(client: HostileClient) -> None:
+def test_10_000_markers_in_one_request_are_written(client: HostileClient) -> None:
     topics = [markers.WritableTxnMarkerTopic(name="one", partition_indexes=[0])]
     request = markers.WriteTxnMarkersRequest(
         markers=[
@@ -137,7 +137,7 @@ def test_markers_by_the_ten_thousand(client: HostileClient) -> None:
     assert {marker.topics[0].partitions[0].error_code for marker in answered} == {0}
 
 
-def test_one_marker_for_the_same_partition_again_and_again(client: HostileClient) -> None:
+def test_marker_that_repeats_a_partition_is_answered_once_for_it(client: HostileClient) -> None:
     topics = [markers.WritableTxnMarkerTopic(name="one", partition_indexes=[*[1] * 20_000, 2, 9999])]
     marker = markers.WritableTxnMarker(producer_id=3, producer_epoch=0, transaction_result=False, topics=topics)
     (answered,) = client.request(markers.WriteTxnMarkersRequest(markers=[marker]), 1).markers
@@ -156,7 +156,7 @@ def test_one_marker_for_the_same_partition_again_and_again(client: HostileClient
         "x" * 32_000,
     ],
 )
-def test_expressions_that_are_made_to_take_long(client: HostileClient, regex: str) -> None:
+def test_expensive_regular_expressions_are_bounded(client: HostileClient, regex: str) -> None:
     request = ConsumerGroupHeartbeatRequest(
         group_id="of expressions", member_id=str(uuid4()), rebalance_timeout_ms=1000, topic_partitions=[]
     )
@@ -165,7 +165,7 @@ def test_expressions_that_are_made_to_take_long(client: HostileClient, regex: st
 
 
 @pytest.mark.slow
-def test_members_that_nobody_needs_have_a_bound() -> None:
+def test_memory_for_group_members_is_bounded() -> None:
     """Each has a group of its own, a subscription of nearly a megabyte, and a session of half an hour."""
     settings = ["--set=socket.request.max.bytes=2000000", "--set=queued.max.request.bytes=8000000"]
     with HostileNode(settings=settings) as node, node.connect(60) as client:

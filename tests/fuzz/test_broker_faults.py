@@ -1,7 +1,7 @@
-"""What the world around a node does to it: files that were damaged while it was off, a disk that takes no more, kills.
+"""Faults around a node: files damaged while it was off, a full disk, kills.
 
-A node either serves, or ends with code 1 and one sentence that says what to do; never with a traceback, and never without what
-it has acknowledged.
+A node either serves, or ends with exit code 1 and one sentence that says what to do. It never prints a traceback and never
+loses an acknowledged record.
 """
 
 import random
@@ -46,7 +46,7 @@ def records(node: HostileNode) -> list[bytes | None]:
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The directory of a node that was stopped in good order; copies of it are damaged."""
+    """The directory of a node after a clean shutdown. Tests damage copies of it."""
     data = tmp_path_factory.mktemp("faults") / "data"
     with HostileNode(data) as node:
         make_topic(node.bootstrap, "kept")
@@ -105,7 +105,7 @@ SERVED: dict[str, Callable[[Path], None]] = {
 
 
 @pytest.mark.parametrize("what", REFUSED)
-def test_refused_with_one_sentence(what: str, stopped: Path, tmp_path: Path) -> None:
+def test_start_is_refused_with_one_sentence(what: str, stopped: Path, tmp_path: Path) -> None:
     damage, said = REFUSED[what]
     shutil.copytree(stopped, tmp_path / "data")
     damage(tmp_path / "data")
@@ -117,7 +117,7 @@ def test_refused_with_one_sentence(what: str, stopped: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("what", SERVED)
-def test_served_all_the_same(what: str, stopped: Path, tmp_path: Path) -> None:
+def test_node_serves_in_spite_of_the_damage(what: str, stopped: Path, tmp_path: Path) -> None:
     shutil.copytree(stopped, tmp_path / "data")
     SERVED[what](tmp_path / "data")
     with HostileNode(tmp_path / "data") as node:
@@ -125,8 +125,8 @@ def test_served_all_the_same(what: str, stopped: Path, tmp_path: Path) -> None:
         assert produce(node, b"more").error_code == 0
 
 
-def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
-    """The disk of the metadata log is full: the node says so and ends. With room again, everything acknowledged is there."""
+def test_full_disk_ends_the_node_and_loses_nothing(tmp_path: Path) -> None:
+    """The disk of the metadata log is full: the node says so and ends. With space again, every acknowledged record is there."""
     data = tmp_path / "data"
     node = HostileNode(data, command_prefix=["prlimit", "--fsize=1000000"])
     try:
@@ -147,14 +147,14 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
         log = node.log
     finally:
         node.kill()
-    assert log.rstrip().splitlines()[-1].startswith("ottla: the metadata log is in")
+    assert log.rstrip().splitlines()[-1].startswith("ottla: the node cannot work without its metadata log")
     assert "Traceback" not in log
     with HostileNode(data) as again:
         assert records(again)[: len(acknowledged)] == acknowledged
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_ended_while_it_works(number: signal.Signals, tmp_path: Path) -> None:
+def test_signal_under_load_loses_no_acknowledged_record(number: signal.Signals, tmp_path: Path) -> None:
     node = HostileNode(tmp_path / "data")
     try:
         make_topic(node.bootstrap, "kept")
@@ -177,25 +177,25 @@ def test_ended_while_it_works(number: signal.Signals, tmp_path: Path) -> None:
 
 
 def ask_for_topic(node: HostileNode, name: str, partitions: int) -> None:
-    """Have a topic made, whose partitions may not all be there then."""
+    """Create a topic, without waiting for its partitions."""
     topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1)
     with node.connect() as client:
         assert client.request(CreateTopicsRequest(topics=[topic], timeout_ms=30_000), 7).topics[0].error_code == 0
 
 
-def test_more_partitions_than_files_may_be_open(tmp_path: Path) -> None:
+def test_partitions_beyond_the_file_limit_wait_for_a_free_descriptor(tmp_path: Path) -> None:
     with HostileNode(tmp_path / "data", command_prefix=["prlimit", "--nofile=400:400"]) as node:
         make_topic(node.bootstrap, "kept", configs={"segment.bytes": 1_048_576})
         ask_for_topic(node, "large", 300)
         ask_for_topic(node, "late", 3)
-        for number in range(20):  # two segments' worth: rolling is not kept from it
+        for number in range(20):  # two segments: the log can still roll
             answer = produce(node, bytes(100_000))
             assert (answer.error_code, answer.base_offset) == (0, number)
         assert len(records(node)) > 1
         with pytest.raises(AssertionError, match="late to have 3 partitions"):
             await_leaders(node.bootstrap, "late", 3, timeout_s=1)
-        said = [line for line in node.log.splitlines() if "this process may have 400 in all (ulimit -n)" in line]
-        assert 1 <= len(said) <= 2, "once, on the terminal and in its file"
+        said = [line for line in node.log.splitlines() if "the limit of this process is 400 (ulimit -n)" in line]
+        assert 1 <= len(said) <= 2, "it is logged once, on the terminal and in its file"
         assert "failed" not in node.log
         with node.connect() as client:
             client.request(DeleteTopicsRequest(topics=[DeleteTopicState(name="large")], timeout_ms=30_000), 6)

@@ -1,7 +1,7 @@
-"""Strangers at a running node: odd requests of every API and version, and requests whose bytes were tampered with.
+"""Odd requests of every API and version, and damaged ones, sent to a running node.
 
-Whatever they send, each request is answered or its connection closed; afterwards the node still serves, has not grown, and
-nothing in its log was unforeseen (`HostileNode`). Seeds are fixed; `test_for_long` takes others, more of them.
+Each request is answered or its connection closed. Afterwards the node still serves, uses no more memory, and has logged no
+unexpected error (`HostileNode`). Seeds are fixed; `test_for_long` runs longer, with other seeds.
 """
 
 from random import Random
@@ -32,7 +32,7 @@ def wants_no_answer(frame: bytes) -> bool:
 
 
 def ask(client: RawClient, api_key: int, version: int, frame: bytes) -> bool:
-    """Send a request that keeps to the schema, and read its answer whole; whether the connection is of use any more."""
+    """Send a request that follows the schema, and read its whole response. Returns whether the connection is still open."""
     if wants_no_answer(frame):
         client.send_bytes(frame)
         return True
@@ -41,13 +41,13 @@ def ask(client: RawClient, api_key: int, version: int, frame: bytes) -> bool:
         reply = client.receive_frame()
     except (ConnectionClosed, ConnectionError):
         return False
-    assert reply[:4] == frame[8:12], "the answer to another request"
+    assert reply[:4] == frame[8:12], "this is the response to another request"
     decode_all(APIS[api_key].response_class, version, reply, read_response_header(reply, api_key, version)[1])
     return True
 
 
 def odd_requests(node: HostileNode, seed: int, count: int) -> int:
-    """Ask for odd things, on connections that are kept as long as the node keeps them; how often it closed one."""
+    """Send odd requests, on one connection until the node closes it. Returns how often it did."""
     random = Random(seed)
     closed = 0
     client = node.connect(ANSWER_S_MAX)
@@ -63,7 +63,7 @@ def odd_requests(node: HostileNode, seed: int, count: int) -> int:
 
 
 def tampered_requests(node: HostileNode, seed: int, count: int) -> None:
-    """Send nonsense and half-close: the node answers or not, and ends the connection either way."""
+    """Send damaged bytes and half-close: the node may answer, and closes the connection."""
     random = Random(seed)
     for _ in range(count):
         api_key = random.choice(sorted(MODULES))
@@ -79,8 +79,8 @@ def test_odd_requests() -> None:
     with HostileNode() as node:
         prepare(node)
         closed = odd_requests(node, seed=1, count=900)
-        # Only an error without acks, and a produce request that cannot be read, end the connection of a client that keeps to
-        # the schema.
+        # Only two things close the connection of a client that follows the schema: an error with acks=0, and a produce
+        # request that cannot be read.
         assert closed < 60, closed
 
 

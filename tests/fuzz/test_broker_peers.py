@@ -1,6 +1,6 @@
-"""Peers that behave badly towards a whole node: they do not read, do not finish, speak something else, or come by the thousand.
+"""Clients that misbehave towards a whole node: they do not read, do not finish, speak another protocol, or are thousands.
 
-Meanwhile an honest client is served, and quickly (`Honest`); afterwards the node is unharmed (`HostileNode`).
+An honest client is served quickly at the same time (`Honest`). Afterwards the node is unharmed (`HostileNode`).
 """
 
 import resource
@@ -26,7 +26,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 pytestmark = linux_only
 
 LATENCY_S_MAX = 8.0
-"""How long the node may work on something else while an honest client waits for one answer, in its processor time."""
+"""How much processor time the node may spend on other requests while an honest client waits for one response."""
 
 STRANGE = {
     "http": b"GET / HTTP/1.1\r\nHost: kafka\r\n\r\n",
@@ -52,7 +52,7 @@ def frame(message: FetchRequest | MetadataRequest | ProduceRequest, version: int
 
 
 class Honest(threading.Thread):
-    """A client that goes on asking, and notes how long it waits."""
+    """A client that sends one request after the other, and notes how long each took."""
 
     def __init__(self, node: HostileNode) -> None:
         super().__init__(daemon=True)
@@ -75,8 +75,10 @@ class Honest(threading.Thread):
         self._is_over.set()
         self.join()
         assert self.failure is None, self.failure
-        assert self.waits_s, "nobody was served"
-        assert max(self.waits_s) < LATENCY_S_MAX, f"somebody waited while the node worked for {max(self.waits_s):.1f} s"
+        assert self.waits_s, "the honest client was never served"
+        assert max(self.waits_s) < LATENCY_S_MAX, (
+            f"the honest client waited while the node worked for {max(self.waits_s):.1f} s"
+        )
 
 
 @contextmanager
@@ -84,7 +86,7 @@ def disturbed(node: HostileNode) -> Iterator[None]:
     honest = Honest(node)
     honest.start()
     yield
-    time.sleep(0.3)  # long enough for the honest client to be served amid what was done
+    time.sleep(0.3)  # long enough for the honest client to be served during the disturbance
     honest.end()
 
 
@@ -111,7 +113,7 @@ def _unharmed(node: HostileNode) -> Iterator[None]:
 
 @pytest.fixture
 def many_files() -> Iterator[None]:
-    """As many open sockets as the tests want."""
+    """Raises this process's limit on open files to its maximum."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     yield
@@ -126,7 +128,7 @@ def all_of_it(correlation_id: int = 7) -> bytes:
 
 
 @pytest.mark.parametrize("what", sorted(STRANGE))
-def test_what_is_no_request_ends_the_connection(node: HostileNode, what: str) -> None:
+def test_bytes_that_are_no_request_close_the_connection(node: HostileNode, what: str) -> None:
     with node.connect() as client:
         client.send_bytes(STRANGE[what])
         if what == "long client id":
@@ -135,7 +137,7 @@ def test_what_is_no_request_ends_the_connection(node: HostileNode, what: str) ->
     assert node.log.rstrip().splitlines()[-1].count("closing the connection") == 1
 
 
-def test_readers_of_much_who_never_read(node: HostileNode) -> None:
+def test_clients_that_never_read_large_responses_use_bounded_memory(node: HostileNode) -> None:
     ask = all_of_it() * 20
     before = node.memory_bytes
     with disturbed(node):
@@ -148,7 +150,7 @@ def test_readers_of_much_who_never_read(node: HostileNode) -> None:
             client.close()
 
 
-def test_pipelined_by_the_ten_thousand_and_never_read(node: HostileNode) -> None:
+def test_pipelined_requests_that_are_never_read_use_bounded_memory(node: HostileNode) -> None:
     ask = frame(MetadataRequest(topics=None), 9) * 10_000
     before = node.memory_bytes
     with disturbed(node):
@@ -161,7 +163,7 @@ def test_pipelined_by_the_ten_thousand_and_never_read(node: HostileNode) -> None
             client.close()
 
 
-def test_pipelined_by_the_ten_thousand_and_read_late(node: HostileNode) -> None:
+def test_10_000_pipelined_requests_are_answered_in_order(node: HostileNode) -> None:
     with node.connect(60) as client:
         asks = [frame(MetadataRequest(topics=[]), 9, number) for number in range(10_000)]
         sender = threading.Thread(target=lambda: client.send_bytes(b"".join(asks)))
@@ -172,7 +174,7 @@ def test_pipelined_by_the_ten_thousand_and_read_late(node: HostileNode) -> None:
         sender.join()
 
 
-def test_a_request_byte_by_byte(node: HostileNode) -> None:
+def test_request_sent_byte_by_byte_is_answered(node: HostileNode) -> None:
     ask = frame(MetadataRequest(topics=[]), 9)
     with disturbed(node), node.connect() as client:
         client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -182,27 +184,27 @@ def test_a_request_byte_by_byte(node: HostileNode) -> None:
         assert client.receive_frame()[:4] == b"\0\0\0\7"
 
 
-def test_half_closed_after_asking(node: HostileNode) -> None:
-    """Who says that nothing more comes is done with; nothing of him stays."""
+def test_half_closed_connection_is_closed(node: HostileNode) -> None:
+    """The node closes the connection of a client that will send no more."""
     with node.connect() as client:
         client.send_bytes(all_of_it())
         client.half_close()
         client.await_end()
 
 
-def test_five_hundred_who_announce_a_hundred_megabytes(node: HostileNode, many_files: None) -> None:
+def test_announced_frame_sizes_use_bounded_memory(node: HostileNode, many_files: None) -> None:
     before = node.memory_bytes
     with disturbed(node):
         clients = [node.connect() for _ in range(500)]
         for client in clients:
             client.send_bytes((100_000_000).to_bytes(4, "big"))
         node.must_serve()
-        assert node.memory_bytes - before < 260_000_000  # half of the bound on requests, from which on nobody gets much
+        assert node.memory_bytes - before < 260_000_000  # above half of the bound on requests, each gets only small buffers
         for client in clients:
             client.close()
 
 
-def test_slow_ones_by_the_hundred(node: HostileNode, many_files: None) -> None:
+def test_300_unfinished_requests_do_not_disturb_others(node: HostileNode, many_files: None) -> None:
     """Each sends a request in pieces, and never its last byte."""
     ask = frame(MetadataRequest(topics=[]), 9)
     with disturbed(node):
@@ -214,7 +216,7 @@ def test_slow_ones_by_the_hundred(node: HostileNode, many_files: None) -> None:
             client.close()
 
 
-def test_two_thousand_idle_connections(node: HostileNode, many_files: None) -> None:
+def test_2000_idle_connections_use_little_memory(node: HostileNode, many_files: None) -> None:
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     count = min(2000, soft - 200)
     before = node.memory_bytes
@@ -231,8 +233,8 @@ def test_two_thousand_idle_connections(node: HostileNode, many_files: None) -> N
     node.must_serve()
 
 
-def test_memory_of_those_who_were_cut_off_is_there_for_others() -> None:
-    """Frames that never end fill the memory for requests; whoever comes then is served, and the bound is kept all along."""
+def test_memory_of_disconnected_clients_is_free_for_others() -> None:
+    """Frames that never end fill the memory for requests. Later clients are served, and memory stays within the bound."""
     limit = 40_000_000
     settings = [f"--set=queued.max.request.bytes={limit}", f"--set=socket.request.max.bytes={limit}"]
     with HostileNode(settings=settings) as node:
@@ -257,11 +259,11 @@ def test_memory_of_those_who_were_cut_off_is_there_for_others() -> None:
 
 
 def test_connections_leave_descriptors_for_files() -> None:
-    """Who opens all the connections he can takes none of the files that topics need, and keeps out only himself and others."""
+    """A client that opens all the connections it can takes no descriptors from topics. Only new connections are refused."""
     with HostileNode(command_prefix=["prlimit", "--nofile=80:80"]) as node:
         clients = [node.connect() for _ in range(100)]
         ask = MetadataRequest(topics=[])
-        assert clients[0].request(ask, 9).brokers, "who was there first is served"
+        assert clients[0].request(ask, 9).brokers, "connections that are open are served"
         wanted = CreateTopicsRequest(
             topics=[CreatableTopic(name="new", num_partitions=2, replication_factor=1)], timeout_ms=5000
         )

@@ -29,7 +29,7 @@ def test_refusals_can_be_written(api_key: int) -> None:
         for _ in range(10):
             frame = random_request(random, api_key, version)
             _, request = parse_request(bytearray(frame[4:]))
-            # Nothing of the node is asked in a refusal.
+            # A refusal reads nothing from the node.
             context = RequestContext(cast(Any, None), connection, api_key, version, 1, None, 0.0)
             for code in ERRORS:
                 try:

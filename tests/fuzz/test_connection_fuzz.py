@@ -1,7 +1,7 @@
-"""Hostile peers at the broker's door: garbage, cut frames, sizes that lie, senders and readers that are slow.
+"""Hostile connections to the broker's listeners: garbage, cut frames, wrong sizes, slow senders and slow readers.
 
-Whatever they do, the node stays up, others are answered meanwhile, and its memory stays within a bound. The first half runs in
-virtual time, from fixed seeds; the second on real sockets, against a process whose memory is watched.
+The node stays up, answers other clients at the same time, and its memory stays within a bound. The first half runs in virtual
+time, from fixed seeds; the second on real sockets, against a process whose memory is measured.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ LYING_SIZES = (b"\xff\xff\xff\xff", b"\x7f\xff\xff\xff", b"\0\0\0\0", b"\0\0\0\1
 
 
 def nonsense(random: Random) -> bytes:
-    """Something a stranger might send: requests, damaged ones, and no requests at all."""
+    """Bytes to send: requests, damaged requests, and bytes that are no request."""
     good = [
         hello(),
         shake("x" * random.randint(0, 300)),
@@ -53,13 +53,13 @@ def nonsense(random: Random) -> bytes:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_strangers_do_not_disturb_a_client(seed: int) -> None:
+def test_hostile_connections_do_not_disturb_a_client(seed: int) -> None:
     random = Random(seed)
     limit = 5_000_000
 
-    async def stranger(network: SimNetwork, port: int, number: int) -> None:
+    async def hostile(network: SimNetwork, port: int, number: int) -> None:
         for _ in range(5):
-            client = await FrameClient.connect(network.host(f"stranger-{number}"), "server", port, random.random() < 0.5)
+            client = await FrameClient.connect(network.host(f"hostile-{number}"), "server", port, random.random() < 0.5)
             data = nonsense(random)
             while data and not client.is_over:
                 size = random.choice([1, 7, 1000, len(data)])
@@ -74,7 +74,7 @@ def test_strangers_do_not_disturb_a_client(seed: int) -> None:
         server = EchoServer(network.host("server"), NetSettings(queued_max_request_bytes=limit))
         port = await server.start("server")
         client = await FrameClient.connect(network.host("honest"), "server", port)
-        strangers = [asyncio.ensure_future(stranger(network, port, number)) for number in range(5)]
+        tasks = [asyncio.ensure_future(hostile(network, port, number)) for number in range(5)]
         loop = asyncio.get_running_loop()
         for number in range(100):
             begun_s = loop.time()
@@ -83,7 +83,7 @@ def test_strangers_do_not_disturb_a_client(seed: int) -> None:
             assert (correlation_id, response.mechanisms) == (number, [f"m{number}"])
             assert loop.time() - begun_s < 0.1
             assert server.listeners.memory.used_bytes <= limit + 300_000
-        await asyncio.gather(*strangers)
+        await asyncio.gather(*tasks)
         # While requests wait behind one that is parked, nothing is received, not even the end of the stream.
         while parked := [each for each in server.parked.values() if not each.is_done]:
             for each in parked:
@@ -100,7 +100,7 @@ def test_strangers_do_not_disturb_a_client(seed: int) -> None:
 
 MEMORY_BYTES = 32_000_000
 GROWTH_BYTES_MAX = 2 * MEMORY_BYTES + 40_000_000
-"""The bound on requests, as much again for what they are decoded to and for the allocator's gaps, and some more for sockets."""
+"""The bound on requests, the same again for decoded requests and allocator overhead, and some for sockets."""
 
 linux_only = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -120,7 +120,7 @@ def connect(process: EchoProcess) -> socket.socket:
 
 
 def converse(connection: socket.socket, count: int) -> None:
-    """Ask and be answered, `count` times."""
+    """Send a request and read its response, `count` times."""
     stream = connection.makefile("rb")
     for number in range(count):
         connection.sendall(shake(f"m{number}", number))
@@ -129,7 +129,7 @@ def converse(connection: socket.socket, count: int) -> None:
 
 
 @linux_only
-def test_many_who_announce_much_and_send_some(process: EchoProcess) -> None:
+def test_many_large_unfinished_frames_use_bounded_memory(process: EchoProcess) -> None:
     frame = (100_000_000).to_bytes(4, "big") + produce("x")[4:] + bytes(1_000_000)
     hostile = [connect(process) for _ in range(100)]
     for connection in hostile:
@@ -137,7 +137,7 @@ def test_many_who_announce_much_and_send_some(process: EchoProcess) -> None:
         try:
             connection.sendall(frame)
         except BlockingIOError:
-            pass  # nobody reads any further: that is the point
+            pass  # the server stops reading: that is what is tested
     with connect(process) as honest:
         converse(honest, 200)
     assert process.memory_bytes < MEMORY_BYTES * 2 + 100_000_000
@@ -146,7 +146,7 @@ def test_many_who_announce_much_and_send_some(process: EchoProcess) -> None:
 
 
 @linux_only
-def test_a_sender_byte_by_byte(process: EchoProcess) -> None:
+def test_request_sent_byte_by_byte_is_answered(process: EchoProcess) -> None:
     with connect(process) as slow, connect(process) as honest:
         slow.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         for byte in shake("slow", 5):
@@ -157,7 +157,7 @@ def test_a_sender_byte_by_byte(process: EchoProcess) -> None:
 
 
 @linux_only
-def test_readers_who_ask_for_much_and_never_read(process: EchoProcess) -> None:
+def test_clients_that_never_read_use_bounded_memory(process: EchoProcess) -> None:
     ask = shake("x" * 30_000, 1) * 10
     hostile = [connect(process) for _ in range(50)]
     for connection in hostile:
@@ -174,7 +174,7 @@ def test_readers_who_ask_for_much_and_never_read(process: EchoProcess) -> None:
 
 
 @linux_only
-def test_arrays_that_lie_about_their_size(process: EchoProcess) -> None:
+def test_arrays_with_a_wrong_size_close_the_connection(process: EchoProcess) -> None:
     whole = b"".join(encode_request(MetadataRequest(topics=[]), 1, 1, "x"))  # type: ignore[arg-type]
     assert whole.endswith(bytes(4))
     with connect(process) as honest:
@@ -186,8 +186,8 @@ def test_arrays_that_lie_about_their_size(process: EchoProcess) -> None:
 
 
 @linux_only
-def test_honest_but_large(process: EchoProcess) -> None:
-    """Requests near the limit of memory are served, one after the other if need be."""
+def test_large_requests_are_served(process: EchoProcess) -> None:
+    """Requests near the memory limit are served, one after the other if necessary."""
     frame = produce("large", 7, padding_bytes=20_000_000)
     for _ in range(3):
         with connect(process) as connection:

@@ -1,7 +1,7 @@
-"""An insider at a running node: ids, epochs and generations that are or were right, used at the wrong time and in wrong places.
+"""Requests to a running node with ids, epochs and generations that are or were valid, at the wrong time and in wrong places.
 
-Every request is answered, in time; transactions come to their end; and what has been written by then is read again by a node
-that starts after the first was killed. As in `test_broker_fuzz`, nothing in the log may be unforeseen (`HostileNode`).
+Every request is answered in time, and every transaction ends. A node that starts after the first was killed finds the same
+groups and transactions. As in `test_broker_fuzz`, the node logs no unexpected error (`HostileNode`).
 """
 
 import time
@@ -33,7 +33,7 @@ def await_coordinators(client: HostileClient) -> None:
 
 
 def misuse(node: HostileNode, seed: int, count: int) -> dict[int, int]:
-    """Ask for `count` things on three connections in turn; how often each error was the answer of requests that have one."""
+    """Send `count` requests on three connections in turn. Returns how often each error code was the response."""
     insider = Insider(Random(seed), [describe_topic(node.bootstrap, name).topic_id for name in TOPICS])
     clients = [node.connect() for _ in range(3)]
     await_coordinators(clients[0])
@@ -55,7 +55,7 @@ def misuse(node: HostileNode, seed: int, count: int) -> dict[int, int]:
 
 
 def settled_state(node: HostileNode) -> tuple[list[str], list[object]]:
-    """The transactions once all have ended, and what the groups have committed."""
+    """The transactions once all have ended, and the committed offsets of the groups."""
     with node.connect() as client:
         await_coordinators(client)
         ask = DescribeTransactionsRequest(transactional_ids=list(PRODUCERS))

@@ -1,14 +1,14 @@
 """Every kind of file in a log directory damaged in every way: a start recovers, or refuses with an error that names the file.
 
-A directory with three partitions is written once, in four states: closed in good order, killed, and killed in the middle of a
+A directory with three partitions is written once, in four states: after a clean shutdown, killed, and killed in the middle of a
 compaction, before and after it was decided. Then each file in turn is cut, flipped, zeroed, emptied, deleted, grown, or given
 the content of another file, and the directory is opened. What must hold:
 
 - Only typed errors, which name the file or its folder, in bounded time. The other partitions are untouched.
-- Whatever is read afterwards was written, at the offset it was written at, as far as the format can tell: a batch's CRC does
+- Every record read afterwards was written, at the offset it was written at, as far as the format can tell: a batch's CRC does
   not cover its base offset and its leader epoch, so damage there is only held to typed errors and bounded time.
 - Damage beside the records (indexes, snapshots, epochs, checkpoints, markers) costs no record.
-- The log goes on: it can be appended to, closed and opened again.
+- The log still works: it can be appended to, closed and opened again.
 
 What a clean start does not do, as Apache's does not: look at every batch of segments that were closed long ago. A flipped bit
 in one is handed out as it is, in a file range; the CRC is there for the consumer. Nor does the transaction index have a
@@ -79,7 +79,7 @@ class Expected(NamedTuple):
 
 
 def write_partitions(node: NodeStorage) -> dict[TopicPartition, Records]:
-    """Three partitions, of which a half is flushed. Returns their records, before some are deleted or compacted."""
+    """Write three partitions; half of the records are flushed. Returns the records before some are deleted or compacted."""
     node.open()
     logs = {p: node.directories.find(node.create(p.topic)) for p in (PLAIN, TXN, KEYED)}
     plain, txn, keyed = (logs[p] for p in (PLAIN, TXN, KEYED))
@@ -198,8 +198,7 @@ def records_of(log: PartitionLog, isolation: Isolation = Isolation.LOG_END, dama
 
 
 def damage(disk: MemoryDisk, path: str, kind: str, random: Random) -> bool:
-    """Damage the file; False where that would change nothing. True also means that no bytes without a CRC were touched, or
-    that the file has none."""
+    """Damage the file. Returns False if that changed nothing."""
     data = bytearray(disk.read_file(path))
     original = bytes(data)
     place = random.randrange(len(data)) if data else 0
@@ -230,8 +229,11 @@ def damage(disk: MemoryDisk, path: str, kind: str, random: Random) -> bool:
 
 
 def is_checked(image: MemoryDisk, disk: MemoryDisk, path: str, kind: str) -> bool:
-    """Whether a wrong record can be found out: not where base offsets or epochs were touched, which no CRC covers, nor where
-    the file has whole batches of another one, in which nothing says where they belong."""
+    """Whether a wrong record can be detected.
+
+    It cannot where base offsets or epochs were changed, which no CRC covers, nor where the file has whole batches of another
+    file: nothing in a batch says which partition it belongs to.
+    """
     if ".log" not in path or path.endswith(".deleted") or not disk.exists(path):
         return True
     old, new = image.read_file(path), disk.read_file(path)
@@ -305,7 +307,7 @@ def look_up(log: PartitionLog, expected: Expected, offset: int, exact: bool) -> 
 
 
 def assert_names(error: OttlaError, path: str, is_own: bool = True) -> None:
-    """The error is about the damaged file: it tells which, or at least which folder, and what to do."""
+    """Check that the error names the damaged file, or at least its folder, and says what to do."""
     text = str(error)
     folder, _, name = path.rpartition("/")
     assert is_own, f"damage to {path} must not matter here: {text}"

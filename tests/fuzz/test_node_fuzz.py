@@ -1,7 +1,7 @@
-"""A whole node under strangers' requests: every API it serves, in every version, whole and damaged.
+"""Golden requests, whole and damaged, sent to a whole node: every API it serves, in every version.
 
-Requests are the golden ones, which fill every field with something, so most of them ask for what is not there. Whatever they
-do, the node answers or closes that connection; it stays up, goes on serving, and meets no error that was not foreseen.
+The golden requests fill every field, so most of them name things that do not exist. The node answers each or closes its
+connection. It stays up, still serves, and logs no unexpected error.
 """
 
 import socket
@@ -19,7 +19,7 @@ from ottla.wire.apis import APIS
 from ottla.wire.headers import request_header_version
 
 PATIENCE_S = 0.05
-"""How long a reply is waited for: some requests may wait long before they are answered, and some never are."""
+"""How long to wait for a response: some requests are parked for long, and some are never answered."""
 
 MARKS_OF_BUGS = ("Traceback", "unexpected error", "no error response could be made")
 
@@ -86,4 +86,4 @@ def test_all_in_one_stream(server: KafkaServer) -> None:
         cases = random.choices(requests(), k=20)
         send(server.bootstrap, b"".join(frame(case, case.data) for case in cases))
     check(server, "streams of requests")
-    assert "closing the connection of 127.0.0.1" in server.log_text(), "the log is where faults are to be found"
+    assert "closing the connection of 127.0.0.1" in server.log_text(), "unexpected errors show in the log"

@@ -37,7 +37,7 @@ CASE_SECONDS_MAX = 2.0
 MEMORY_GROWTH_BYTES_MAX = 96 << 20
 TYPED = (CorruptRecords, KafkaError)
 
-# Numbers that lengths and counts like to lie with.
+# Wrong values for lengths and counts.
 LIES = [0, 1, 0x7F, 0x80, 0xFF, 0x7FFF, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**63 - 1, 2**63, 2**64 - 1]
 CONFIGS = [
     LogConfig(),
@@ -82,7 +82,7 @@ def mutated(chance: random.Random, original: bytes) -> bytearray:
 
 
 def everything(data: bytearray) -> Iterator[tuple[str, Callable[[], Any]]]:
-    """All that strangers' bytes go through, each call giving something that can be compared."""
+    """Every function that a client's bytes reach, each with a comparable result."""
     raw = bytes(data)
 
     def views() -> Any:
@@ -150,7 +150,7 @@ def run(data: bytearray, variant: tuple[Any, Any]) -> dict[str, Any]:
             try:
                 found[name] = outcome(call)
             except Exception as surprise:
-                raise AssertionError(f"{name} of {data.hex()} raised {surprise!r}, which is no typed error") from surprise
+                raise AssertionError(f"{name} of {data.hex()} raised {surprise!r}, not a typed error") from surprise
             assert time.process_time() - began < CASE_SECONDS_MAX, f"{name} of {data.hex()} took too long"
     return found
 
@@ -174,7 +174,7 @@ def test_mutants_give_typed_errors_the_same_in_both_variants(seed: int, variants
             accepted += 1
         else:
             refused += 1
-    # A fuzzer whose mutants all die at the first check, or none of them, tests nothing.
+    # If the first check refused all mutants, or none, the test would prove nothing.
     assert refused > MUTANTS_PER_SEED // 10
     assert accepted > MUTANTS_PER_SEED // 50
     assert memory_bytes() - before < MEMORY_GROWTH_BYTES_MAX

@@ -1,6 +1,6 @@
 """Damaged bytes through every decoder of the wire: typed errors only, the same verdict as the interpreter's, bounded cost.
 
-The seeds are fixed, so a failure comes back on the next run; its case and damage are in the assertion's text.
+The seeds are fixed, so a failure is repeatable; its case and damage are in the assertion's text.
 """
 
 import time
@@ -25,7 +25,7 @@ SECONDS_PER_DECODE_MAX = 2.0
 BYTES_PER_INPUT_BYTE_MAX = 500
 """What one input byte may cost in memory: the smallest structs take a byte or two and become objects with all their fields."""
 
-LYING = (
+WRONG_COUNTS = (
     b"\xff\xff\xff\xff",
     b"\x7f\xff\xff\xff",
     b"\x7f\xff",
@@ -37,7 +37,7 @@ LYING = (
 
 
 def damaged(random: Random, data: bytes) -> bytes:
-    """`data` after one to three accidents."""
+    """`data` with one to three random changes."""
     out = bytearray(data)
     for _ in range(random.randint(1, 3)):
         position = random.randrange(len(out) + 1)
@@ -51,15 +51,15 @@ def damaged(random: Random, data: bytes) -> bytes:
             case 3:
                 out[position:position] = random.randbytes(random.randint(1, 8))
             case 4:
-                lie = random.choice(LYING)
-                out[position : position + len(lie)] = lie
+                wrong = random.choice(WRONG_COUNTS)
+                out[position : position + len(wrong)] = wrong
             case _:
                 out[position:position] = out[: random.randint(0, 40)]
     return bytes(out)
 
 
 def outcome(call: Callable[..., Any], *arguments: Any) -> str:
-    """What came of a call, as text (NaN is not equal to itself, its text is); time is bounded on the way."""
+    """The result of a call as text, so that NaN is equal to itself. Fails if the call takes too long."""
     started = time.process_time()
     try:
         result = repr(call(*arguments))
@@ -70,7 +70,7 @@ def outcome(call: Callable[..., Any], *arguments: Any) -> str:
 
 
 def check(golden: Golden, data: bytes) -> bool:
-    """Decode both ways and compare; whether the data was refused."""
+    """Decode with the compiled decoder and the interpreter and compare. Returns whether the data was refused."""
     compiled = outcome(decode, golden.cls, golden.version, data)
     plain = outcome(interpreter.decode, binding_of(golden.cls), golden.version, data)
     assert comparable(compiled) == comparable(plain), f"{golden.cls.__name__} version {golden.version}: {data.hex()}"
@@ -78,7 +78,7 @@ def check(golden: Golden, data: bytes) -> bool:
 
 
 def comparable(text: str) -> str:
-    """Without the addresses of memoryviews."""
+    """`text` without the addresses of memoryviews."""
     parts = text.split("<memory at 0x")
     return "".join([parts[0], *(part.split(">", 1)[1] for part in parts[1:])])
 
@@ -89,7 +89,7 @@ def test_every_decoder_survives_damage(seed: int) -> None:
     refused = 0
     for golden in golden_cases():
         refused += check(golden, damaged(random, golden.data))
-    assert 0.2 < refused / len(golden_cases()) < 0.98, "the damage must neither always nor never be noticed"
+    assert 0.2 < refused / len(golden_cases()) < 0.98, "some damage must be refused, and some must not"
 
 
 def test_every_cut_of_one_case_per_message() -> None:
@@ -117,14 +117,14 @@ def test_memory_is_bounded_by_the_input() -> None:
         assert peak < 100_000 + BYTES_PER_INPUT_BYTE_MAX * len(data), f"{golden.cls.__name__} {golden.version}: {data.hex()}"
 
 
-@pytest.mark.parametrize("lie", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xfe\xff\xff\xff\x0f"])
-def test_lying_counts_allocate_nothing(lie: bytes) -> None:
+@pytest.mark.parametrize("wrong", [b"\x7f\xff\xff\xff", b"\xff\xff\xff\xff\x07", b"\xfe\xff\xff\xff\x0f"])
+def test_wrong_counts_allocate_nothing(wrong: bytes) -> None:
     for golden in golden_cases():
         if golden.fill != "set":
             continue
         tracemalloc.start()
         for position in range(0, len(golden.data), max(1, len(golden.data) // 3)):
-            data = golden.data[:position] + lie
+            data = golden.data[:position] + wrong
             outcome(decode, golden.cls, golden.version, data)
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()

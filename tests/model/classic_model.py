@@ -1,10 +1,10 @@
-"""What must hold of classic groups whatever their members do. Knows the bench's answers and its log, and no more than it must.
+"""Invariants of classic groups, checked on the bench's responses and its log.
 
-- Whoever asked is answered once, or is still waited for: nothing that is parked is forgotten.
-- In one generation a partition has one owner, whoever asks and however often.
-- Nobody commits in a generation that was told to be over. What was committed is what is read, also after a crash.
-- The log, replayed, gives what lasted of every group at every point of time.
-- Every member is either kept waiting or has a session that ends.
+- Every request is answered once or is parked. No parked request is forgotten.
+- In one generation a partition has one owner, however often members ask.
+- An offset commit in an old generation is refused. A committed offset is the one that is read, also after a crash.
+- Replaying any prefix of the log gives the durable state of every group at that time.
+- Every member has a parked request or a session that expires.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ SETTLED = ("Empty", "Stable")
 
 
 class DurableMember(NamedTuple):
-    """A member, as a record tells of it."""
+    """A member, as a group's record stores it."""
 
     member_id: str
     instance_id: str | None
@@ -34,7 +34,7 @@ class DurableMember(NamedTuple):
 
 
 class Durable(NamedTuple):
-    """A group, as its record tells of it."""
+    """A group, as its record stores it."""
 
     generation: int = 0
     protocol_type: str = ""
@@ -44,7 +44,7 @@ class Durable(NamedTuple):
 
 
 Lasted = dict[str, tuple[Durable, int]]
-"""Groups by id, with what each has committed."""
+"""Groups by id, each with its committed offset."""
 
 
 def durable(group: ClassicGroup) -> Durable:
@@ -63,37 +63,37 @@ def durable(group: ClassicGroup) -> Durable:
 
 
 class ClassicChecks:
-    """Watches one bench, and the ones that are loaded from its log after a crash."""
+    """Checks one bench, and the benches that are loaded from its log after a crash."""
 
     def __init__(self, bench: ClassicBench) -> None:
         self.bench = bench
         self.follower = ClassicBench(bench.table.settings)
-        """Has replayed the log, and nothing else happens to it."""
+        """A bench that only replays the log."""
         self.settled: dict[str, Durable] = {}
         self.committed: dict[str, int] = {}
-        """The last offset that a group was told is committed."""
+        """The last acknowledged offset commit of each group."""
         self.snapshots: list[Lasted] = [{}]
-        """What lasted after each record."""
+        """The durable state after each record."""
         self.owners: dict[tuple[str, int, bytes], str] = {}
-        self.told: dict[str, int] = {}
-        """The newest generation that members of a group were told of."""
+        self.answered_generations: dict[str, int] = {}
+        """The newest generation that a group's members have had a response for."""
 
     # -- what happened
 
     def crashed(self) -> None:
-        """The coordinator is gone with all that it did not write; another has read its log."""
+        """The coordinator lost everything it had not written; another has loaded its log."""
         self.bench = self.bench.reloaded()
         for group_id, group in self.bench.table.by_id.items():
             assert isinstance(group, ClassicGroup)
-            self.told[group_id] = group.generation
+            self.answered_generations[group_id] = group.generation
 
     def deleted(self, group_id: str) -> None:
-        for known in (self.settled, self.told, self.committed):
+        for known in (self.settled, self.answered_generations, self.committed):
             known.pop(group_id, None)
         self.owners = {key: owner for key, owner in self.owners.items() if key[0] != group_id}
 
     def notice_deletions(self) -> None:
-        """Groups without members and offsets go by themselves."""
+        """Forget the groups that the shard deleted because they have neither members nor offsets."""
         for key, value in self.bench.log[len(self.follower.log) :]:
             record = decoded(key, value)
             if value is None and isinstance(record.key, GroupMetadataKey):
@@ -101,10 +101,10 @@ class ClassicChecks:
 
     def joined(self, group_id: str, asked: Asked) -> None:
         if asked.is_answered and asked.code == ErrorCode.NONE:
-            self.told[group_id] = max(self.told.get(group_id, 0), asked.answer.generation_id)
+            self.answered_generations[group_id] = max(self.answered_generations.get(group_id, 0), asked.answer.generation_id)
 
     def synced(self, group_id: str, generation: int, owner: str, asked: Asked) -> None:
-        """A SyncGroup that was asked for `owner`, an instance if it is static; assignments are one byte per partition."""
+        """A SyncGroup of `owner`, a member id or instance id. Assignments have one byte per partition."""
         if not asked.is_answered or asked.code != ErrorCode.NONE:
             return
         for partition in asked.answer.assignment:
@@ -126,7 +126,7 @@ class ClassicChecks:
         waiting = self.bench.waiting()
         assert len(waiting) == len(set(waiting))
         unanswered = [asked for asked in self.bench.asked if not asked.is_answered]
-        assert set(waiting) == set(unanswered), f"{set(unanswered) ^ set(waiting)} are forgotten, or answered and kept"
+        assert set(waiting) == set(unanswered), f"{set(unanswered) ^ set(waiting)} are forgotten, or answered and still parked"
         self.bench.asked[:] = unanswered
 
     def _check_members(self, group: ClassicGroup) -> None:
@@ -144,13 +144,13 @@ class ClassicChecks:
         if group.state in ("Stable", "CompletingRebalance"):
             assert all(member.metadata(group.protocol_name) is not None for member in members.values())
         if group.state == "PreparingRebalance" and not group.is_initial_rebalance:
-            assert not members or not group.have_all_joined, "all have joined, and nobody is told"
+            assert not members or not group.have_all_joined, "all have joined, and the rebalance does not complete"
 
     def _check_timers(self, group: ClassicGroup) -> None:
         timers = self.bench.table.timers
         for member in group.members.values():
             name = ("classic-session", group.group_id, member.member_id)
-            assert member.is_kept_waiting or name in timers, f"{member} of {group} may be silent for ever"
+            assert member.is_kept_waiting or name in timers, f"{member} of {group} has no session timeout"
         for member_id in group.pending_joins:
             assert ("classic-session", group.group_id, member_id) in timers
         if group.state == "PreparingRebalance":
@@ -159,13 +159,13 @@ class ClassicChecks:
             assert ("classic-sync", group.group_id) in timers
 
     def _check_assignments(self, group: ClassicGroup) -> None:
-        """What members were told they own is what the group knows, and what will be told again after a crash."""
+        """The assignments in responses are those that the group has, and will return after a crash."""
         if group.state != "Stable":
             return
         by_owner = {member.instance_id or member.member_id: member.assignment for member in group.members.values()}
         for (group_id, generation, partition), owner in self.owners.items():
             if (group_id, generation) == (group.group_id, group.generation):
-                assert partition in by_owner[owner], f"{owner} was told that {partition!r} is its own"
+                assert partition in by_owner[owner], f"{owner} was assigned {partition!r}, which the group does not know"
 
     def _check_log(self) -> None:
         for key, value in self.bench.log[len(self.follower.log) :]:
@@ -189,7 +189,7 @@ class ClassicChecks:
         return {key: (durable(group), bench.committed(key)) for key, group in groups if isinstance(group, ClassicGroup)}
 
     def commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, offset: int) -> None:
-        """Try to commit."""
+        """Commit an offset; check that it was allowed if it succeeded."""
         group: Any = self.bench.table.by_id.get(group_id)
         code = self.bench.commit(member_id, generation, offset, group_id, instance_id)
         if code != ErrorCode.NONE:
@@ -198,26 +198,26 @@ class ClassicChecks:
         if generation < 0:
             assert group is None or group.state == "Empty", "only members commit while there are any"
         else:
-            # A group that was empty meanwhile may be in a generation that nobody was told of.
-            assert self.told.get(group_id, 0) <= generation == group.generation
+            # A group that was empty in between may be in a generation that no member has had a response for.
+            assert self.answered_generations.get(group_id, 0) <= generation == group.generation
             assert member_id in group.members
 
     def check_old_generations(self, group_id: str, members: list[tuple[str, str | None]]) -> None:
-        """Nobody could commit in a generation that is over."""
+        """Offset commits in old generations are refused."""
         group: Any = self.bench.table.by_id.get(group_id)
-        for generation in range(self.told.get(group_id, 0) if group is not None else 0):
+        for generation in range(self.answered_generations.get(group_id, 0) if group is not None else 0):
             for member_id, instance_id in members:
                 with pytest.raises(KafkaError):
                     group.check_commit(member_id, instance_id, generation, 9, False, self.bench.now)
 
     def check_prefixes(self) -> None:
-        """Loading any prefix anew gives what replaying it step by step gave."""
+        """Loading any prefix of the log gives the same as replaying it record by record."""
         step = max(1, len(self.bench.log) // 20)
         for count in range(0, len(self.snapshots), step):
             assert self._lasted(self.bench.reloaded(count)) == self.snapshots[count]
 
     def check_end(self) -> None:
-        """When nobody says anything any more, everybody is answered, every group is empty and nothing is left to happen."""
+        """When all members fall silent, every request is answered, every group becomes empty and no timer is left."""
         self.bench.advance(24 * 3_600_000)
         self.notice_deletions()
         self.check()

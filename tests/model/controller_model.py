@@ -1,4 +1,4 @@
-"""What always holds of a controller's state, and of the log it writes: checked after every step of the machine."""
+"""Invariants of a controller's state and of its log, checked after every step of the machine."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NO_PROVENANCE = Provenance()
 
 
 class ControllerChecks:
-    """Compares what the cluster is with what it was, and with what its log says."""
+    """Compares the cluster with its previous state and with its log."""
 
     def __init__(self, cluster: ControllerCluster) -> None:
         self._cluster = cluster

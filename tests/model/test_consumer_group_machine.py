@@ -1,12 +1,13 @@
-"""A rule machine over one consumer group: members join, heartbeat, lose answers, leave, fall silent; topics come and go.
+"""A rule machine over one consumer group: members join, heartbeat, lose responses, leave, fall silent; topics are created
+and deleted.
 
-Members are modelled as clients: what a client holds is what it was told to take, until it has let go of it. Whatever happens:
-no partition is held by two members, epochs only grow, what is written leads to the same state, commits of other epochs are
-refused unless the partition has been held since, and when everybody goes on, everybody gets what it is meant to have.
+Members are modelled as clients: a client holds what it was assigned until it has revoked it. Invariants: no partition is held
+by two members; epochs only grow; replaying the log gives the same state; offset commits of other epochs are refused unless the
+partition has been held since; and once all members heartbeat again, each gets its target assignment.
 
-The group goes by what members say. A member that says it holds nothing has declined what it was assigned, and another member
-may get it. If the answer to that heartbeat is lost, a client can still act on the assignment before it: the next answer must
-fence it or correct it. Apache Kafka does the same (`tests/compat/broker/test_lost_heartbeats.py`).
+The group believes its members. A member that reports no owned partitions has declined what it was assigned, and another member
+may get it. If the response to that heartbeat is lost, a client can still act on the assignment before it: the next response
+must fence it or correct it. Apache Kafka does the same (`tests/compat/broker/test_lost_heartbeats.py`).
 """
 
 from __future__ import annotations
@@ -40,20 +41,20 @@ class Client:
         self.subscription = subscription
         self.epoch = 0
         self.held: Held = set()
-        self.told: Held = set()
-        self.must_tell_all = False
-        """The last answer did not arrive."""
+        self.assigned: Held = set()
+        self.must_send_all = False
+        """The last response did not arrive, so the next heartbeat has every field."""
         self.is_outdated = False
-        """It said what it holds and got no answer: the group may have taken back the rest of what it was told to take."""
+        """It reported its partitions and got no response: the group may have revoked the rest of its assignment."""
 
-    def let_go(self) -> None:
-        self.epoch, self.held, self.told, self.is_outdated = 0, set(), set(), False
+    def reset(self) -> None:
+        self.epoch, self.held, self.assigned, self.is_outdated = 0, set(), set(), False
 
     def hear(self, response: ConsumerGroupHeartbeatResponse) -> None:
-        self.epoch, self.must_tell_all, self.is_outdated = response.member_epoch, False, False
+        self.epoch, self.must_send_all, self.is_outdated = response.member_epoch, False, False
         if response.assignment is not None:
             parts = response.assignment.topic_partitions
-            self.told = {(each.topic_id, partition) for each in parts for partition in each.partitions}
+            self.assigned = {(each.topic_id, partition) for each in parts for partition in each.partitions}
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
@@ -77,7 +78,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         bench = self.bench
         fields: dict[str, Any] = {"instance_id": client.instance_id}
         owned: dict[Uuid, list[int]] | None = None
-        is_full = client.epoch == 0 or client.must_tell_all
+        is_full = client.epoch == 0 or client.must_send_all
         if is_full:
             fields |= {"rebalance_timeout_ms": 20_000, **client.subscription}
         if is_full or tells_held:
@@ -86,10 +87,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 owned.setdefault(topic_id, []).append(partition)
         asked = bench.heartbeat(client.member_id, client.epoch, owned, **fields)
         if is_lost:
-            client.must_tell_all = True
+            client.must_send_all = True
             client.is_outdated = client.is_outdated or owned is not None
         elif asked.code in BEGIN_AGAIN:
-            client.let_go()
+            client.reset()
         elif asked.code == ErrorCode.FENCED_INSTANCE_ID or asked.code == ErrorCode.UNRELEASED_INSTANCE_ID:
             del self.clients[client.member_id]
         else:
@@ -121,20 +122,20 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     @precondition(lambda self: self.clients)
     def reconcile(self, data: st.DataObject) -> None:
-        """A client does as it was told, and says so."""
+        """A client applies its assignment, and reports it."""
         client = self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
         is_outdated = client.is_outdated
-        client.held = set(client.told)
+        client.held = set(client.assigned)
         self._beat(client, False, True)
-        if is_outdated:  # the answer has fenced it, or says what it may keep
-            client.held &= client.told
+        if is_outdated:  # the response has fenced it, or says what it may keep
+            client.held &= client.assigned
 
     @rule(data=st.data(), topics=st.sets(st.sampled_from(NAMES), max_size=3), is_lost=st.booleans())
     @precondition(lambda self: self.clients)
     def resubscribe(self, data: st.DataObject, topics: set[str], is_lost: bool) -> None:
         client = self.clients[data.draw(st.sampled_from(sorted(self.clients)))]
         client.subscription = {"subscribed_topic_names": sorted(topics), "subscribed_topic_regex": ""}
-        client.must_tell_all = True
+        client.must_send_all = True
         self._beat(client, is_lost, True)
 
     @rule(data=st.data(), is_for_now=st.booleans())
@@ -160,7 +161,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @rule()
     def reload(self) -> None:
-        """The coordinator begins again, with what is in the log."""
+        """The coordinator is loaded again from its log."""
         again = self.bench.reloaded()
         again._topic_ids, again._uuids, again.now_ms = self.bench._topic_ids, self.bench._uuids, 0
         again.now_ms = self.bench.now_ms
@@ -235,13 +236,13 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         return True
 
     def teardown(self) -> None:
-        """Everybody goes on: who is there ends up with what it is meant to have, and together they have everything."""
-        self.bench.advance(46_000)  # whoever is only known to the group is gone
+        """All clients heartbeat: each gets its target assignment, and together they hold every partition."""
+        self.bench.advance(46_000)  # members without a client expire
         for _ in range(12):
             self.bench.advance(1000)
             for client in list(self.clients.values()):
                 self._beat(client, False, True)
-                client.held = set(client.told)
+                client.held = set(client.assigned)
                 if client.member_id in self.clients:
                     self._beat(client, False, True)
         if not self.clients:
@@ -266,7 +267,7 @@ TestConsumerGroupMachine = ConsumerGroupMachine.TestCase
 
 
 class Picks:
-    """Stands in for the data of a rule: draws one client, always the same."""
+    """Replaces Hypothesis' data in a rule: always draws the same client."""
 
     def __init__(self, member_id: str) -> None:
         self._member_id = member_id
@@ -299,8 +300,8 @@ def test_client_is_corrected_when_the_reply_to_its_resubscription_is_lost(is_ret
         join()
         reconcile("m2")
         assert len(machine.clients["m2"].held) == 3
-    assert len(machine.clients["m1"].told) == 3
+    assert len(machine.clients["m1"].assigned) == 3
     reconcile("m1")
     assert not machine.clients["m1"].held
-    assert not machine.clients["m1"].told
+    assert not machine.clients["m1"].assigned
     machine.teardown()

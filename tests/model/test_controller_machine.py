@@ -1,7 +1,7 @@
-"""The controller under Hypothesis: any requests in any order, brokers that come, go silent, crash and shut down.
+"""The controller under Hypothesis: any requests in any order, brokers that register, fall silent, crash and shut down.
 
-After every step the log gives the same image again, so does its snapshot, and what must hold of partitions holds
-(tests/model/controller_model.py). A request that is refused writes nothing.
+After every step, replaying the log gives the same image, so does its snapshot, and the invariants of partitions hold
+(tests/model/controller_model.py). A refused request writes nothing.
 """
 
 from collections.abc import Callable
@@ -79,14 +79,14 @@ class ControllerMachine(RuleBasedStateMachine):
         return response
 
     def ask(self, decide: Callable[[], Decision[Any]]) -> None:
-        """A request of many parts: where all are refused, nothing is written."""
+        """A request of many parts: if all are refused, nothing is written."""
         before = len(self.cluster.log)
         response = self.decide(decide)
         if response is not None:
             codes = codes_of(response, {})
             parts = {what: code for what, code in codes.items() if what} or codes
             if all(parts.values()):
-                assert len(self.cluster.log) == before, f"refused with {codes}, and yet written"
+                assert len(self.cluster.log) == before, f"refused with {codes}, but records were written"
 
     # -- brokers
 
@@ -122,7 +122,7 @@ class ControllerMachine(RuleBasedStateMachine):
 
     @rule(broker_id=BROKERS)
     def serve_on(self, broker_id: int) -> None:
-        """The most usual heartbeat."""
+        """The common heartbeat: unfenced, caught up, not shutting down."""
         self.heartbeat(broker_id, False, False, False, False)
 
     @rule()

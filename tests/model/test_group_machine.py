@@ -1,6 +1,6 @@
-"""Classic groups under Hypothesis: any requests in any order, clients that give up, crash and come back, time that passes.
+"""Classic groups under Hypothesis: any requests in any order, clients that give up, crash and rejoin, time that passes.
 
-What must hold after every step is in tests/model/classic_model.py.
+The invariants after every step are in tests/model/classic_model.py.
 """
 
 from hypothesis import HealthCheck, settings
@@ -93,7 +93,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(group_id=GROUPS)
     def all_rejoin(self, group_id: str) -> None:
-        """What clients do when a heartbeat tells them to."""
+        """All members rejoin, as clients do after REBALANCE_IN_PROGRESS."""
         group = self._group(group_id)
         if group is not None:
             for member in [*group.members.values(), *group.pending_joins]:
@@ -107,7 +107,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(group_id=GROUPS, seed=st.integers(0, 9), newcomers=st.integers(0, 2), is_leader_first=st.booleans())
     def comes_to_rest(self, group_id: str, seed: int, newcomers: int, is_leader_first: bool) -> None:
-        """Everybody does what is asked of it, until the group is stable."""
+        """All members rejoin and sync until the group is stable."""
         for _ in range(newcomers):
             self.newcomer(group_id, None, (("range", b"1"), ("sticky", b"s")), "consumer", 9, (10_000, 60_000))
         self.all_rejoin(group_id)
@@ -173,7 +173,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(group_id=GROUPS, offset=st.integers(0, 1000))
     def commit_from_outside(self, group_id: str, offset: int) -> None:
-        """What tools and consumers without a group do; it makes the group, if there is none."""
+        """An offset commit of a tool or of a consumer without membership. It creates the group."""
         self.checks.commit(group_id, "", None, -1, offset)
 
     @rule(time_ms=TIMES_MS)
@@ -210,7 +210,7 @@ class GroupMachine(RuleBasedStateMachine):
             self.checks.check_end()
 
     def _learn(self) -> None:
-        """Take note of answers that have come since."""
+        """Note the responses that have come since the last call."""
         for group_id, asked, instance_id in self.joins:
             self.checks.joined(group_id, asked)
             if asked.is_answered and asked.code == ErrorCode.NONE:

@@ -1,4 +1,4 @@
-"""The rules of the partition log under Hypothesis: it chooses rules and chances, and shrinks what it finds to a short case.
+"""The rules of the partition log under Hypothesis: it chooses rules and random draws, and shrinks failures to short cases.
 
 The same rules in long seeded runs are in `test_log_steps.py`.
 """
@@ -15,7 +15,7 @@ RANDOMS = st.randoms(use_true_random=False)
 
 
 class LogMachine(RuleBasedStateMachine):
-    """A log and its model; every rule gets its chances from Hypothesis."""
+    """A log and its model; every rule draws from Hypothesis."""
 
     world: LogWorld | None = None
 

@@ -1,8 +1,8 @@
 """Ten thousand random steps on partition logs beside their model, without a difference.
 
-The steps come from fixed seeds, so that a failure is there again in the next run; its note names the seed, and
+The steps come from fixed seeds, so that a failure is repeatable: its note names the seed, and
 `run_steps(seed, steps)` takes the same steps again. Only `test_steps_of_fresh_seeds` draws its seeds. Each seed is another log
-with other settings. What happened is counted, and the counts must show that the run was worth something: rolls, compactions
+with other settings. Events are counted, and each kind must occur often enough: rolls, compactions
 that removed records, truncations, kills, power losses that lost or tore something, duplicates recognised, and the rest.
 """
 
@@ -54,7 +54,7 @@ MINIMA = {
 
 def check_minima(counts: Counter[str]) -> None:
     missing = {what: (counts[what], least) for what, least in MINIMA.items() if counts[what] < least}
-    assert not missing, f"the run did not do what it is for; (done, wanted): {missing}"
+    assert not missing, f"some events were too rare; (counted, required): {missing}"
 
 
 def test_ten_thousand_steps_without_a_difference() -> None:

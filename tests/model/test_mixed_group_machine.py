@@ -1,8 +1,8 @@
 """A rule machine over one group with members of both protocols: it is upgraded and downgraded while they live.
 
-Classic members are modelled as cooperative consumers: they say what they hold when they join, and let go of what they were
-not given before they join again; they lead where the group has a leader. Whatever happens: no partition is held by two members,
-what is written leads to a group of the same kind, and when everybody goes on, everything is held by somebody.
+Classic members are modelled as cooperative consumers: they send the partitions they own when they join, revoke those they were
+not assigned and join again; one of them leads a classic group. Invariants: no partition is held by two members; replaying the
+log gives a group of the same type; and once all members take steps again, every partition is held.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ class Newer:
         self.member_id = member_id
         self.epoch = 0
         self.held: set[int] = set()
-        self.told: set[int] = set()
+        self.assigned: set[int] = set()
 
     def step(self, bench: MixedBench) -> None:
-        """Do as told, and send a heartbeat."""
-        self.held = set(self.told)
+        """Apply the assignment, and send a heartbeat."""
+        self.held = set(self.assigned)
         if self.epoch:
             asked = bench.heartbeat(self.member_id, self.epoch, {TOPIC: sorted(self.held)})
         else:
             asked = bench.heartbeat(self.member_id, 0, {}, subscribed_topic_names=[TOPIC], rebalance_timeout_ms=20_000)
         if asked.code:
             assert asked.code in BEGIN_AGAIN, asked
-            self.epoch, self.held, self.told = 0, set(), set()
+            self.epoch, self.held, self.assigned = 0, set(), set()
             return
         self.epoch = bench.response(asked).member_epoch
         given = bench.given(asked)
         if given is not None:
-            self.told = set(given.get(TOPIC, ()))
+            self.assigned = set(given.get(TOPIC, ()))
 
     def leave(self, bench: MixedBench) -> None:
         bench.heartbeat(self.member_id, -1)
@@ -67,10 +67,10 @@ class Older:
         self.sync: Asked | None = None
         self.must_join = True
         self.is_ghost = False
-        """It was removed and does not know it: what it holds others may have. It knows when it has another assignment."""
+        """It was removed and does not know yet: others may hold its partitions. Its next assignment ends this."""
 
     def step(self, bench: MixedBench) -> None:
-        """Take up what was answered, and ask for what comes next."""
+        """Apply the last response, and send the next request."""
         if self.join is not None:
             self._joined(bench)
         elif self.sync is not None:
@@ -116,7 +116,7 @@ class Older:
             self._begin_again(asked.code)
         else:
             given = set(held_by(asked.answer.assignment).get(TOPIC, ())) if asked.answer.assignment else set()
-            self.must_join = bool(self.held - given)  # what it let go of, others may have when it has said so
+            self.must_join = bool(self.held - given)  # others may get what it revoked once it has joined again
             self.held, self.is_ghost = given, False
 
     def leave(self, bench: MixedBench) -> None:
@@ -125,7 +125,7 @@ class Older:
 
 
 def _shared(members: list[JoinGroupResponseMember]) -> dict[str, bytes]:
-    """What a leader gives, as a cooperative assignor does: what others hold is left out until they have let go of it."""
+    """A cooperative leader's assignment: partitions that others own are left out until they are revoked."""
     owners = {
         partition: member.member_id
         for member in members
@@ -164,7 +164,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
             self._step(client)
 
     @rule(steps=st.integers(1, 8))
-    def everybody_steps(self, steps: int) -> None:
+    def all_step(self, steps: int) -> None:
         for _ in range(steps):
             for client in self.clients.values():
                 self._step(client)

@@ -1,6 +1,6 @@
 """The transaction coordinator under Hypothesis, with partitions, late batches, zombies, lost answers and restarts.
 
-What must hold is in tests/model/transaction_model.py. Producers of both transaction versions share the ids.
+The invariants are in tests/model/transaction_model.py. Producers of both transaction versions share the ids.
 """
 
 from hypothesis import HealthCheck, settings
@@ -18,7 +18,7 @@ MOSTLY = st.sampled_from([True, True, True, False])
 
 
 class TransactionMachine(RuleBasedStateMachine):
-    """One coordinator, two transactional ids, three partitions of which one has the offsets."""
+    """One coordinator, two transactional ids, and three partitions, one of them for offsets."""
 
     world: World
 
@@ -35,13 +35,13 @@ class TransactionMachine(RuleBasedStateMachine):
 
     @rule(name=IDS, client=CLIENTS, is_welcome=ANY)
     def a_producer_comes(self, name: str, client: int, is_welcome: int) -> None:
-        # Each fences the one before: often where there is none, seldom where there is.
+        # Each fences the one before: likely if there is none, unlikely if there is.
         if is_welcome % 4 == 0 or all(each.name != name for each in self._alive()):
             self.world.new_instance(name, client)
 
     @rule(name=IDS, client=CLIENTS, place=st.sampled_from(PARTITIONS))
     def a_producer_takes_over(self, name: str, client: int, place: TopicPartition) -> None:
-        """The one before does not know yet, and may try what it will."""
+        """The previous producer does not know yet that it is fenced, and continues."""
         for _ in range(2):
             self.world.new_instance(name, client)
             self.world.send_all_markers()

@@ -1,12 +1,14 @@
-"""A small world around one transaction coordinator: partitions that are only their producers' state, producers that may be
-late, fenced or cut off from answers, markers on their way, and what readers of committed records would see of it all.
+"""A model of the world around one transaction coordinator: partitions, producers, markers under way, and readers.
 
-An attempt is what a producer does between two ends; it is committed if the coordinator accepted its commit. What must hold:
+Partitions are only their producers' state. Producers may be late, be fenced or lose responses. Readers read committed records.
 
-- Nothing of an attempt is visible that is not committed, and everything acknowledged of one that is, once its markers are
-  there. The offsets are a partition like the others, so they and the output are visible together or not at all.
-- Every transaction ends: when all have stopped and time has passed, nothing is open anywhere.
-- What was loaded from any beginning of the log is what was there at that time.
+An attempt is what a producer does between two transaction ends; it is committed if the coordinator accepted its commit.
+Invariants:
+
+- An uncommitted attempt is invisible. A committed one is visible with every acknowledged record once its markers are written.
+  The offsets are a partition like the others, so they and the output are visible together or not at all.
+- Every transaction ends: when all producers have stopped and time has passed, no partition has an open transaction.
+- Loading any prefix of the log gives the state at that time.
 """
 
 from collections.abc import Callable
@@ -55,7 +57,7 @@ class PartitionModel:
         offset = len(self.written)
         checked = self.producers.begin(origin, **how)
         if checked.add(BatchView(data), offset) is not None:
-            return False  # it was here before
+            return False  # a duplicate
         self.producers.apply(checked, offset + 1)
         self.producers.on_high_watermark(offset + 1)
         return True
@@ -88,7 +90,7 @@ class PartitionModel:
                 continue
             ends = (each for each in self.written[record.offset :] if each.producer_id == record.producer_id)
             end = next((each for each in ends if each.is_commit is not None), None)
-            assert end is not None, f"{self.name}: what lies below the last stable offset is not decided"
+            assert end is not None, f"{self.name}: a transaction below the last stable offset has not ended"
             if end.is_commit:
                 found.append(record.attempt)
         return found
@@ -96,7 +98,7 @@ class PartitionModel:
 
 @dataclass(eq=False)
 class Instance:
-    """One producer process. It goes on until it is told that it is fenced, and knows only what it was answered."""
+    """One producer process. It continues until a response says that it is fenced, and knows only what responses say."""
 
     name: str
     client: int
@@ -108,7 +110,7 @@ class Instance:
     has_failed: bool = False
     """It can only abort."""
     asked_to: bool | None = None
-    """It asked for commit or abort, and has no answer."""
+    """It asked for commit or abort, and has no response."""
     is_over: bool = False
 
     def take_over(self, producer: Producer, attempt: int) -> None:
@@ -121,7 +123,7 @@ class Instance:
 
 @dataclass(eq=False)
 class Batch:
-    """A batch that its coordinator has let pass, on its way to the log."""
+    """A batch that the coordinator has verified, on its way to the log."""
 
     sender: Instance
     attempt: int
@@ -132,7 +134,7 @@ class Batch:
 
 
 class World:
-    """Everything together. Every method is something that may happen; what is refused, is refused."""
+    """The coordinator, partitions and producers. Every method is an event; requests may be refused."""
 
     def __init__(self, transaction_version: int) -> None:
         self.shard = ShardInHand(transaction_version)
@@ -150,7 +152,7 @@ class World:
     # -- the coordinator
 
     def settle(self) -> None:
-        """Note the orders that were given; who follows the log, record by record, must come to the same state."""
+        """Note the markers to be written. A follower that replays the log record by record must have the same state."""
         for order in self.shard.orders:
             self.sending[order] = list(order.partitions)
         self.shard.orders = []
@@ -163,7 +165,7 @@ class World:
         assert self.follower.table.by_id == self.shard.known
 
     def _asked(self, sender: Instance, act: Callable[[], Any]) -> tuple[bool, Any]:
-        """(whether it was granted, the answer); a producer that is fenced is over."""
+        """(whether it succeeded, the response). A producer that is fenced ends."""
         try:
             answer = act()
         except KafkaError as refused:
@@ -200,7 +202,7 @@ class World:
             sender.take_over(producer, self.new_attempt())
 
     def use_up_epochs(self, sender: Instance, left: int) -> None:
-        """As if the id had ended so many transactions that `left` epochs are left."""
+        """Set the producer epoch as if only `left` epochs were left."""
         known = self.shard.known.get(sender.name)
         if known is None or known.producer != sender.producer or known.state not in AT_REST:
             return
@@ -242,7 +244,7 @@ class World:
     # -- producers
 
     def send(self, sender: Instance, name: TopicPartition) -> None:
-        """A batch goes as far as the partition's door: its transaction is known to the coordinator."""
+        """Send a batch to its partition. The coordinator verifies its transaction; the append comes later (`deliver`)."""
         partition = self.partitions[name]
         producer, is_new = sender.producer, sender.client == NEW
         if not is_new and name not in sender.added:
@@ -276,7 +278,7 @@ class World:
         return granted
 
     def deliver(self, batch: Batch, is_acknowledged: bool) -> None:
-        """A batch reaches its log; the producer may not hear of it."""
+        """Append a batch to its log; its response may be lost."""
         try:
             batch.partition.append(batch.data, batch.producer.id, batch.attempt, batch.proof)
         except KafkaError:
@@ -291,7 +293,7 @@ class World:
             self.acknowledged.setdefault(batch.attempt, []).append(batch.partition.name)
 
     def end(self, sender: Instance, commit: bool, is_answered: bool) -> None:
-        """Ask for the end, or again for the one that was asked for already. Nothing is committed that is not acknowledged."""
+        """Ask for the end of the transaction, or retry it. A producer commits only if all its batches are acknowledged."""
         if sender.asked_to is not None:
             commit = sender.asked_to
         elif commit and (sender.has_failed or sender.in_flight or not sender.added):
@@ -309,7 +311,7 @@ class World:
         needs_epoch = sender.client == OLD and (sender.has_failed or sender.in_flight)
         sender.take_over(sender.producer if sender.client == OLD else after, self.new_attempt())
         if needs_epoch:
-            sender.has_failed = True  # what is still on its way must not be taken for the next transaction's
+            sender.has_failed = True  # batches still under way must not count for the next transaction
             sender.is_over = True
 
     # -- what must hold
@@ -317,10 +319,10 @@ class World:
     def check(self) -> None:
         for partition in self.partitions.values():
             seen = partition.visible()
-            assert set(seen) <= self.committed, f"{partition.name} shows what was not committed: {set(seen) - self.committed}"
+            assert set(seen) <= self.committed, f"{partition.name} shows uncommitted attempts: {set(seen) - self.committed}"
 
     def wind_up(self) -> None:
-        """Everybody stops, markers are sent, time passes, what was late arrives: nothing may be left open."""
+        """All producers stop, markers are written, time passes, late batches arrive: no transaction may be left open."""
         for _ in range(3):
             self.pass_time(60_000)
             self.send_all_markers()

@@ -1,4 +1,4 @@
-"""What is generated and checked in is what its generator writes."""
+"""Generated files that are checked in are up to date."""
 
 import subprocess
 import sys
@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 @pytest.mark.parametrize("generator", ["generate_api_table.py", "generate_file_map.py"])
-def test_it_is_fresh(generator: str) -> None:
+def test_generated_file_is_up_to_date(generator: str) -> None:
     ran = subprocess.run(
         [sys.executable, ROOT / "tools" / generator, "--check"], capture_output=True, text=True, cwd=ROOT, check=False
     )

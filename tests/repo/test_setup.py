@@ -1,4 +1,4 @@
-"""Installing where kernels cannot be compiled."""
+"""`setup.py` where kernels cannot be compiled."""
 
 import os
 import shutil
@@ -15,7 +15,7 @@ pytest.importorskip("Cython", reason="without Cython nothing is compiled anyway"
 
 
 @pytest.mark.slow
-def test_without_a_compiler_no_kernel_is_compiled_and_none_is_left_of_an_earlier_build(tmp_path: Path) -> None:
+def test_without_a_compiler_no_kernel_is_built_or_left_over(tmp_path: Path) -> None:
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, tmp_path / name)
     shutil.copytree(ROOT / "src", tmp_path / "src", ignore=shutil.ignore_patterns("*.so", "__pycache__"))

@@ -1,4 +1,4 @@
-"""The shape of the repository: sizes of files, what the documents promise about it, and what must not be in it."""
+"""The shape of the repository: sizes of files and folders, what its documents promise, and what it must not contain."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ def python_files(*roots: str) -> Iterator[Path]:
 
 
 def text_files() -> Iterator[Path]:
-    """Every file that a commit would hold, as far as that can be told without asking git."""
+    """Every file that a commit would hold, found without asking git."""
     yield from (path for path in sorted(ROOT.iterdir()) if path.is_file())
     for folder in (*PYTHON_ROOTS, "docs", ".ci"):
         yield from (path for path in sorted((ROOT / folder).rglob("*")) if path.is_file() and "__pycache__" not in path.parts)
@@ -54,10 +54,10 @@ def test_no_python_file_is_longer_than_500_lines() -> None:
         for path in python_files(*PYTHON_ROOTS)
         if GENERATED not in path.parents and (lines := len(path.read_text(encoding="utf-8").splitlines())) > LINES_MAX
     }
-    assert too_long == {}, "split these; a file without an upper bound is what goes wrong first"
+    assert too_long == {}, "split these files"
 
 
-def test_every_source_file_says_what_it_owns() -> None:
+def test_every_source_file_has_a_docstring() -> None:
     silent = [
         str(path.relative_to(ROOT)) for path in python_files("src") if not ast.get_docstring(ast.parse(path.read_bytes()))
     ]
@@ -68,7 +68,7 @@ def test_no_folder_holds_more_than_25_python_files() -> None:
     files = (path for path in python_files(*PYTHON_ROOTS) if GENERATED not in path.parents and not path.name.startswith("__"))
     counts = Counter(path.parent for path in files)
     crowded = {str(folder.relative_to(ROOT)): count for folder, count in counts.items() if count > FILES_MAX}
-    assert crowded == {}, "cut these into rooms"
+    assert crowded == {}, "cut these folders into rooms"
 
 
 def test_design_is_short() -> None:
@@ -92,7 +92,7 @@ def test_list_of_source_files_without_tests_only_shrinks() -> None:
     assert sorted(set(listed) - untested) == [], f"take these out of {WITHOUT_TESTS.name}: they have a test now, or are gone"
 
 
-def test_readme_tells_how_to_see_it_work() -> None:
+def test_readme_names_the_make_targets() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert "make demo" in readme
     assert "make test" in readme
@@ -107,7 +107,7 @@ def test_examples_in_the_readme_work() -> None:
         exec(compile(example, "README.md", "exec"), {})
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_are_not_broken() -> None:
     documents = [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *(ROOT / "tests").glob("*.md")]
     broken = [
         f"{document.relative_to(ROOT)}: {target}"
@@ -127,7 +127,7 @@ def test_decisions_are_numbered_once_each() -> None:
         assert path.read_text(encoding="utf-8").startswith(f"# {number}. "), f"{path.name} does not begin with its number"
 
 
-def test_no_paths_of_the_machine_it_was_written_on() -> None:
+def test_files_contain_no_paths_of_a_developers_machine() -> None:
     found = [
         f"{path.relative_to(ROOT)}:{number}"
         for path in text_files()

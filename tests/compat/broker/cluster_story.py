@@ -1,4 +1,4 @@
-"""All that clients can learn of a small cluster: topics, settings, offsets and every record, in a form that can be compared.
+"""Everything clients can read of a small cluster, comparable: topics, settings, offsets and every record.
 
 assert story_of(one_server) == story_of(the_other_on_a_copy_of_its_directory)
 """
@@ -28,7 +28,7 @@ READERS = {"read_uncommitted": 0, "read_committed": 1}
 
 @dataclass(slots=True)
 class Story:
-    """A cluster as its clients know it."""
+    """A cluster as its clients see it."""
 
     cluster_id: str
     topics: dict[str, tuple[bytes, int]]
@@ -42,8 +42,10 @@ class Story:
 def story_of(server: KafkaServer) -> Story:
     """Ask for everything; internal topics are left out."""
     with RawClient.to(server.bootstrap) as client:
-        told = client.request(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
-        topics = {topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in told.topics if not topic.is_internal}
+        metadata = client.request(MetadataRequest(topics=None, allow_auto_topic_creation=False), 12)
+        topics = {
+            topic.name: (bytes(topic.topic_id), len(topic.partitions)) for topic in metadata.topics if not topic.is_internal
+        }
         for name, (_, partitions) in topics.items():
             await_leaders(server.bootstrap, name, partitions)
         places = [(name, index) for name, (_, count) in sorted(topics.items()) for index in range(count)]
@@ -53,7 +55,7 @@ def story_of(server: KafkaServer) -> Story:
     for level in READERS:
         records[level] = {f"{name}-{index}": _read(server, name, index, level) for name, index in places}
     return Story(
-        cluster_id=told.cluster_id,
+        cluster_id=metadata.cluster_id,
         topics=topics,
         settings=_settings(server, sorted(topics)),
         offsets=offsets,
@@ -64,7 +66,7 @@ def story_of(server: KafkaServer) -> Story:
 
 
 def _offsets(client: RawClient, name: str, index: int) -> tuple[int, ...]:
-    """First, next, and that of the largest timestamp; the next one for readers of committed records too."""
+    """Earliest offset, latest offset, offset of the largest timestamp, and last stable offset."""
     found = []
     for timestamp, level in ((EARLIEST, 0), (LATEST, 0), (MAX_TIMESTAMP, 0), (LATEST, 1)):
         part = ListOffsetsPartition(partition_index=index, timestamp=timestamp)
@@ -82,7 +84,7 @@ def _producers(client: RawClient, name: str, index: int) -> list[tuple[int, int,
 
 
 def _read(server: KafkaServer, name: str, index: int, isolation: str) -> list[Incoming]:
-    """All records. Their number is not known beforehand: offsets of markers and of compacted records hold none."""
+    """All records. Offsets do not give their number: markers and compacted records take offsets, too."""
     first, end = KafkaPython().ends(server.bootstrap, name, index)
     if first == end:
         return []
@@ -102,7 +104,7 @@ def _read(server: KafkaServer, name: str, index: int, isolation: str) -> list[In
 
 
 def _settings(server: KafkaServer, topics: list[str]) -> dict[str, dict[str, str]]:
-    """What was set at run time, of topics, this broker and all brokers."""
+    """The settings changed at run time, of topics, of this broker and of all brokers."""
     admin = AdminClient({"bootstrap.servers": server.bootstrap, "log_level": 0})
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in topics]
     resources += [ConfigResource(ResourceType.BROKER, "1")]

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of a broker: one node that they share, and topics of their own."""
+"""Fixtures for the tests of a broker: one shared node, and a topic name for each test."""
 
 from collections.abc import Iterator
 from itertools import count
@@ -15,7 +15,7 @@ SETTINGS: dict[str, Any] = {
     "log.segment.delete.delay.ms": 100,  # deleted topics are really removed soon
     "log.initial.task.delay.ms": 500,
 }
-"""What the shared servers run with, beside the defaults of the harness."""
+"""Settings of the shared servers, in addition to the defaults of the harness."""
 
 _numbers = count(1)
 

@@ -1,4 +1,4 @@
-"""The records of groups as they are in a directory's __consumer_offsets, in a form that can be compared between servers."""
+"""The group records in the __consumer_offsets of a log directory, in a form that can be compared between servers."""
 
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ def group_records(data_dir: Path, group_id: str) -> list[tuple[Any, Any]]:
 
 
 def plain(value: Any, names: dict[Uuid, str]) -> Any:
-    """A message as plain data: topics by name, no times, no hash (it has the topics' ids in it)."""
+    """A message as plain data: topics by name, no times, no hash (it depends on the topic ids)."""
     if isinstance(value, bytes | bytearray | memoryview):
         return names.get(Uuid(bytes(value)), bytes(value).hex())
     if isinstance(value, list):

@@ -1,4 +1,4 @@
-"""aiokafka's admin client: the older versions of the admin APIs, as it speaks no newer ones."""
+"""aiokafka's admin client, which speaks only older versions of the admin APIs."""
 
 import asyncio
 import time
@@ -12,7 +12,7 @@ from aiokafka.admin.config_resource import ConfigResource, ConfigResourceType
 from aiokafka.errors import InvalidPartitionsError
 from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
 from tests.support.peers.topics import await_gone, await_leaders, describe_topic, make_topic
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 
 def with_admin(cluster: KafkaServer, use: Callable[[Any], Awaitable[Any]]) -> Any:
@@ -73,7 +73,7 @@ def test_configs(cluster: KafkaServer, topic: str) -> None:
     async def steps(admin: Any) -> None:
         (altered,) = await admin.alter_configs([resource])
         assert [each[0] for each in altered.resources] == [0]
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + HANG_S
         value = None
         while value != "60000":  # Apache's broker learns of it a moment later
             assert time.monotonic() < deadline, f"retention.ms is {value}"

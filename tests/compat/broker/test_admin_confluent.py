@@ -1,4 +1,4 @@
-"""confluent-kafka's admin client: topics, partitions, configs, offsets and the cluster, as against Apache Kafka."""
+"""confluent-kafka's admin client: topics, partitions, configs, offsets and the cluster, as with Apache Kafka."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -35,7 +35,7 @@ def result_of(futures: Mapping[Any, Any]) -> Any:
 
 
 def code_of(futures: Mapping[Any, Any]) -> int:
-    """Kafka's error code of a call about one thing; 0 if it went well."""
+    """Kafka's error code of a call about one thing; 0 if it succeeded."""
     try:
         result_of(futures)
     except KafkaException as failure:
@@ -245,7 +245,7 @@ def test_elect_leaders(admin: AdminClient, cluster: KafkaServer, topic: str) -> 
     assert error.code() == 84, "the preferred replica leads already"
 
 
-def test_a_topic_made_again_is_another(admin: AdminClient, cluster: KafkaServer, topic: str) -> None:
+def test_topic_created_again_has_a_new_id(admin: AdminClient, cluster: KafkaServer, topic: str) -> None:
     first = make_topic(cluster.bootstrap, topic)
     send(cluster, topic, JUNE_2020_MS)
     result_of(admin.delete_topics([topic]))

@@ -41,7 +41,7 @@ def log_dirs(cluster: KafkaServer) -> list[str]:
 
 
 def log_dirs_of(admin: KafkaAdminClient, topic: str) -> dict[str, dict[str, Any]]:
-    """Which of the broker's log directories have partitions of the topic: the directory's name to what it says of them."""
+    """The broker's log directories that hold partitions of the topic: path → its description of them."""
     (broker,) = admin.describe_log_dirs()
     found: dict[str, dict[str, Any]] = {}
     for folder in broker["log_dirs"]:
@@ -84,7 +84,7 @@ def test_delete_by_id(admin: KafkaAdminClient, cluster: KafkaServer, topic: str)
     assert again["error_code"] == 100
 
 
-def test_deletion_really_removes(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
+def test_deletion_removes_the_folders(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic, 2)
     send(cluster, topic, 100)
 
@@ -107,7 +107,7 @@ def test_pages_of_partitions(admin: KafkaAdminClient, cluster: KafkaServer, topi
     assert rest["next_cursor"] is None
 
 
-def test_refusals_have_their_classes(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
+def test_refusals_raise_the_matching_error_class(admin: KafkaAdminClient, cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic)
     with pytest.raises(TopicAlreadyExistsError):
         admin.create_topics([NewTopic(topic, 1, 1)])
@@ -259,7 +259,7 @@ def test_producers_of_a_partition(admin: KafkaAdminClient, cluster: KafkaServer,
     assert producer.last_timestamp == JUNE_2020_MS + 4
 
 
-def test_update_features_that_cannot_be(admin: KafkaAdminClient) -> None:
+def test_impossible_feature_updates_are_refused(admin: KafkaAdminClient) -> None:
     with pytest.raises(KafkaError):
         admin.update_features({"metadata.version": (UpdateFeatureType.UPGRADE, 31)})
     with pytest.raises(KafkaError):

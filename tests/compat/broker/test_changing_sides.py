@@ -1,4 +1,4 @@
-"""Members of the consumer protocol that come back with the classic one, and what becomes of their group."""
+"""Members of the consumer protocol that rejoin with the classic protocol: whether their group changes its type."""
 
 from collections.abc import Iterator
 
@@ -13,11 +13,11 @@ from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestPro
 from ottla.wire.messages.list_groups import ListGroupsRequest
 
 GENERATION = 2
-"""The epoch of a member that has just joined a new group, for whoever speaks the classic protocol."""
+"""The member epoch after joining a new group. A classic member gets it as its generation."""
 
 
 class Member:
-    """Both sides of one member: what it says in either protocol."""
+    """One member that can speak either protocol."""
 
     def __init__(self, requests: GroupRequests, name: str) -> None:
         self._requests, self._name = requests, name
@@ -54,7 +54,7 @@ def member(cluster: KafkaServer, topic: str) -> Iterator[Member]:
         yield Member(requests, topic)
 
 
-def test_dynamic_members_leave_the_group_what_it_is(member: Member) -> None:
+def test_group_keeps_its_type_when_dynamic_members_rejoin_as_classic(member: Member) -> None:
     assert [member.join("m1"), member.join("m2")] == [0, 0]
     assert member.join_as_classic("m1") == (0, GENERATION)
     assert member.join_as_classic("m2") == (0, GENERATION)
@@ -65,7 +65,7 @@ def test_dynamic_members_leave_the_group_what_it_is(member: Member) -> None:
 
 
 @pytest.mark.parametrize("member_id", ["m", ""], ids=["same id", "new id"])
-def test_the_last_static_member_takes_the_group_with_it(member: Member, member_id: str) -> None:
+def test_group_becomes_classic_when_its_last_static_member_does(member: Member, member_id: str) -> None:
     assert member.join("m", "i") == 0
     assert member.join_as_classic(member_id, "i") == (0, GENERATION)
     assert member.group_type() == "classic"

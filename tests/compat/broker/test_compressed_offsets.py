@@ -1,4 +1,4 @@
-"""offsets.topic.compression.codec: all batches of __consumer_offsets but markers are written with it, of transactions too."""
+"""offsets.topic.compression.codec compresses all batches of __consumer_offsets, transactional ones too, except markers."""
 
 from tests.support.peers.fetching import fetch_of, part
 from tests.support.peers.group_requests import GroupRequests, until

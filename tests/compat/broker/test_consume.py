@@ -1,4 +1,4 @@
-"""Real clients read what is there, from where they ask: with partitions assigned by hand, as no group is needed for that."""
+"""Real clients read records from any position, with manually assigned partitions and no group."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.peers.clients import CLIENTS, ClientLibrary, ConsumerOptions, Outgoing, ProducerOptions, Receipt
 from tests.support.peers.topics import make_topic
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 JUNE_2020_MS = 1_592_000_000_000
 BEGINNING, END = -2, -1
@@ -19,7 +19,7 @@ def client(request: pytest.FixtureRequest) -> ClientLibrary:
 
 
 def fill(cluster: KafkaServer, topic: str, count: int, partitions: int = 1, size_bytes: int = 10) -> None:
-    """Records that are their number, a second apart, in batches of about ten."""
+    """Write numbered records, a second apart, in batches of about ten."""
     make_topic(cluster.bootstrap, topic, partitions)
     sent = [
         Outgoing(b"%0*d" % (size_bytes, number), partition=number % partitions, timestamp_ms=JUNE_2020_MS + 1000 * number)
@@ -32,7 +32,7 @@ def fill(cluster: KafkaServer, topic: str, count: int, partitions: int = 1, size
 
 
 def numbers(
-    client: ClientLibrary, cluster: KafkaServer, topic: str, start: int, count: int, timeout_s: float = 30
+    client: ClientLibrary, cluster: KafkaServer, topic: str, start: int, count: int, timeout_s: float = HANG_S
 ) -> list[int]:
     rows = client.consume(cluster.bootstrap, topic, [0], start, count, ConsumerOptions(timeout_s=timeout_s))
     assert [row.offset for row in rows] == [int(row.value or b"-1") for row in rows]
@@ -55,7 +55,7 @@ def test_nothing_beyond_the_end(cluster: KafkaServer, topic: str, client: Client
 def test_beyond_the_end_is_out_of_range(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     fill(cluster, topic, 10)
     with pytest.raises(Exception, match=r"(?i)out.?of.?range|no offset"):
-        numbers(client, cluster, topic, 11, 1, timeout_s=10)
+        numbers(client, cluster, topic, 11, 1, timeout_s=HANG_S)
 
 
 def test_all_partitions_at_once(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
@@ -88,9 +88,9 @@ def test_read_committed_without_transactions(cluster: KafkaServer, topic: str, c
     assert [row.offset for row in rows] == list(range(100))
 
 
-def test_large_backlog_in_small_bites(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
+def test_large_backlog_is_read_in_small_fetches(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     fill(cluster, topic, 20_000, size_bytes=500)
-    options = ConsumerOptions(partition_bytes_max=200_000, bytes_max=300_000, timeout_s=60)
+    options = ConsumerOptions(partition_bytes_max=200_000, bytes_max=300_000, timeout_s=HANG_S)
     rows = client.consume(cluster.bootstrap, topic, [0], BEGINNING, 20_000, options)
     assert [row.offset for row in rows] == list(range(20_000))
 
@@ -111,7 +111,7 @@ def test_waiting_reader_gets_a_record_at_once(cluster: KafkaServer, topic: str, 
     received_s = time.monotonic()
     sender.join()
     assert [row.value for row in rows] == [b"1"]
-    assert received_s - sent_s[0] < 20, "the record ended the wait, not the reader's patience"
+    assert received_s - sent_s[0] < 20, "the record ended the wait, not the fetch's maximum wait"
 
 
 def test_reader_that_wants_more_bytes_waits_for_them(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
@@ -119,7 +119,7 @@ def test_reader_that_wants_more_bytes_waits_for_them(cluster: KafkaServer, topic
     began = time.monotonic()
     rows = client.consume(cluster.bootstrap, topic, [0], BEGINNING, 5, ConsumerOptions(wait_ms_max=1500, bytes_min=100_000))
     assert [row.offset for row in rows] == list(range(5))
-    assert time.monotonic() - began >= 1.5, "five small records are not the bytes it asked for"
+    assert time.monotonic() - began >= 1.5, "five small records are fewer bytes than the minimum it asked for"
 
 
 def seek_and_pause_confluent(bootstrap: str, topic: str) -> list[int]:

@@ -1,4 +1,4 @@
-"""What consumer groups write, beside what Apache Kafka writes; and groups passed between the two with their members."""
+"""Records of consumer groups compared with Apache Kafka's, and live groups passed between the two servers."""
 
 from pathlib import Path
 from typing import Any
@@ -17,16 +17,16 @@ from ottla.wire.messages.classic_group_records import GroupMetadataValue
 from ottla.wire.messages.consumer_group_records import ConsumerGroupMetadataValue
 
 SHORTER = "static changes sides"
-"""Where the last member of the consumer protocol comes back with the classic one, Apache writes the new member before it takes
-the whole group away, in one batch; Ottla only does the latter."""
+"""When the last member of the consumer protocol rejoins as a classic one, Apache writes the new member and then the tombstones
+of the whole group, in one batch; Ottla writes only the tombstones."""
 HELD = "downgrade"
-"""Where a rebalance begins as the group becomes a classic one, Apache notes the targets of the members, and Ottla what they
-hold: the reason is in `ottla.coordinator.groups.consumer.downgrading`."""
+"""When a downgrade begins a rebalance, Apache records the members' target assignments and Ottla their current ones: the reason
+is in `ottla.coordinator.groups.consumer.downgrading`."""
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
-def told(server: KafkaServer) -> ConsumerGroupSweep:
+def run_stories(server: KafkaServer) -> ConsumerGroupSweep:
     sweep = ConsumerGroupSweep(server.bootstrap)
     sweep.run(STORIES)
     sweep.close()
@@ -34,7 +34,7 @@ def told(server: KafkaServer) -> ConsumerGroupSweep:
 
 
 def written(data_dir: Path, sweep: ConsumerGroupSweep) -> dict[str, Any]:
-    """What each story left in the log, in runs of one type: within a run Java's maps have no order."""
+    """The log records of each story, grouped in runs of one type. Runs are sorted: Java's maps have no order."""
     names = {topic_id: name for name, topic_id in sweep.topic_ids.items()}
     stories = {}
     for group_id in sweep.told:
@@ -56,9 +56,9 @@ def written(data_dir: Path, sweep: ConsumerGroupSweep) -> dict[str, Any]:
 
 def test_the_same_stories_leave_the_same_records(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with apache_kafka.start_server(SETTINGS, data_dir=tmp_path / "apache") as apache:
-        theirs = told(apache)
+        theirs = run_stories(apache)
     with start_ottla(SETTINGS, data_dir=tmp_path / "ottla") as ottla:
-        ours = told(ottla)
+        ours = run_stories(ottla)
     expected, found = written(tmp_path / "apache", theirs), written(tmp_path / "ottla", ours)
     for group_id in expected:
         if not group_id.startswith(SHORTER):

@@ -1,4 +1,4 @@
-"""Data directories passed between Ottla and Apache Kafka 4.3.0: whoever opens them serves the same topics and records."""
+"""Data directories passed between Ottla and Apache Kafka 4.3.0: both serve the same topics and records from them."""
 
 import shutil
 import time
@@ -18,7 +18,7 @@ from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import StartServer, start_ottla
 
 NOW_MS = time.time_ns() // 1_000_000
-"""Producers of records from long ago would be forgotten at a start."""
+"""Timestamps of the records: a start would expire the producers of old records."""
 
 
 @contextmanager
@@ -43,7 +43,7 @@ def result_of(futures: Mapping[Any, Any]) -> Any:
 
 
 def fill(server: KafkaServer) -> None:
-    """A bit of everything that ends up in a directory."""
+    """Write some of everything that a directory can hold."""
     bootstrap = server.bootstrap
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     make_topic(bootstrap, "plain", 3)
@@ -101,10 +101,10 @@ def transact(server: KafkaServer) -> None:
 def test_apache_serves_what_ottla_wrote(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with serving(start_ottla, tmp_path / "ottla") as ottla:
         fill(ottla)
-        told = story_of(ottla)
+        before = story_of(ottla)
     shutil.copytree(tmp_path / "ottla", tmp_path / "copy")
     with serving(apache_kafka.start_server, tmp_path / "copy") as apache:
-        assert story_of(apache) == told
+        assert story_of(apache) == before
         send(apache, "plain", [Outgoing(b"from Apache", partition=index) for index in range(3)], idempotent=True)
         make_topic(apache.bootstrap, "by-apache")
         grown = story_of(apache)
@@ -116,11 +116,11 @@ def test_apache_serves_what_ottla_wrote(apache_kafka: ApacheKafka, tmp_path: Pat
 def test_apache_serves_what_a_killed_ottla_left(apache_kafka: ApacheKafka, tmp_path: Path) -> None:
     with serving(start_ottla, tmp_path / "ottla") as ottla:
         fill(ottla)
-        told = story_of(ottla)
+        before = story_of(ottla)
         ottla.kill()
     shutil.copytree(tmp_path / "ottla", tmp_path / "copy")
     with serving(apache_kafka.start_server, tmp_path / "copy") as apache:
-        assert story_of(apache) == told
+        assert story_of(apache) == before
 
 
 @pytest.mark.parametrize("end", [KafkaServer.stop, pytest.param(KafkaServer.kill, marks=pytest.mark.slow)])
@@ -128,12 +128,12 @@ def test_ottla_serves_what_apache_wrote(apache_kafka: ApacheKafka, tmp_path: Pat
     with serving(apache_kafka.start_server, tmp_path / "apache") as apache:
         fill(apache)
         transact(apache)
-        told = story_of(apache)
+        before = story_of(apache)
         end(apache)
     shutil.copytree(tmp_path / "apache", tmp_path / "copy")
     with serving(start_ottla, tmp_path / "copy") as ottla:
-        assert story_of(ottla) == told
-        assert len(told.committed["transactions-0"]) == 20 < len(told.records["transactions-0"])
+        assert story_of(ottla) == before
+        assert len(before.committed["transactions-0"]) == 20 < len(before.records["transactions-0"])
         send(ottla, "plain", [Outgoing(b"from Ottla", partition=index) for index in range(3)], idempotent=True)
         send(ottla, "transactions", [Outgoing(b"after them", partition=0)])
         make_topic(ottla.bootstrap, "by-ottla", 2, {"retention.ms": 987654321098})

@@ -1,7 +1,7 @@
-"""Incremental fetch sessions, proved on the wire between a real client and the broker.
+"""Incremental fetch sessions, observed on the wire between a real client and the broker.
 
 The first request of a session names all partitions and has epoch 0; the reply brings the session's id. From then on a request
-names only what has changed for the reader, and a reply only partitions with something new.
+names only partitions that changed for the client, and a reply only partitions with new data.
 """
 
 import time
@@ -14,6 +14,7 @@ from tests.compat.broker.wire_tap import Exchange, WireTap
 from tests.support.peers.clients import CLIENTS, Outgoing, ProducerOptions
 from tests.support.peers.raw_client import RawClient
 from tests.support.peers.topics import make_topic
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer
 
 from ottla.ids import Uuid
@@ -47,7 +48,7 @@ def partitions_answered(exchange: Exchange) -> list[int]:
     return sorted(part.partition_index for topic in exchange.response.responses for part in topic.partitions)
 
 
-def poll_until(consumer: Any, count: int, timeout_s: float = 60) -> list[tuple[int, bytes]]:
+def poll_until(consumer: Any, count: int, timeout_s: float = HANG_S) -> list[tuple[int, bytes]]:
     rows: list[tuple[int, bytes]] = []
     deadline = time.monotonic() + timeout_s
     while len(rows) < count:
@@ -84,7 +85,7 @@ def test_session_on_the_wire(tap: WireTap, topic: str) -> None:
         assert each.response.error_code == 0
         assert set(partitions_asked(each)) <= {3, 7}, "only partitions whose position has moved are named"
     parts = [part for each in later for answered in each.response.responses for part in answered.partitions]
-    # While records of a partition wait to be polled, the client may leave it out; when it asks again, all is news.
+    # The client may leave out a partition whose records wait to be polled. When it adds it again, the partition is new.
     forgotten = {index for each in later for topic in each.request.forgotten_topics_data for index in topic.partitions}
     bare = {part.partition_index for part in parts if not part.records}
     assert bare <= forgotten, "a partition with nothing new is not in the reply"
@@ -132,7 +133,7 @@ def test_partitions_are_added_and_forgotten(tap: WireTap, topic: str, ask: Calla
     assert set(added) == {2}
     assert added[2] > 0
     again = answered(ask(fetch(topic_id, {}, session, 3)))
-    assert set(again) == {2}, "the reader has not moved on, so the same records come again"
+    assert set(again) == {2}, "the fetch offset is the same, so the same records come again"
     forgotten = [ForgottenTopic(topic_id=topic_id, partitions=[2])]
     assert answered(ask(fetch(topic_id, {}, session, 4, forgotten_topics_data=forgotten))) == {}
     send(tap, topic, 0, b"zero")
@@ -166,7 +167,7 @@ def test_a_full_fetch_with_an_old_id_opens_a_new_session(tap: WireTap, topic: st
     assert ask(fetch(topic_id, {}, session, 1)).error_code == UNKNOWN_SESSION
 
 
-def test_an_error_is_news(tap: WireTap, topic: str, ask: Callable[[FetchRequest], Any]) -> None:
+def test_partition_with_an_error_is_in_the_reply(tap: WireTap, topic: str, ask: Callable[[FetchRequest], Any]) -> None:
     topic_id = make_topic(tap.bootstrap, topic)
     opened = ask(fetch(topic_id, {0: 5}))
     codes = [part.error_code for answer in opened.responses for part in answer.partitions]
@@ -183,5 +184,5 @@ def test_the_cache_is_bounded(start_server: StartServer, topic: str) -> None:
     kept = [session for session in opened if session]
     assert 0 < len(kept) <= slots
     assert len(set(kept)) == len(kept)
-    assert opened[-1] == 0, "a reader that finds the cache full is served without a session"
+    assert opened[-1] == 0, "when the cache is full, a client is served without a session"
     assert (without.error_code, without.session_id) == (0, 0)

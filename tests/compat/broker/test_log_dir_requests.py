@@ -1,4 +1,4 @@
-"""Plain requests about log directories, held to what Apache Kafka answers: DescribeLogDirs, AlterReplicaLogDirs."""
+"""Plain requests about log directories get Apache Kafka's answers: DescribeLogDirs, AlterReplicaLogDirs."""
 
 import time
 from collections.abc import Iterator
@@ -47,7 +47,7 @@ def describe(raw: RawClient, *topics: str, version: int = 5) -> list[DescribeLog
 
 
 def places(raw: RawClient, topic: str) -> dict[int, str]:
-    """Partition → the directory it is in, without the ones on their way."""
+    """Partition → its directory, without the copies of moves under way."""
     return {
         each.partition_index: result.log_dir
         for result in describe(raw, topic)
@@ -149,14 +149,14 @@ def test_a_partition_moves_with_its_records(cluster: KafkaServer, raw: RawClient
     await_true(lambda: places(raw, topic) == {0: target}, "the partition to be moved")
     assert consume(raw, topic) == sent
     assert produce(raw, topic, b"after") == 100
-    # Back where it was; a second wish takes the place of the first.
+    # Back to the first directory; a second request replaces the first.
     assert alter(raw, (source, topic, [0]), (target, topic, [0])) == [(topic, 0, 0)]
     assert alter(raw, (source, topic, [0])) == [(topic, 0, 0)]
     await_true(lambda: places(raw, topic) == {0: source}, "the partition to be back")
     assert consume(raw, topic) == [*sent, b"after"]
 
 
-def test_a_wish_for_a_partition_that_is_not_there_yet(cluster: KafkaServer, raw: RawClient, topic: str) -> None:
+def test_directory_chosen_before_the_partition_exists_is_used(cluster: KafkaServer, raw: RawClient, topic: str) -> None:
     wished = {}
     for number, path in enumerate(directories(cluster) * 3):
         name = f"{topic}-{number}"

@@ -1,7 +1,7 @@
-"""A member of a consumer group that acts on an assignment which the group has taken back: told so by the next answer.
+"""A consumer group member that acts on a revoked assignment: the next response corrects or fences it.
 
-The member joins, is assigned all partitions, and before it takes them changes its subscription, with nothing in the list of
-what it holds. That declines the partitions. The answer is lost, the member takes the partitions after all, and says so.
+The member joins and is assigned all partitions. Before it takes them it changes its subscription, with an empty list of owned
+partitions: that declines them. The response is lost, the member takes the partitions after all, and reports them as owned.
 """
 
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What is written of classic groups, and when: the same stories leave the same records in __consumer_offsets."""
+"""Records of classic groups in __consumer_offsets: which requests write them, and their contents."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -25,7 +25,7 @@ from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 
 SUBSCRIPTION = b"\0\0\0\0\0\1\0\1t\xff\xff\xff\xff"
-NOBODY = ("", 0, None, None, [])
+NO_MEMBERS = ("", 0, None, None, [])
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +69,7 @@ def written(client: RawClient, group_id: str) -> list[Any]:
 
 
 def check_written(client: RawClient, group_id: str, expected: list[Any]) -> None:
-    """Apache answers some requests before their record is written."""
+    """Wait until the records are these: Apache answers some requests before their record is written."""
     found: list[Any] = []
 
     def is_written() -> bool:
@@ -106,47 +106,47 @@ def leave(client: RawClient, group_id: str, member_id: str) -> None:
 def test_a_dynamic_member(client: RawClient) -> None:
     group_id = "dynamic"
     member_id = client.request(join(group_id), 9).member_id
-    check_written(client, group_id, [NOBODY])
+    check_written(client, group_id, [NO_MEMBERS])
     assert client.request(join(group_id, member_id), 9).generation_id == 1
-    check_written(client, group_id, [NOBODY])
+    check_written(client, group_id, [NO_MEMBERS])
     sync(client, group_id, 1, member_id, {member_id: b"a", "nobody": b"b"})
     whole = ("consumer", 1, "range", member_id, [(member_id, None, "me", "/127.0.0.1", b"a")])
-    check_written(client, group_id, [NOBODY, whole])
+    check_written(client, group_id, [NO_MEMBERS, whole])
     leave(client, group_id, member_id)
     empty = ("consumer", 2, None, None, [])
-    check_written(client, group_id, [NOBODY, whole, empty])
+    check_written(client, group_id, [NO_MEMBERS, whole, empty])
     assert client.request(DeleteGroupsRequest(groups_names=[group_id]), 2).results[0].error_code == 0
-    check_written(client, group_id, [NOBODY, whole, empty, None])
+    check_written(client, group_id, [NO_MEMBERS, whole, empty, None])
 
 
 def test_a_static_member(client: RawClient) -> None:
     group_id = "static"
     first = client.request(join(group_id, instance_id="i"), 9).member_id
-    check_written(client, group_id, [NOBODY])
+    check_written(client, group_id, [NO_MEMBERS])
     sync(client, group_id, 1, first, {first: b"a"})
     second = client.request(join(group_id, instance_id="i"), 9).member_id
     expected = [
-        NOBODY,
+        NO_MEMBERS,
         ("consumer", 1, "range", first, [(first, "i", "me", "/127.0.0.1", b"a")]),
         ("consumer", 1, "range", second, [(second, "i", "me", "/127.0.0.1", b"a")]),
     ]
     check_written(client, group_id, expected)
 
 
-def test_a_restart_that_cannot_be_written_has_not_happened(client: RawClient, server: KafkaServer) -> None:
-    """The subscription is larger than a batch of the topic may be: who was there before stays."""
+def test_static_restart_is_undone_when_its_record_is_too_large(client: RawClient, server: KafkaServer) -> None:
+    """The subscription is larger than a batch of the topic may be: the earlier member stays."""
     group_id = "static-too-large"
     first = client.request(join(group_id, instance_id="i"), 9).member_id
     sync(client, group_id, 1, first, {first: b"a"})
     whole = ("consumer", 1, "range", first, [(first, "i", "me", "/127.0.0.1", b"a")])
-    check_written(client, group_id, [NOBODY, whole])
+    check_written(client, group_id, [NO_MEMBERS, whole])
     larger = join(group_id, instance_id="i")
     larger.protocols[0].metadata = bytes(2_000_000)
     assert client.request(larger, 9).error_code == ErrorCode.UNKNOWN_SERVER_ERROR
-    check_written(client, group_id, [NOBODY, whole])
-    with GroupRequests(server.bootstrap) as ready:  # a coordinator that is being loaded takes any heartbeat for good
+    check_written(client, group_id, [NO_MEMBERS, whole])
+    with GroupRequests(server.bootstrap) as ready:  # while a coordinator loads, it accepts any heartbeat
         heartbeat = HeartbeatRequest(group_id=group_id, generation_id=1, member_id=first, group_instance_id="i")
-        assert ready.ask(heartbeat, 4).error_code == 0, "the member of before"
+        assert ready.ask(heartbeat, 4).error_code == 0, "the earlier member is still in the group"
 
 
 def test_two_members(client: RawClient, server: KafkaServer) -> None:
@@ -156,7 +156,7 @@ def test_two_members(client: RawClient, server: KafkaServer) -> None:
     with RawClient.to(server.bootstrap, client_id="other") as other:
         number = other.send(join(group_id), 3)
         rejoined = client.request(join(group_id, leader), 3)
-        while len(rejoined.members) < 2:  # it was quicker than the other
+        while len(rejoined.members) < 2:  # the other had not joined yet
             rejoined = client.request(join(group_id, leader), 3)
         follower = other.receive(JoinGroupRequest.KEY, 3, number).member_id
         generation = rejoined.generation_id
@@ -170,6 +170,6 @@ def test_two_members(client: RawClient, server: KafkaServer) -> None:
 def test_an_old_member(client: RawClient) -> None:
     group_id = "old"
     member_id = client.request(join(group_id), 3).member_id
-    check_written(client, group_id, [NOBODY])
+    check_written(client, group_id, [NO_MEMBERS])
     leave(client, group_id, member_id)
-    check_written(client, group_id, [NOBODY, ("consumer", 2, None, None, [])])
+    check_written(client, group_id, [NO_MEMBERS, ("consumer", 2, None, None, [])])

@@ -1,4 +1,4 @@
-"""Plain requests about offsets, held to what Apache Kafka answers: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
+"""Plain requests about offsets get Apache Kafka's answers: ListOffsets, OffsetForLeaderEpoch, DeleteRecords."""
 
 import time
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def fill(raw: RawClient, topic: str, timestamps: list[int], key: bytes | None = 
 
 @pytest.fixture
 def filled(cluster: KafkaServer, raw: RawClient, topic: str) -> str:
-    """Nine records in partition 0, the latest of which is the sixth; none in partition 1."""
+    """Nine records in partition 0, the sixth with the largest timestamp; none in partition 1."""
     make_topic(cluster.bootstrap, topic, partitions=2)
     fill(raw, topic, [NOW_MS, NOW_MS + 10, NOW_MS + 5])
     return topic
@@ -151,9 +151,9 @@ def delete(raw: RawClient, *wanted: tuple[str, int, int], version: int = 2) -> l
 def test_delete_records(raw: RawClient, filled: str) -> None:
     for version in (0, 1, 2):
         assert delete(raw, (filled, 0, 1 + version), version=version) == [(filled, 0, 0, 1 + version)]
-    assert delete(raw, (filled, 0, 1)) == [(filled, 0, 0, 3)], "what is deleted stays deleted"
+    assert delete(raw, (filled, 0, 1)) == [(filled, 0, 0, 3)], "a lower offset brings nothing back"
     assert delete(raw, (filled, 0, 100)) == delete(raw, (filled, 0, -2)) == [(filled, 0, OUT_OF_RANGE, -1)]
-    assert delete(raw, (filled, 0, 4), (filled, 0, 5)) == [(filled, 0, 0, 5)], "the last word counts"
+    assert delete(raw, (filled, 0, 4), (filled, 0, 5)) == [(filled, 0, 0, 5)], "the last entry for a partition counts"
     assert delete(raw, (filled, 9, 1), (filled, 1, -1)) == [(filled, 1, 0, 0), (filled, 9, UNKNOWN_PARTITION, -1)]
     assert list_offset(raw, filled, EARLIEST) == (0, -1, 5, 0)
     assert list_offset(raw, filled, MAX_TIMESTAMP) == (0, NOW_MS + 12, 5, 0)

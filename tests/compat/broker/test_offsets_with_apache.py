@@ -1,4 +1,4 @@
-"""__consumer_offsets passed between Ottla and Apache Kafka: each goes on with the groups and offsets that the other left."""
+"""__consumer_offsets passed between Ottla and Apache Kafka: each continues with the groups and offsets that the other wrote."""
 
 import re
 from pathlib import Path
@@ -39,7 +39,7 @@ def commit_in_transaction(story: Story, group_id: str, offset: int) -> None:
 
 
 def live(server: KafkaServer, base: int) -> None:
-    """A part of some groups' lives; what they commit depends on `base`."""
+    """Groups commit offsets, also in transactions, and one is deleted. The offsets depend on `base`."""
     story = Story(server.bootstrap)
     story.await_coordinators()
     with GroupRequests(server.bootstrap) as groups:
@@ -72,7 +72,7 @@ def seen(server: KafkaServer) -> dict[str, Any]:
 
 
 def expected(base: int, opened: int | None, is_open: bool = False) -> dict[str, Any]:
-    """What `live` leaves, and what the transaction of the group `open` has committed, if it did; another may be open."""
+    """The offsets after `live`. `opened` is what a transaction of the group `open` has committed; another may be open."""
     offsets: dict[str, dict[tuple[str, int], int]] = {
         "plain": {("sweep", 0): base, ("sweep", 1): base + 1},
         "timed": {("sweep", 1): base + 2},

@@ -1,4 +1,4 @@
-"""JoinGroups that are kept until the others have joined, and what they are told when that will not be: their id, or none."""
+"""Parked JoinGroups that cannot complete: the error and the member id they are answered with."""
 
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -24,7 +24,7 @@ SETTINGS = {"offsets.topic.num.partitions": 1, "group.initial.rebalance.delay.ms
 
 
 class Story:
-    """One group with a member that does not rejoin, so that whoever joins is kept waiting."""
+    """One group with a member that does not rejoin, so that every other JoinGroup is parked."""
 
     def __init__(self, cluster: KafkaServer, group_id: str, version: int, opened: ExitStack) -> None:
         self._bootstrap, self._opened = cluster.bootstrap, opened
@@ -50,7 +50,7 @@ class Story:
         )
 
     def park(self, instance_id: str | None = None) -> tuple[RawClient, str]:
-        """A client whose JoinGroup is kept, and the member id that it sent."""
+        """A client whose JoinGroup is parked, and the member id that it sent."""
         client, member_id = self.connect(), ""
         if self.version >= 4 and instance_id is None:
             member_id = client.request(self.join(), self.version).member_id
@@ -62,10 +62,10 @@ class Story:
         (group,) = self.admin.request(DescribeGroupsRequest(groups=[self.group_id]), 5).groups
         return group.group_state, [member.member_id for member in group.members]
 
-    def told(self, client: RawClient) -> tuple[int, str]:
-        answer = client.receive(JoinGroupRequest.KEY, self.version)
-        assert (answer.generation_id, answer.leader, answer.members) == (-1, "", [])
-        return answer.error_code, answer.member_id
+    def answer(self, client: RawClient) -> tuple[int, str]:
+        response = client.receive(JoinGroupRequest.KEY, self.version)
+        assert (response.generation_id, response.leader, response.members) == (-1, "", [])
+        return response.error_code, response.member_id
 
 
 @pytest.fixture(params=[3, 5, 9])
@@ -74,46 +74,46 @@ def story(request: pytest.FixtureRequest, cluster: KafkaServer, topic: str) -> I
         yield Story(cluster, f"{topic}-{request.param}", request.param, opened)
 
 
-def test_who_is_removed_meanwhile_is_nobody(story: Story) -> None:
+def test_removed_member_gets_an_empty_id(story: Story) -> None:
     client, _ = story.park()
     leave = LeaveGroupRequest(
         group_id=story.group_id, members=[MemberIdentity(member_id=each) for each in story.described()[1]]
     )
     assert [each.error_code for each in story.admin.request(leave, 3).members] == [0, 0]
-    assert story.told(client) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
+    assert story.answer(client) == (ErrorCode.UNKNOWN_MEMBER_ID, "")
 
 
 @pytest.mark.parametrize("story", [5, 9], indirect=True)
-def test_who_is_fenced_meanwhile_is_told_the_id_that_it_had(story: Story) -> None:
+def test_fenced_static_member_gets_its_old_id(story: Story) -> None:
     client, _ = story.park("i")
     before = story.described()[1]
     story.connect().send(story.join(instance_id="i"), story.version)
-    code, member_id = story.told(client)
+    code, member_id = story.answer(client)
     assert code == ErrorCode.FENCED_INSTANCE_ID
     assert member_id.startswith("i-")
     assert member_id in before
     assert member_id not in story.described()[1]
 
 
-def test_whose_group_becomes_a_consumer_group_meanwhile_is_told_its_id(story: Story) -> None:
+def test_member_gets_its_id_when_its_group_is_upgraded(story: Story) -> None:
     client, sent = story.park()
     known = story.described()[1]
     request = ConsumerGroupHeartbeatRequest(group_id=story.group_id, member_id="new", rebalance_timeout_ms=60_000)
     request.topic_partitions, request.subscribed_topic_names = [], ["t"]
     assert story.admin.request(request, 1).error_code == 0
-    code, member_id = story.told(client)
+    code, member_id = story.answer(client)
     assert code == ErrorCode.REBALANCE_IN_PROGRESS
     assert member_id in known
     assert sent in ("", member_id)
 
 
-def test_whose_coordinator_goes_meanwhile_is_told_its_id(start_server: StartServer) -> None:
+def test_member_gets_its_id_when_the_coordinator_is_unloaded(start_server: StartServer) -> None:
     with start_server(SETTINGS) as server, ExitStack() as opened:
         story = Story(server, "g", 3, opened)
         client, _ = story.park()
         known = story.described()[1]
         delete = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)], timeout_ms=30_000)
         assert story.admin.request(delete, 6).responses[0].error_code == 0
-        code, member_id = story.told(client)
+        code, member_id = story.answer(client)
         assert code == ErrorCode.NOT_COORDINATOR
         assert member_id in known

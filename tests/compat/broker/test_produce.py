@@ -1,4 +1,4 @@
-"""Records sent by real clients arrive as they were sent: keys, values, headers, timestamps, in order, whatever the settings."""
+"""Records sent by real clients arrive as they were sent: keys, values, headers, timestamps, in order, with all settings."""
 
 import pytest
 from tests.support.peers.clients import (
@@ -64,7 +64,7 @@ def test_codecs(cluster: KafkaServer, topic: str, client: ClientLibrary, codec: 
 
 def test_headers_nulls_and_timestamps(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     make_topic(cluster.bootstrap, topic)
-    null_header: Headers = (("null", None),) if client.name != "kafka-python" else ()  # that one refuses to send them
+    null_header: Headers = (("null", None),) if client.name != "kafka-python" else ()  # this client refuses to send them
     last_headers = (("empty", b""), *null_header)
     sent = [
         Outgoing(
@@ -101,7 +101,7 @@ def test_large_record(cluster: KafkaServer, topic: str, client: ClientLibrary) -
     outcomes = client.produce(cluster.bootstrap, topic, [small, large, small], options)
     assert outcomes == [Receipt(0, 0), Receipt(0, 1), Receipt(0, 2)]
     rows = client.consume(cluster.bootstrap, topic, [0], -2, 3, ConsumerOptions(partition_bytes_max=100_000, bytes_max=100_000))
-    assert [row.value for row in rows] == [b"small", value, b"small"], "one batch is sent whole, whatever the limits"
+    assert [row.value for row in rows] == [b"small", value, b"small"], "a fetch returns one whole batch, even above its limits"
 
 
 def test_append_time(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:

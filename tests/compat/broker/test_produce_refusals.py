@@ -1,4 +1,4 @@
-"""What a broker does not take, and what it says: seen through real clients, and in plain requests where these would hide it."""
+"""Produce requests that a broker refuses, and their errors: through real clients, or plain requests where clients hide them."""
 
 import pytest
 from tests.support.logs.batches import make_batch
@@ -40,7 +40,7 @@ def test_too_large_for_the_topic(cluster: KafkaServer, topic: str, client: Clien
     assert [row.value for row in rows] == [sent[0].value] * 2, "the refused record left no trace"
 
 
-def test_compacted_topic_wants_keys(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
+def test_compacted_topic_refuses_records_without_keys(cluster: KafkaServer, topic: str, client: ClientLibrary) -> None:
     make_topic(cluster.bootstrap, topic, configs={"cleanup.policy": "compact"})
     (without,) = client.produce(cluster.bootstrap, topic, [Outgoing(b"v", partition=0)], ProducerOptions())
     (with_key,) = client.produce(cluster.bootstrap, topic, [Outgoing(b"v", key=b"k", partition=0)], ProducerOptions())
@@ -138,7 +138,7 @@ def test_several_partitions_some_refused(cluster: KafkaServer, topic: str) -> No
 
 
 def produced(cluster: KafkaServer, topic: str, batches: dict[int, bytes], acks: int = -1) -> dict[int, tuple[int, int, int]]:
-    """What each partition is told of its batch: error code, base offset, where its log begins."""
+    """The response for each partition: error code, base offset, log start offset."""
     request = produce_request(topic, None, acks=acks)
     request.topic_data[0].partition_data = [PartitionProduceData(index=index, records=data) for index, data in batches.items()]
     with RawClient.to(cluster.bootstrap) as raw:
@@ -163,7 +163,7 @@ def test_a_transaction_without_id_refuses_the_whole_request(cluster: KafkaServer
     assert produced(cluster, topic, {0: whole, 2: whole}) == {0: (0, 0, 0), 2: (0, 0, 0)}, "nothing was appended before"
 
 
-def test_a_transaction_that_is_no_batch_refuses_nothing_else(cluster: KafkaServer, topic: str) -> None:
+def test_malformed_transactional_batch_refuses_only_its_partition(cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic, 3)
     whole = bytes(make_batch(b"v"))
     batches = {0: whole, 1: OF_A_TRANSACTION[:66], 2: whole + OF_A_TRANSACTION}
@@ -171,7 +171,7 @@ def test_a_transaction_that_is_no_batch_refuses_nothing_else(cluster: KafkaServe
     assert produced(cluster, topic, batches) == expected
 
 
-def test_what_is_no_batch_is_told_so_before_acks_are_looked_at(cluster: KafkaServer, topic: str) -> None:
+def test_malformed_batch_is_refused_before_invalid_acks(cluster: KafkaServer, topic: str) -> None:
     make_topic(cluster.bootstrap, topic, 3)
     whole = bytes(make_batch(b"v"))
     damaged = bytearray(whole)

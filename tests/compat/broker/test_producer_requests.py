@@ -1,4 +1,4 @@
-"""Plain requests of and about producers, held to what Apache Kafka answers: InitProducerId, DescribeProducers."""
+"""Plain requests of and about producers get Apache Kafka's answers: InitProducerId, DescribeProducers."""
 
 import time
 from collections.abc import Iterator
@@ -26,7 +26,7 @@ def raw(cluster: KafkaServer) -> Iterator[RawClient]:
 
 
 def init(raw: RawClient, version: int = 5, **fields: object) -> tuple[int, int, int]:
-    """(error code, producer id, epoch); asked again while the broker has no ids to give, as Apache at first has not."""
+    """(error code, producer id, epoch). Retries while the broker has no ids yet, as Apache has none at first."""
     answers: list[InitProducerIdResponse] = []
 
     def is_answered() -> bool:
@@ -57,7 +57,7 @@ def test_init_producer_id_refusals(raw: RawClient) -> None:
 
 
 def test_blocks_of_ids_are_never_given_twice(start_server: StartServer, tmp_path: Path) -> None:
-    """Over a kill and a clean stop: what was left of a block is lost."""
+    """Over a kill and a clean shutdown: the rest of a block is lost."""
     given: list[int] = []
     for is_killed in (True, False, False):
         with start_server({}, data_dir=tmp_path) as server:

@@ -1,5 +1,8 @@
-"""The life of transactional producers in plain requests, held to what Apache Kafka answers: ids and epochs, fencing,
-partitions, ends asked once and again, verification of batches, markers written by hand. Single versions are the sweep's."""
+"""Plain requests of transactional producers get Apache Kafka's answers.
+
+Ids, epochs, fencing, partitions, retried ends, verification of batches, markers written by hand. The sweep tests single
+versions.
+"""
 
 from collections.abc import Iterator
 
@@ -14,12 +17,12 @@ from ottla.coordinator.contract import Producer
 UNKNOWN_PARTITION, NOT_COORDINATOR, TOPIC_AUTHORIZATION, INVALID_REQUEST = 3, 16, 29, 42
 INVALID_EPOCH, INVALID_STATE, INVALID_MAPPING, INVALID_TIMEOUT, CONCURRENT, COORDINATOR_FENCED = 47, 48, 49, 50, 51, 52
 ID_AUTHORIZATION, NOT_ATTEMPTED, FENCED, ID_NOT_FOUND, ABORTABLE, INVALID_REGEX = 53, 55, 90, 105, 120, 128
-NOBODY = Producer(-1, -1)
+NO_PRODUCER = Producer(-1, -1)
 
 
 @pytest.fixture
 def raw(cluster: KafkaServer, topic: str) -> Iterator[TransactionRequests]:
-    """Requests to the shared server, where `topic` has three partitions and is a transactional id that nobody has used."""
+    """Requests to the shared server, where `topic` has three partitions and is also an unused transactional id."""
     make_topic(cluster.bootstrap, topic, 3)
     requests = TransactionRequests(cluster.bootstrap)
     requests.find_coordinator(topic)
@@ -35,13 +38,13 @@ def state_of(raw: TransactionRequests, name: str, *awaited: str) -> tuple[str, i
     return state, epoch, partitions
 
 
-def test_before_its_topic_is_there_nobody_is_the_coordinator(start_server: StartServer) -> None:
+def test_there_is_no_coordinator_before_its_topic_exists(start_server: StartServer) -> None:
     with start_server({"transaction.state.log.num.partitions": 1}) as server:
         make_topic(server.bootstrap, "t")
-        raw, somebody = TransactionRequests(server.bootstrap), Producer(1, 0)
-        assert raw.initialise("a", patient=False) == (NOT_COORDINATOR, NOBODY)
-        assert raw.add("a", somebody, "t", 0, patient=False) == [NOT_COORDINATOR]
-        assert raw.end("a", somebody, True, patient=False) == (NOT_COORDINATOR, NOBODY)
+        raw, unknown = TransactionRequests(server.bootstrap), Producer(1, 0)
+        assert raw.initialise("a", patient=False) == (NOT_COORDINATOR, NO_PRODUCER)
+        assert raw.add("a", unknown, "t", 0, patient=False) == [NOT_COORDINATOR]
+        assert raw.end("a", unknown, True, patient=False) == (NOT_COORDINATOR, NO_PRODUCER)
         assert raw.describe("a")[0] == NOT_COORDINATOR
         assert raw.listed() == (0, [], [])
         raw.close()
@@ -49,24 +52,24 @@ def test_before_its_topic_is_there_nobody_is_the_coordinator(start_server: Start
 
 def test_initialising(raw: TransactionRequests, topic: str) -> None:
     assert raw.describe(topic)[0] == ID_NOT_FOUND
-    assert raw.initialise(topic, timeout_ms=0) == raw.initialise(topic, timeout_ms=900_001) == (INVALID_TIMEOUT, NOBODY)
+    assert raw.initialise(topic, timeout_ms=0) == raw.initialise(topic, timeout_ms=900_001) == (INVALID_TIMEOUT, NO_PRODUCER)
     code, first = raw.initialise(topic)
     assert (code, first.epoch) == (0, 0)
     assert state_of(raw, topic) == ("Empty", 0, {})
     assert raw.initialise(topic, version=0) == (0, Producer(first.id, 1))
-    assert raw.initialise(topic, first, version=3) == (INVALID_EPOCH, NOBODY)
-    assert raw.initialise(topic, first) == raw.initialise(topic, Producer(first.id + 999, 3)) == (FENCED, NOBODY)
+    assert raw.initialise(topic, first, version=3) == (INVALID_EPOCH, NO_PRODUCER)
+    assert raw.initialise(topic, first) == raw.initialise(topic, Producer(first.id + 999, 3)) == (FENCED, NO_PRODUCER)
     second = Producer(first.id, 1)
     assert raw.initialise(topic, second) == raw.initialise(topic, second) == (0, Producer(first.id, 2))
 
 
 def test_a_transaction_of_version_1(raw: TransactionRequests, topic: str) -> None:
     _, producer = raw.initialise(topic)
-    zombie, stranger = Producer(producer.id, producer.epoch + 1), Producer(producer.id + 999, 0)
+    zombie, unknown_id = Producer(producer.id, producer.epoch + 1), Producer(producer.id + 999, 0)
     assert raw.end(topic, producer, False, version=4)[0] == raw.end(topic, producer, True, version=4)[0] == INVALID_STATE
     assert raw.add(topic, zombie, topic, 0, version=1) == [INVALID_EPOCH]
     assert raw.add(topic, zombie, topic, 0) == [FENCED]
-    assert raw.add(topic, stranger, topic, 0) == raw.add(f"{topic}-not", producer, topic, 0) == [INVALID_MAPPING]
+    assert raw.add(topic, unknown_id, topic, 0) == raw.add(f"{topic}-not", producer, topic, 0) == [INVALID_MAPPING]
     assert raw.add(topic, producer, topic, 0, 9) == [NOT_ATTEMPTED, UNKNOWN_PARTITION]
     assert raw.add(topic, producer, "__transaction_state", 0) == [TOPIC_AUTHORIZATION]
     assert raw.add("", producer, topic, 0) == [INVALID_REQUEST]
@@ -76,7 +79,7 @@ def test_a_transaction_of_version_1(raw: TransactionRequests, topic: str) -> Non
     assert raw.end(topic, zombie, True, version=4)[0] == FENCED
     assert raw.produce(topic, producer, 0, topic, b"a", version=9) == (0, 0)
     assert raw.produce(topic, producer, 1, topic, b"b", version=11) == (0, 1)
-    assert raw.end(topic, producer, True, version=4) == (0, NOBODY)
+    assert raw.end(topic, producer, True, version=4) == (0, NO_PRODUCER)
     assert state_of(raw, topic, "CompleteCommit") == ("CompleteCommit", 0, {})
     assert raw.end(topic, producer, True, version=4)[0] == 0
     assert raw.end(topic, producer, False, version=4)[0] == INVALID_STATE
@@ -113,25 +116,25 @@ def test_transactions_of_version_2(raw: TransactionRequests, topic: str) -> None
     assert state_of(raw, topic) == ("Ongoing", 0, {topic: [0, 1]})
     second = Producer(first.id, 1)
     assert raw.end(topic, first, True) == (0, second)
-    assert raw.end(topic, first, True) == (0, second), "asked again"
-    assert raw.end(topic, first, False) == raw.end(topic, second, True) == (INVALID_STATE, NOBODY)
+    assert raw.end(topic, first, True) == (0, second), "a retry gets the same response"
+    assert raw.end(topic, first, False) == raw.end(topic, second, True) == (INVALID_STATE, NO_PRODUCER)
     third = Producer(first.id, 2)
     assert raw.end(topic, second, False) == raw.end(topic, second, False) == (0, third)
-    assert raw.end(topic, second, True) == (INVALID_STATE, NOBODY)
-    assert raw.end(topic, Producer(first.id, 5), False) == raw.end(topic, first, False) == (FENCED, NOBODY)
+    assert raw.end(topic, second, True) == (INVALID_STATE, NO_PRODUCER)
+    assert raw.end(topic, Producer(first.id, 5), False) == raw.end(topic, first, False) == (FENCED, NO_PRODUCER)
     assert raw.produce(topic, first, 1, topic, b"late") == (INVALID_EPOCH, -1)
     assert raw.produce(topic, third, 0, topic, b"c") == (0, 2)
-    assert raw.end(topic, Producer(first.id + 999, 2), True) == (INVALID_MAPPING, NOBODY)
+    assert raw.end(topic, Producer(first.id + 999, 2), True) == (INVALID_MAPPING, NO_PRODUCER)
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_a_new_instance_ends_what_the_old_one_has_begun(raw: TransactionRequests, topic: str, version: int) -> None:
+def test_new_instance_aborts_the_transaction_of_the_old_one(raw: TransactionRequests, topic: str, version: int) -> None:
     _, zombie = raw.initialise(topic)
     if version == 1:
         assert raw.add(topic, zombie, topic, 0) == [0]
     else:
         assert raw.produce(topic, zombie, 0, topic, b"a") == (0, 0)
-    assert raw.initialise(topic, patient=False) == (CONCURRENT, NOBODY)
+    assert raw.initialise(topic, patient=False) == (CONCURRENT, NO_PRODUCER)
     assert state_of(raw, topic, "CompleteAbort") == ("CompleteAbort", 1, {})
     assert raw.initialise(topic) == (0, Producer(zombie.id, 2))
     assert raw.add(topic, zombie, topic, 0) == [FENCED]
@@ -141,7 +144,7 @@ def test_a_new_instance_ends_what_the_old_one_has_begun(raw: TransactionRequests
 def test_a_producer_goes_on_after_its_own_failure(raw: TransactionRequests, topic: str) -> None:
     _, producer = raw.initialise(topic)
     assert raw.produce(topic, producer, 0, topic, b"a") == (0, 0)
-    assert raw.initialise(topic, producer, patient=False) == (CONCURRENT, NOBODY)
+    assert raw.initialise(topic, producer, patient=False) == (CONCURRENT, NO_PRODUCER)
     assert raw.initialise(topic, producer) == (0, Producer(producer.id, 1))
 
 

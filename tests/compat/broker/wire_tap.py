@@ -1,4 +1,4 @@
-"""A listener on the wire: passes every byte between clients and a broker unchanged, and keeps the frames, decoded.
+"""A proxy between clients and a broker: passes every byte on unchanged, and keeps the decoded frames.
 
     tap = WireTap()
     with start_server({"advertised.listeners": f"PLAINTEXT://127.0.0.1:{tap.port}"}) as server, tap.watching(server.port):
@@ -24,7 +24,7 @@ from ottla.wire.headers import parse_request, read_response_header
 
 @dataclass(slots=True)
 class Exchange:
-    """One request and its response, which is None while it is not there (or will never be: acks=0)."""
+    """One request and its response, which is None until it comes (with acks=0: for ever)."""
 
     connection: int
     client_id: str | None
@@ -42,7 +42,7 @@ class _Connection:
 
 
 class WireTap:
-    """Listens from its making on; passes bytes on within `watching`."""
+    """Listens as soon as it is created; passes bytes on within `watching`."""
 
     def __init__(self) -> None:
         self._socket = socket.create_server(("127.0.0.1", 0))
@@ -55,7 +55,7 @@ class WireTap:
         self._tasks: set[asyncio.Task[None]] = set()
 
     def exchanges(self, api_key: int, client_id: str | None = None) -> list[Exchange]:
-        """What was asked and answered so far, in the order of the requests; of one client, if its id is given."""
+        """The requests so far with their responses, in the order of the requests; of one client, if its id is given."""
         if self._failures:
             raise self._failures[0]
         return [

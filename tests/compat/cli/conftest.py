@@ -1,6 +1,6 @@
-"""Fixtures of the tests of `ottla`'s verbs against a real cluster: Ottla, and Apache Kafka.
+"""Fixtures for the tests of `ottla`'s commands against a real cluster: Ottla, and Apache Kafka.
 
-One server of each kind serves all tests; each makes topics with names of its own.
+One server of each kind serves all tests; each test uses unique topic names.
 """
 
 from collections.abc import Callable, Iterator

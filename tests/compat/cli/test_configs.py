@@ -1,4 +1,4 @@
-"""`ottla configs` beside Kafka's kafka-configs: the same lines, the same effects."""
+"""`ottla configs` compared with kafka-configs: the same lines, the same effects."""
 
 import json
 from collections.abc import Callable
@@ -15,7 +15,7 @@ def made(ottla: RunOttla, topic: str) -> str:
 
 
 def await_equal(ours: Callable[[], object], theirs: Callable[[], object]) -> None:
-    """Brokers hear of changes a moment after they have been acknowledged, so two calls may see different things for a while."""
+    """Wait until both print the same: brokers apply changes a moment after they are acknowledged."""
     await_true(lambda: ours() == theirs(), "the two tools say the same")
 
 
@@ -85,7 +85,7 @@ def test_settings_of_brokers(ottla: RunOttla, kafka: RunTool) -> None:
     await_true(lambda: "log.retention.ms" not in kafka("configs", *flags).out, "the setting is gone")
 
 
-def test_documentation_comes_along(ottla: RunOttla, made: str) -> None:
+def test_docs_flag_adds_the_documentation(ottla: RunOttla, made: str) -> None:
     (shown,) = json.loads(ottla("configs", "describe", "topic", made, "--all", "--docs", "--json").out)
     documented = {each["name"]: each.get("documentation") for each in shown["configs"]}
     assert documented["retention.ms"]
@@ -102,7 +102,7 @@ def test_documentation_comes_along(ottla: RunOttla, made: str) -> None:
         (("alter", "broker", "1", "--set", "log.dirs=x"), "INVALID_REQUEST"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(ottla: RunOttla, made: str, arguments: tuple[str, ...], said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, made: str, arguments: tuple[str, ...], said: str) -> None:
     refused = ottla("configs", *(argument.replace("MADE", made) for argument in arguments))
     assert refused.rc == 1
     assert said in refused.err

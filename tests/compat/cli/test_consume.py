@@ -1,4 +1,4 @@
-"""`ottla consume` beside Kafka's kafka-console-consumer: the same records look the same."""
+"""`ottla consume` compared with kafka-console-consumer: the same records are printed the same."""
 
 import json
 import struct
@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import Producer
 from tests.compat.cli.conftest import RunOttla, RunTool
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 from tests.support.servers.ottla_server import OTTLA
 
 LINES = b"h1:a,h2:b\tk1\tv1\nNULL\tNULL\tv2\nh:NULL\tk3\tNULL\nNULL\tk4\tschoen\nNULL\tk5\t\n"
@@ -36,7 +36,7 @@ def filled(ottla: RunOttla, topic: str) -> str:
         ("print.headers=true", "headers.deserializer=org.apache.kafka.common.serialization.StringDeserializer"),
     ],
 )
-def test_lines_look_as_kafkas(ottla: RunOttla, kafka: RunTool, filled: str, properties: tuple[str, ...]) -> None:
+def test_lines_are_the_same_as_kafkas(ottla: RunOttla, kafka: RunTool, filled: str, properties: tuple[str, ...]) -> None:
     flags = [flag for each in properties for flag in ("--formatter-property", each)]
     place = ("--topic", filled, "--partition", 0, "--offset", "earliest", "--max-messages", 5)
     ours, theirs = ottla("consume", *place, *flags), kafka("console_consumer", *place, *flags)
@@ -74,11 +74,11 @@ def test_numbers_look_as_java_prints_them(ottla: RunOttla, kafka: RunTool, topic
         assert ottla("consume", *place).lines == kafka("console_consumer", *place).lines, kind
 
 
-def test_where_to_begin(ottla: RunOttla, topic: str) -> None:
+def test_start_positions(ottla: RunOttla, topic: str) -> None:
     ottla("topics", "create", topic, "--partitions", 2)
     for partition in (0, 1):
         ottla("produce", topic, "--partition", partition, stdin=f"old {partition}\n".encode())
-    time.sleep(0.05)  # so that no record before it has the same millisecond as the moment
+    time.sleep(0.05)  # so that no earlier record has the same millisecond
     moment = datetime.now(UTC).isoformat()
     ottla("produce", topic, "--partition", 1, stdin=b"new 1\n")
 
@@ -112,7 +112,7 @@ def test_several_topics_and_json(ottla: RunOttla, topic: str) -> None:
 
 
 def test_incremental_sessions_over_many_fetches(ottla: RunOttla, topic: str) -> None:
-    """Small answers, so that the session goes through many epochs, with partitions that have nothing beside those that do."""
+    """Small responses, so that the session has many epochs, over partitions with and without records."""
     ottla("topics", "create", topic, "--partitions", 4)
     lines = [f"{number:0100}" for number in range(2000)]
     for partition in (1, 3):
@@ -146,13 +146,13 @@ def test_only_committed_records(ottla: RunOttla, server: KafkaServer, topic: str
     ("arguments", "said"),
     [(("absent",), "topic absent does not exist"), (("TOPIC", "--partition", 7), "has no partition 7")],
 )
-def test_what_cannot_be_read_is_one_sentence(ottla: RunOttla, filled: str, arguments: tuple[object, ...], said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, filled: str, arguments: tuple[object, ...], said: str) -> None:
     refused = ottla("consume", *(str(each).replace("TOPIC", filled) for each in arguments))
     assert (refused.rc, refused.err.count("\n")) == (1, 1)
     assert said in refused.err
 
 
-def test_a_value_that_is_not_what_it_should_be(ottla: RunOttla, filled: str) -> None:
+def test_value_of_the_wrong_type_is_an_error_or_skipped(ottla: RunOttla, filled: str) -> None:
     refused = ottla("consume", filled, "--from-beginning", "--until-end", "--value-deserializer", "integer")
     assert refused.rc == 1
     assert "the record at offset 0" in refused.err
@@ -175,6 +175,6 @@ def test_partitions_that_are_added_are_read_too(ottla: RunOttla, bootstrap: str,
             assert ottla("topics", "alter", topic, "--partitions", 3).rc == 0
             assert ottla("produce", topic, "--partition", 2, stdin=b"new\n").rc == 0
             assert running.stdout.readline() == "new\n"
-            assert running.wait(30) == 0
+            assert running.wait(HANG_S) == 0
         finally:
             running.kill()

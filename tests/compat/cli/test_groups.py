@@ -1,4 +1,4 @@
-"""`ottla groups` beside Kafka's kafka-consumer-groups, on one cluster: what one does the other sees, and both say the same."""
+"""`ottla groups` compared with kafka-consumer-groups, on one cluster: both see all changes and print the same."""
 
 import json
 from collections.abc import Iterator
@@ -40,12 +40,12 @@ def filled(ottla: RunOttla, topic: str) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """What is said, whichever order the groups and members come in."""
+    """The printed lines, sorted: groups and members come in any order."""
     return sorted(line.rstrip() for line in text.splitlines() if line.strip())
 
 
 def same(ottla: RunOttla, kafka: RunTool, *flags: object) -> list[str]:
-    """Both tools say the same; its lines."""
+    """Check that both tools print the same. Returns the lines."""
     ours, theirs = ottla("groups", *flags), kafka("groups", *flags)
     assert (ours.rc, lines(ours.out)) == (theirs.rc, lines(theirs.out)), (flags, ours.err, theirs.err)
     return lines(ours.out)
@@ -60,7 +60,7 @@ def described(ottla: RunOttla, group: str) -> dict[str, Any]:
 
 
 def await_members(ottla: RunOttla, group: str, count: int, partitions: int) -> None:
-    """Return when the group is stable, with so many members and partitions."""
+    """Return when the group is stable with `count` members and all partitions assigned."""
 
     def is_shared() -> bool:
         said = ottla("groups", "describe", group, "--json")
@@ -108,7 +108,7 @@ def test_live_groups_are_described_alike(
     assert {each["groupInstanceId"] for each in shown["members"]} == {None, "instance-2"}
 
 
-def test_a_group_of_the_new_protocol_that_its_members_have_left(
+def test_empty_group_of_the_consumer_protocol_is_described_alike(
     ottla: RunOttla, kafka: RunTool, members: Members, bootstrap: str, filled: str
 ) -> None:
     group = f"left-{filled}"
@@ -125,7 +125,7 @@ def test_a_group_of_the_new_protocol_that_its_members_have_left(
     assert ottla("groups", "describe", group).rc == 1
 
 
-def test_a_group_amid_its_upgrade_is_described_alike(
+def test_group_during_its_upgrade_is_described_alike(
     ottla: RunOttla, kafka: RunTool, members: Members, bootstrap: str, filled: str
 ) -> None:
     group = f"upgrade-{filled}"
@@ -137,9 +137,7 @@ def test_a_group_amid_its_upgrade_is_described_alike(
     same(ottla, kafka, "--describe", "--group", group, "--state", "--verbose")
 
 
-def test_what_may_not_be_done_to_a_live_group_is_one_sentence(
-    ottla: RunOttla, members: Members, bootstrap: str, filled: str
-) -> None:
+def test_refusals_for_a_live_group_are_one_sentence(ottla: RunOttla, members: Members, bootstrap: str, filled: str) -> None:
     group = f"busy-{filled}"
     commit(ottla, group, f"{filled}:0", 4)
     members.open("confluent", bootstrap, MemberOptions(group, (filled,), more={"enable.auto.commit": "false"}))
@@ -174,7 +172,7 @@ def test_what_may_not_be_done_to_a_live_group_is_one_sentence(
         (("--by-duration", "PT0.001S"), [10, 5, 0]),
     ],
 )
-def test_resets_come_to_the_same(
+def test_resets_have_the_same_results(
     ottla: RunOttla, kafka: RunTool, filled: str, target: tuple[str, ...], offsets: list[int]
 ) -> None:
     group = f"reset-{filled}"
@@ -240,8 +238,8 @@ def test_offsets_and_groups_are_deleted(ottla: RunOttla, kafka: RunTool, filled:
     )
 
 
-def test_the_end_of_a_partition_is_that_of_all_readers(ottla: RunOttla, kafka: RunTool, bootstrap: str, filled: str) -> None:
-    """Lag counts the records of open transactions, too, as Kafka's tool has it."""
+def test_lag_is_counted_to_the_high_watermark(ottla: RunOttla, kafka: RunTool, bootstrap: str, filled: str) -> None:
+    """Lag includes the records of open transactions, as in Kafka's tool."""
     from confluent_kafka import Producer
 
     group = f"lag-{filled}"
@@ -269,7 +267,7 @@ def test_the_end_of_a_partition_is_that_of_all_readers(ottla: RunOttla, kafka: R
         (("validate-regex", "a("), 1, ""),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], code: int, said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], code: int, said: str) -> None:
     ottla("topics", "create", "there", "--if-not-exists", "--partitions", 2)
     refused = ottla("groups", *arguments)
     assert refused.rc == code

@@ -1,4 +1,4 @@
-"""`ottla get-offsets`, `delete-records` and `log-dirs` beside Kafka's own tools."""
+"""`ottla get-offsets`, `delete-records` and `log-dirs` compared with Kafka's own tools."""
 
 import json
 from pathlib import Path

@@ -1,12 +1,13 @@
-"""`ottla produce` beside Kafka's kafka-console-producer: the same lines become the same records, in the same partitions."""
+"""`ottla produce` compared with kafka-console-producer: the same lines become the same records, in the same partitions."""
 
 import json
 from collections import Counter
 
 import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
+from tests.support.servers.kafka_server import HANG_S
 
-# Kafka's tool leaves it to the end of its process to send what it still holds; with --sync it has sent all before that.
+# Kafka's tool sends its last records as its process ends; with --sync it has sent them before.
 
 EVERYTHING = tuple(
     flag for part in ("key", "headers", "partition", "value") for flag in ("--formatter-property", f"print.{part}=true")
@@ -14,7 +15,7 @@ EVERYTHING = tuple(
 
 
 def read(ottla: RunOttla, topic: str) -> list[str]:
-    """Every record of a topic, with all that a producer decides about it; by partition, then in order."""
+    """Every record of a topic, with everything a producer decides; by partition, then in order."""
     said = ottla("consume", topic, "--from-beginning", "--until-end", *EVERYTHING)
     assert said.rc == 0, said.err
     return sorted(said.lines, key=lambda line: line.split("\t")[0])
@@ -60,7 +61,7 @@ def test_lines_become_the_same_records(
     assert records
 
 
-def test_a_line_that_cannot_be_used_ends_both_after_the_lines_before_it(ottla: RunOttla, kafka: RunTool, topic: str) -> None:
+def test_invalid_line_ends_both_after_the_lines_before_it(ottla: RunOttla, kafka: RunTool, topic: str) -> None:
     flags = ("--reader-property", "parse.key=true")
     for name in (f"{topic}-ours", f"{topic}-theirs"):
         ottla("topics", "create", name, "--partitions", 1)
@@ -94,8 +95,8 @@ def test_kafkas_consumer_reads_what_we_send(ottla: RunOttla, kafka: RunTool, top
     sent = ottla("produce", topic, "--compression", codec, "--acks", acks, "--json", stdin="\n".join(lines).encode())
     assert sent.rc == 0, sent.err
     assert json.loads(sent.out)["records"] == 1000
-    flags = ("--partition", 0, "--offset", "earliest", "--max-messages", 1000, "--timeout-ms", 10000)
-    if codec == "none" or acks == "all":  # each start of Kafka's consumer takes its time
+    flags = ("--partition", 0, "--offset", "earliest", "--max-messages", 1000, "--timeout-ms", HANG_S * 1000)
+    if codec == "none" or acks == "all":  # each start of Kafka's consumer is slow
         assert kafka("console_consumer", "--topic", topic, *flags).lines == lines
     assert ottla("consume", topic, "--from-beginning", "--until-end").lines == lines
 
@@ -130,7 +131,7 @@ def test_batches_larger_than_the_topic_takes_are_split(ottla: RunOttla, topic: s
     assert "Stored before that: 1 record" in refused.err
 
 
-def test_a_topic_that_is_not_there_is_made(ottla: RunOttla, topic: str) -> None:
+def test_missing_topic_is_created(ottla: RunOttla, topic: str) -> None:
     sent = ottla("produce", topic, "--sync", stdin=b"a\nb\n")
     assert sent.rc == 0, sent.err
     assert len(ottla("topics", "describe", topic).lines) == 3, "num.partitions of the server is 2"
@@ -144,7 +145,7 @@ def test_a_topic_that_is_not_there_is_made(ottla: RunOttla, topic: str) -> None:
         (("compacted",), "INVALID_RECORD"),
     ],
 )
-def test_what_cannot_be_sent_is_one_sentence(ottla: RunOttla, topic: str, arguments: tuple[object, ...], said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, topic: str, arguments: tuple[object, ...], said: str) -> None:
     ottla("topics", "create", topic)
     ottla("topics", "create", "compacted", "--config", "cleanup.policy=compact", "--if-not-exists")
     refused = ottla("produce", *(str(each).replace("TOPIC", topic) for each in arguments), stdin=b"x\n")

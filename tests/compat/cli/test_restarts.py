@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.peers.topics import await_true
-from tests.support.servers.kafka_server import free_ports
+from tests.support.servers.kafka_server import HANG_S, free_ports
 from tests.support.servers.ottla_server import OTTLA
 
 KILLS = 3
@@ -19,7 +19,7 @@ SECONDS_BETWEEN_KILLS = 0.5
 
 
 class Node:
-    """`ottla up` on one port and one directory, however often it is killed."""
+    """`ottla up`, which can be killed and started again on the same port and directory."""
 
     def __init__(self, folder: Path) -> None:
         (self.port,) = free_ports(1)
@@ -51,7 +51,7 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
     def ottla(*arguments: str, **pipes: object) -> "subprocess.Popen[bytes]":
         return subprocess.Popen([*OTTLA, *arguments], env=environment, stderr=subprocess.PIPE, **pipes)  # type: ignore[call-overload,no-any-return]
 
-    assert ottla("topics", "create", "orders", "--partitions", "2").wait(30) == 0
+    assert ottla("topics", "create", "orders", "--partitions", "2").wait(HANG_S) == 0
     shown = tmp_path / "shown"
     with open(shown, "wb") as output:
         consumer = ottla("consume", "orders", "--from-beginning", stdout=output)
@@ -60,7 +60,7 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
     producer.stdin.write(b"0\n")
     producer.stdin.flush()
     written = 1
-    await_true(lambda: shown.stat().st_size > 0, "the first record to be shown")  # at its start a command is not patient
+    await_true(lambda: shown.stat().st_size > 0, "the first record to be shown")  # a command retries only once it has connected
     for _ in range(KILLS):
         until = time.monotonic() + SECONDS_BETWEEN_KILLS
         while time.monotonic() < until:
@@ -70,19 +70,19 @@ def test_every_record_comes_once_and_in_order(node: Node, tmp_path: Path) -> Non
             time.sleep(0.005)
         node.kill()
         node.start()
-    said, complaints = producer.communicate(timeout=60)
+    said, complaints = producer.communicate(timeout=HANG_S)
     assert (producer.returncode, complaints) == (0, b"")
     assert json.loads(said)["records"] == written
 
     expected = list(range(written))
     await_true(lambda: shown.read_bytes().count(b"\n") >= written, f"{written} records to be shown")
     consumer.send_signal(signal.SIGINT)
-    _, told = consumer.communicate(timeout=60)
+    _, messages = consumer.communicate(timeout=HANG_S)
     assert consumer.returncode == 130
-    assert f"Processed a total of {written} messages".encode() in told
-    assert b"Trying again" in told
+    assert f"Processed a total of {written} messages".encode() in messages
+    assert b"Trying again" in messages
     assert sorted(map(int, shown.read_bytes().split())) == expected
     for partition in ("0", "1"):
         again = ottla("consume", "orders", "--partition", partition, "--from-beginning", "--until-end", stdout=subprocess.PIPE)
-        numbers = [int(line) for line in again.communicate(timeout=60)[0].split()]
+        numbers = [int(line) for line in again.communicate(timeout=HANG_S)[0].split()]
         assert numbers == sorted(numbers)

@@ -1,4 +1,4 @@
-"""`ottla topics` beside Kafka's kafka-topics, on one cluster: what one does the other sees, and both say the same."""
+"""`ottla topics` compared with kafka-topics, on one cluster: each sees the other's changes, and both print the same."""
 
 import json
 import re
@@ -9,7 +9,7 @@ from tests.support.peers.topics import await_true
 
 
 def normal(text: str) -> list[str]:
-    """Lines of a description, with settings and topics in one order."""
+    """Lines of a description, with sorted settings and topics."""
     lines = []
     for line in text.splitlines():
         head, configs, values = line.partition("\tConfigs: ")
@@ -31,7 +31,7 @@ def test_topics_we_create_are_described_alike(ottla: RunOttla, kafka: RunTool, t
     assert [each["leader"] for each in shown["partitions"]] == [1, 1, 1]
 
 
-def test_kafkas_spelling_does_the_same(ottla: RunOttla, kafka: RunTool, topic: str, bootstrap: str) -> None:
+def test_kafkas_flags_do_the_same(ottla: RunOttla, kafka: RunTool, topic: str, bootstrap: str) -> None:
     where = ("--bootstrap-server", bootstrap)
     assert ottla("topics", *where, "--create", "--topic", topic, "--partitions", 2, "--replication-factor", 1).rc == 0
     for flags in (
@@ -79,7 +79,7 @@ def test_topics_of_others_are_seen(ottla: RunOttla, kafka: RunTool, topic: str) 
         (("describe", "--topic-id", "AAAAAAAAAAAAAAAAAAAAAQ"), "no topic has the id"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
     ottla("topics", "create", "there", "--if-not-exists", "--partitions", 2)
     refused = ottla("topics", *arguments)
     assert refused.rc == 1
@@ -88,7 +88,7 @@ def test_what_cannot_be_done_is_one_sentence(ottla: RunOttla, arguments: tuple[s
     assert "Traceback" not in refused.err
 
 
-def test_asking_first_and_doing_nothing_twice(ottla: RunOttla, topic: str) -> None:
+def test_dry_runs_and_repeated_changes_do_nothing(ottla: RunOttla, topic: str) -> None:
     asked = ottla("topics", "create", topic, "--validate-only")
     assert (asked.rc, asked.out) == (0, f"Topic {topic} could be created.\n")
     assert topic not in ottla("topics", "list").lines

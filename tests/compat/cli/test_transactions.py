@@ -1,4 +1,4 @@
-"""`ottla transactions` beside Kafka's kafka-transactions, on one cluster."""
+"""`ottla transactions` compared with kafka-transactions, on one cluster."""
 
 import json
 import re
@@ -17,7 +17,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 TIMEOUT_S = 60
 Open = Callable[[str], Any]
-"""A transaction with one record in partition 0 of the topic, under an id of the topic's name."""
+"""Opens a transaction with one record in partition 0 of the topic. Its transactional id is the topic's name."""
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def open_transaction(bootstrap: str, ottla: RunOttla) -> Iterator[Open]:
 
 
 def lines(text: str) -> list[str]:
-    """What is said: cells apart from their widths, lines in one order, durations left out."""
+    """The printed cells without padding and durations, in sorted lines."""
     found = []
     for line in text.splitlines():
         cells = [cell.strip() for cell in line.rstrip("\t").split("\t")]
@@ -51,7 +51,7 @@ def lines(text: str) -> list[str]:
 
 
 def same(ottla: RunOttla, kafka: RunTool, *flags: object) -> list[list[str]]:
-    """Both tools say the same; its cells, without the headings."""
+    """Check that both tools print the same. Returns the cells without the headings."""
     ours, theirs = ottla("transactions", *flags), kafka("transactions", *flags)
     assert (ours.rc, lines(ours.out)) == (theirs.rc, lines(theirs.out)), (flags, ours.err, theirs.err)
     assert ours.lines[0] == theirs.lines[0]
@@ -63,7 +63,7 @@ def state(ottla: RunOttla, transactional_id: str) -> str:
     return str(shown["transactionState"])
 
 
-def test_an_open_transaction_is_told_alike(
+def test_open_transaction_is_shown_alike(
     ottla: RunOttla, kafka: RunTool, bootstrap: str, topic: str, open_transaction: Open
 ) -> None:
     producer = open_transaction(topic)
@@ -98,7 +98,7 @@ def test_an_open_transaction_is_told_alike(
 
 
 def leave_hanging(bootstrap: str, topic: str, producer_id: int) -> None:
-    """A transaction of twenty minutes ago that no coordinator has heard of."""
+    """Write a record of a transaction that began twenty minutes ago and that no coordinator knows."""
     batch = make_batch(b"ghost", timestamp=int((time.time() - 1200) * 1000), producer=(producer_id, 3, 0), transactional=True)
     data = TopicProduceData(name=topic, partition_data=[PartitionProduceData(index=0, records=bytes(batch))])
     request = ProduceRequest(transactional_id="ghost", acks=-1, timeout_ms=30_000, topic_data=[data])
@@ -133,7 +133,7 @@ def test_a_hanging_transaction_is_found_and_aborted(
 
 
 @pytest.mark.parametrize("action", ["force-terminate", "forceTerminateTransaction"])
-def test_an_id_is_taken_from_its_producer(
+def test_force_terminate_aborts_and_fences_the_producer(
     ottla: RunOttla, kafka: RunTool, topic: str, open_transaction: Open, action: str
 ) -> None:
     producer = open_transaction(topic)
@@ -158,7 +158,7 @@ def test_an_id_is_taken_from_its_producer(
         (("list", "--transactional-id-pattern", "a("), "INVALID_REGULAR_EXPRESSION"),
     ],
 )
-def test_what_cannot_be_done_is_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
+def test_refusals_are_one_sentence(ottla: RunOttla, arguments: tuple[str, ...], said: str) -> None:
     ottla("topics", "create", "there", "--if-not-exists", "--partitions", 2)
     refused = ottla("transactions", *arguments)
     assert refused.rc == 1

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of programs on top of Kafka's clients: Streams, Connect, MirrorMaker."""
+"""Fixtures for the tests of programs that use Kafka's clients: Streams, Connect, MirrorMaker."""
 
 from pathlib import Path
 

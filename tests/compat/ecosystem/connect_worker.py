@@ -1,4 +1,4 @@
-"""A worker of Kafka Connect in distributed mode, and its connectors through its REST interface."""
+"""A Kafka Connect worker in distributed mode, controlled through its REST interface."""
 
 import json
 import time
@@ -10,11 +10,10 @@ from types import TracebackType
 from typing import Any
 
 from tests.support.servers.java_programs import JavaProcess, JavaPrograms
-from tests.support.servers.kafka_server import free_ports, properties_text
+from tests.support.servers.kafka_server import HANG_S, free_ports, properties_text
 
-START_S = 120
 RETRIABLE = (404, 409, 500, 503)
-"""Not known yet, or a rebalance is under way."""
+"""HTTP codes: not known yet, or a rebalance is under way."""
 
 
 class ConnectWorker:
@@ -59,24 +58,24 @@ class ConnectWorker:
         self._process.kill()
 
     def put(self, name: str, config: Mapping[str, str]) -> None:
-        """Make or change a connector."""
+        """Create or change a connector."""
         self._retried("PUT", f"/connectors/{name}/config", dict(config))
 
     def await_running(self, name: str) -> None:
         """Return when the connector and its tasks run."""
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + HANG_S
         while True:
             status = self._retried("GET", f"/connectors/{name}/status")
             states = [status["connector"]["state"], *(task["state"] for task in status["tasks"])]
             if len(states) > 1 and set(states) == {"RUNNING"}:
                 return
             assert "FAILED" not in states, f"{name} failed: {status}"
-            assert time.monotonic() < deadline, f"{name} did not run in {START_S} s: {status}"
+            assert time.monotonic() < deadline, f"{name} did not run in {HANG_S} s: {status}"
             time.sleep(0.1)
 
     def _retried(self, method: str, path: str, body: dict[str, str] | None = None) -> Any:
         assert self._process is not None
-        deadline = time.monotonic() + START_S
+        deadline = time.monotonic() + HANG_S
         while True:
             try:
                 return self._request(method, path, body)
@@ -87,7 +86,7 @@ class ConnectWorker:
             except OSError as failed:
                 why = str(failed)
             self._process.check_alive()
-            assert time.monotonic() < deadline, f"{method} {path} was not answered in {START_S} s: {why}"
+            assert time.monotonic() < deadline, f"{method} {path} was not answered in {HANG_S} s: {why}"
             time.sleep(0.1)
 
     def _request(self, method: str, path: str, body: dict[str, str] | None) -> Any:

@@ -15,7 +15,7 @@ TOPIC = "file-lines"
 
 
 def append(path: Path, first: int, count: int) -> list[str]:
-    """Lines `first` … at the end of a file."""
+    """Append numbered lines to a file, from `first` on."""
     lines = [f"line {number}" for number in range(first, first + count)]
     with open(path, "a") as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -60,17 +60,17 @@ def test_file_to_file(start_server: StartServer, programs: JavaPrograms, tmp_pat
             worker.await_running("source")
             worker.await_running("sink")
             await_lines(server, lines)
-            await_true(lambda: sink.exists() and sink.read_text().splitlines() == lines, "the lines in the other file", 60)
+            await_true(lambda: sink.exists() and sink.read_text().splitlines() == lines, "the lines in the other file")
 
-            # The connector takes what it finds as one transaction: it is killed amid the fourth or so.
+            # The connector writes each read of the file as one transaction: it is killed in about the fourth.
             for first in range(500, 2500, 500):
                 lines += append(source, first, 500)
-                await_true(partial(has_more_than, server, first), "some of the new lines", 60)
+                await_true(partial(has_more_than, server, first), "some of the new lines")
             worker.kill()
             lines += append(source, 2500, 500)
             worker.start()
             await_lines(server, lines)
-            await_true(lambda: set(sink.read_text().splitlines()) == set(lines), "the lines in the other file", 60)
+            await_true(lambda: set(sink.read_text().splitlines()) == set(lines), "the lines in the other file")
 
 
 def has_more_than(server: KafkaServer, count: int) -> bool:
@@ -78,12 +78,12 @@ def has_more_than(server: KafkaServer, count: int) -> bool:
 
 
 def await_lines(server: KafkaServer, lines: list[str]) -> None:
-    """Return when the topic has all lines; more or others are a mistake."""
+    """Return when the topic has all lines. Fails on additional or other lines."""
     found: list[str] = []
 
     def complete() -> bool:
         found[:] = read(server.bootstrap, TOPIC, 1, committed=True)
         return len(found) >= len(lines)
 
-    await_true(complete, f"{len(lines)} lines in the topic", 90)
+    await_true(complete, f"{len(lines)} lines in the topic")
     assert found == lines

@@ -1,4 +1,4 @@
-"""A client that shares no code with Kafka's nor with librdkafka: franz-go, in a program of ours (`tests/support/go/franz`)."""
+"""franz-go, a client that shares no code with Kafka's clients or librdkafka, in our program `tests/support/go/franz`."""
 
 import subprocess
 from collections.abc import Iterator
@@ -11,7 +11,7 @@ from tests.support.servers.ottla_server import StartServer
 
 pytestmark = pytest.mark.slow
 PATIENCE_S = 300
-"""More than the program has: it then says itself what it waited for."""
+"""Longer than the program's own limit, so that the program prints what it waited for."""
 
 
 @pytest.fixture(scope="session")

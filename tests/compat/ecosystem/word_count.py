@@ -2,9 +2,9 @@
 
     python -m tests.compat.ecosystem.word_count [--server ottla|apache] [--kills 3] [--seed N] [--spare-broker]
 
-A producer that is idempotent and lives through everything writes lines of a few words. Each round kills the application, then
-the broker, each after it has made progress. No cache is between the counts and their topic, so that each step of each count
-must be there once, in order, for readers of committed records.
+An idempotent producer, which is never killed, writes lines of a few words. Each round kills the application, then the broker,
+each after it has made progress. Streams' cache is off, so that each step of each count must be there once, in order, for
+readers of committed records.
 """
 
 import argparse
@@ -23,6 +23,7 @@ from tests.support.peers.topics import await_true, make_topic
 from tests.support.peers.transactions import ends
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaProcess, JavaPrograms
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer, start_ottla
 from tests.support.servers.restarting_server import RestartingServer
 
@@ -37,7 +38,7 @@ SERVER = {"group.min.session.timeout.ms": 500, "group.initial.rebalance.delay.ms
 
 @dataclass(slots=True)
 class Report:
-    """What was done and what was found; `problems` is empty if all is well."""
+    """What the run did and found; `problems` is empty if nothing is wrong."""
 
     application_kills: int = 0
     broker_kills: int = 0
@@ -46,7 +47,7 @@ class Report:
 
 
 class Lines:
-    """Writes lines in a thread until told to stop; knows how often each word was written."""
+    """Writes lines in a thread until `stop`; counts how often each word was written."""
 
     def __init__(self, bootstrap: str, seed: int) -> None:
         from confluent_kafka import Producer
@@ -90,7 +91,7 @@ class Lines:
 
 
 def run(start_server: StartServer, kafka: ApacheKafka, kills: int, seed: int = 1, broker_too: bool = True) -> Report:
-    """A whole run; problems do not raise. Why one would spare the broker is told in `exactly_once_load`."""
+    """A whole run. Problems are reported, not raised. `exactly_once_load` says when to spare the broker."""
     report = Report()
     with (
         tempfile.TemporaryDirectory(prefix="ottla-words-") as folder,
@@ -144,12 +145,12 @@ def _start(programs: JavaPrograms, bootstrap: str, folder: Path) -> JavaProcess:
 
 
 def _await_progress(bootstrap: str, application: JavaProcess) -> None:
-    """Return when so many more counts are committed."""
+    """Return when `PROGRESS_RECORDS` more counts are committed."""
     goal = sum(ends(bootstrap, COUNTS, PARTITIONS, committed=True)) + PROGRESS_RECORDS
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + HANG_S
     while sum(ends(bootstrap, COUNTS, PARTITIONS, committed=True)) < goal:
         application.check_alive()
-        assert time.monotonic() < deadline, "the application made no progress in 90 s"
+        assert time.monotonic() < deadline, f"the application made no progress in {HANG_S} s"
         time.sleep(0.05)
 
 
@@ -158,7 +159,7 @@ def _check(bootstrap: str, lines: Lines, application: JavaProcess, report: Repor
     report.problems += lines.failures
     reader = CountsReader(bootstrap)
     try:
-        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts", timeout_s=90)
+        await_true(lambda: reader.read_on() >= lines.written.total(), f"{lines.written.total()} counts")
     except AssertionError as late:
         report.problems.append(f"{late}; there are {reader.seen}")
     for word, expected in sorted(lines.written.items()):

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of consumer groups: one node whose groups come to rest soon, and members of every client library."""
+"""Fixtures for the tests of consumer groups: one node whose groups rebalance quickly, and members of every client library."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -22,7 +22,7 @@ def shared_server(start_server: StartServer) -> Iterator[KafkaServer]:
 
 @pytest.fixture(scope="session")
 def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
-    """Opens Java members; Java is not looked for before the first of them."""
+    """Opens Java members. Java is required only when the first is opened."""
     made: list[JavaMembers] = []
 
     def get() -> Open:
@@ -38,7 +38,7 @@ def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
 
 @pytest.fixture
 def members(open_java: Callable[[], Open]) -> Iterator[Members]:
-    """Opens members of groups, and closes what the test left open."""
+    """Opens members of groups, and closes those the test leaves open."""
     with Members(open_java) as opened:
         yield opened
 

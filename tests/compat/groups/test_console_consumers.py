@@ -11,7 +11,7 @@ from tests.compat.groups.group_state import await_members_in
 from tests.support.peers.group_records import send_numbers
 from tests.support.peers.topics import await_true, make_topic
 from tests.support.servers.apache_kafka import ApacheKafka
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 PARTITIONS = 4
 CONSOLE_CONSUMER = "org.apache.kafka.tools.consumer.ConsoleConsumer"
@@ -29,14 +29,14 @@ class Consoles:
                 self._processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out))
 
     def lines(self) -> list[list[str]]:
-        """Of each, the records it has printed; what else it says is not a number."""
+        """The records that each has printed. Its other lines are not numbers."""
         return [[line for line in path.read_text().splitlines() if line.isdigit()] for path in self._outputs]
 
     def end(self) -> list[int]:
-        """Ctrl-C to each; their exit codes."""
+        """Interrupt each (SIGINT). Returns their exit codes."""
         for process in self._processes:
             process.send_signal(signal.SIGINT)
-        return [process.wait(30) for process in self._processes]
+        return [process.wait(HANG_S) for process in self._processes]
 
     def __enter__(self) -> "Consoles":
         return self
@@ -47,19 +47,19 @@ class Consoles:
             process.wait()
 
 
-def test_without_a_group_both_see_everything(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str) -> None:
+def test_without_a_group_both_read_every_record(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
     sent = send_numbers(cluster.bootstrap, name, PARTITIONS, 0, 40)
     arguments = ["--bootstrap-server", cluster.bootstrap, "--topic", name, "--from-beginning"]
     with tempfile.TemporaryDirectory() as folder, Consoles(apache_kafka, Path(folder), 2, arguments) as consoles:
-        await_true(lambda: all(set(lines) >= set(sent) for lines in consoles.lines()), f"everything twice: {consoles.lines()}")
+        await_true(lambda: all(set(lines) >= set(sent) for lines in consoles.lines()), "both to print the first 40 records")
         sent += send_numbers(cluster.bootstrap, name, PARTITIONS, 40, 40)
-        await_true(lambda: all(len(lines) >= 80 for lines in consoles.lines()), "the rest")
+        await_true(lambda: all(len(lines) >= 80 for lines in consoles.lines()), "both to print all 80 records")
         assert [sorted(lines, key=int) for lines in consoles.lines()] == [sent, sent]
 
 
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
-def test_in_one_group_they_share(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str, protocol: str) -> None:
+def test_in_one_group_they_share_the_records(cluster: KafkaServer, apache_kafka: ApacheKafka, name: str, protocol: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
     arguments = ["--bootstrap-server", cluster.bootstrap, "--topic", name, "--group", name]
     arguments += ["--command-property", f"group.protocol={protocol}", "--command-property", "auto.offset.reset=earliest"]

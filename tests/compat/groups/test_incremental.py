@@ -1,4 +1,4 @@
-"""Cooperative rebalances, by the clients (cooperative-sticky) and by the broker (KIP-848): what stays is never taken."""
+"""Cooperative rebalances, by clients (cooperative-sticky) and by the broker (KIP-848): only moved partitions are revoked."""
 
 import pytest
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
@@ -37,7 +37,7 @@ def test_only_what_moves_is_revoked(cluster: KafkaServer, members: Members, name
 def test_reading_goes_on_during_a_rebalance(
     cluster: KafkaServer, members: Members, name: str, library: str, protocol: str
 ) -> None:
-    """Members that come and go leave no record unread, also while they do."""
+    """No record is missed while members join and leave."""
     make_topic(cluster.bootstrap, name, PARTITIONS)
     options = MemberOptions(name, topics=(name,), protocol=protocol)
     everyone = [members.open(library, cluster.bootstrap, options)]

@@ -1,4 +1,4 @@
-"""Lag, as Kafka's own tool and `ottla groups describe` show it: records that a group has still to read, counted by the test."""
+"""Lag in Kafka's own tool and `ottla groups describe`: the number of records that the group has not read."""
 
 import json
 import re
@@ -19,14 +19,14 @@ Lags = dict[int, tuple[int | None, int, int | None]]
 
 
 def lags_of_kafka(tools: KafkaTools, bootstrap: str, group: str) -> Lags:
-    """What ConsumerGroupCommand says."""
+    """Lags that ConsumerGroupCommand prints."""
     said = tools.run("groups", "--bootstrap-server", bootstrap, "--describe", "--group", group).stdout
     rows = [found.groupdict() for line in said.splitlines() if (found := ROW.match(line))]
     return {int(row["partition"]): (_number(row["offset"]), int(row["end"]), _number(row["lag"])) for row in rows}
 
 
 def lags_of_ottla(bootstrap: str, group: str) -> Lags:
-    """What `ottla groups describe` says."""
+    """Lags that `ottla groups describe` prints."""
     said = run_cli("groups", "describe", group, "--json", "-b", bootstrap)
     assert said.rc == 0, said.err
     (shown,) = json.loads(said.out)

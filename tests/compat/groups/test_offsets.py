@@ -1,4 +1,4 @@
-"""Committed offsets: what one library commits, with its metadata, every other reads; also after kill -9."""
+"""Committed offsets: every library reads what another committed, with its metadata; also after kill -9."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from tests.support.servers.ottla_server import StartServer
 from tests.support.servers.restarting_server import RestartingServer
 
 Committed = tuple[int, str | None]
-"""Offset and metadata; None where the library cannot tell."""
+"""Offset and metadata; None where the library does not return it."""
 
 PARTITIONS = 2
 
@@ -33,7 +33,7 @@ def confluent_committed(bootstrap: str, group: str, topic: str) -> Committed:
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": group, "log_level": 0})
     (found,) = consumer.committed([TopicPartition(topic, 0)], timeout=60)
     consumer.close()
-    return found.offset, None  # what it gives as metadata has bytes behind its end
+    return found.offset, None  # its metadata has bytes after the terminating NUL
 
 
 def kafka_python_commit(bootstrap: str, group: str, topic: str, offset: int, metadata: str) -> None:
@@ -103,12 +103,12 @@ def test_every_library_reads_what_one_commits(cluster: KafkaServer, name: str, l
             found, text = read(cluster.bootstrap, name, name)
             assert found == offset
             if text is not None:
-                assert text.removesuffix("\0") == metadata  # confluent-kafka writes the end of C's strings, too
+                assert text.removesuffix("\0") == metadata  # confluent-kafka writes the terminating NUL, too
 
 
 @pytest.mark.parametrize("protocol", ["eager", "consumer"])
 def test_groups_go_on_after_kill_9(start_server: StartServer, protocol: str) -> None:
-    """Members live through the kill; those that come later begin where the group had committed."""
+    """Members survive the kill; later members begin at the committed offsets."""
     with RestartingServer(start_server, FAST_GROUPS) as broker, Members(_no_java) as members:
         make_topic(broker.bootstrap, "t", PARTITIONS)
         kafka_python_commit(broker.bootstrap, "kept", "t", 9, "before")
@@ -125,13 +125,15 @@ def test_groups_go_on_after_kill_9(start_server: StartServer, protocol: str) -> 
         assert kafka_python_committed(broker.bootstrap, "kept", "t") == (9, "before")
         await_values(members_now, send_numbers(broker.bootstrap, "t", PARTITIONS, 20, 20))
         for member in members_now:
-            member.close()  # its last commit may come too late for a coordinator that is busy
+            member.close()  # its last commit may fail while the coordinator is busy
         broker.kill()
         broker.start()
         later = send_numbers(broker.bootstrap, "t", PARTITIONS, 40, 20)
         last = members.open("confluent", broker.bootstrap, options)
         await_values([last], later)
-        assert not {str(number) for number in range(20)} & set(last.values), "what was committed is not read again"
+        assert not {str(number) for number in range(20)} & set(last.values), (
+            "records below the committed offsets are not read again"
+        )
 
 
 def _no_java() -> Any:

@@ -1,4 +1,4 @@
-"""Members come and go, 1 → 5 → 2, with every library and every protocol: one owner per partition, nothing missed."""
+"""Groups of 1 → 5 → 2 members, with every library and protocol: one owner per partition, no record missed."""
 
 import pytest
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
@@ -43,7 +43,7 @@ def test_scaling(cluster: KafkaServer, members: Members, name: str, library: str
 
 @pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_members_one_after_the_other(cluster: KafkaServer, members: Members, name: str, protocol: str) -> None:
-    """kafka-python. It may hang, with any broker, when it has to join again while it joins: so one comes after the other."""
+    """For kafka-python, which may hang, with any broker, if a rebalance interrupts its join: so members join one by one."""
     make_topic(cluster.bootstrap, name, PARTITIONS)
     options = MemberOptions(name, topics=(name,), protocol=protocol)
     first = members.open("kafka-python", cluster.bootstrap, options)

@@ -1,4 +1,4 @@
-"""Static members: a restart within the session moves nothing, a second of the same name is told, a long absence is noticed."""
+"""Static members: a restart within the session moves nothing, a duplicate is fenced, and a long absence causes a rebalance."""
 
 import pytest
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_members, await_shared, await_values
@@ -19,7 +19,7 @@ PARTITIONS = 4
         ("java", "cooperative"),
         ("java", "consumer"),
         ("aiokafka", "eager"),
-        # Not kafka-python: as a leader it asks for another assignment when it has learned of its topics, right after a start.
+        # Not kafka-python: as a leader it rebalances when it learns of its topics, right after a start.
     ],
 )
 def test_restart_moves_nothing(cluster: KafkaServer, members: Members, name: str, library: str, protocol: str) -> None:
@@ -36,10 +36,10 @@ def test_restart_moves_nothing(cluster: KafkaServer, members: Members, name: str
     again = members.open(library, cluster.bootstrap, open_as("one"))
     await_shared([again, two], all_of(name, PARTITIONS))
     assert again.assignment == before
-    assert two.events == events, "the other member must not have noticed"
+    assert two.events == events, "the other member must see no rebalance"
     sent = send_numbers(cluster.bootstrap, name, PARTITIONS, 40, 40)
     await_values([again, two], sent)
-    assert not set(again.values) - set(sent), "it goes on where it had committed"
+    assert not set(again.values) - set(sent), "it continues at the committed offsets"
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_one_of_two_with_the_same_name_is_refused(
 
 
 @pytest.mark.parametrize("library", ["confluent", "java"])
-def test_long_absence_is_noticed(cluster: KafkaServer, members: Members, name: str, library: str) -> None:
+def test_long_absence_causes_a_rebalance(cluster: KafkaServer, members: Members, name: str, library: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
 
     def open_as(instance: str) -> MemberOptions:

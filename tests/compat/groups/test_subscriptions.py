@@ -1,4 +1,4 @@
-"""What members subscribe to: several topics, regular expressions (also for topics that come later), topics that grow."""
+"""Subscriptions: several topics, regular expressions (also for topics created later), topics that get more partitions."""
 
 import pytest
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
@@ -29,10 +29,10 @@ def test_patterns(cluster: KafkaServer, members: Members, name: str, library: st
 
 @pytest.mark.parametrize(
     ("library", "protocol"),
-    # The broker looks for topics that match at most every ten seconds.
+    # The broker evaluates regular expressions at most every ten seconds.
     [pytest.param(*kind, marks=pytest.mark.slow if kind[1] == "consumer" else ()) for kind in KINDS],
 )
-def test_patterns_find_topics_that_come_later(
+def test_patterns_find_topics_created_later(
     cluster: KafkaServer, members: Members, name: str, library: str, protocol: str
 ) -> None:
     make_topic(cluster.bootstrap, f"{name}-a", 2)

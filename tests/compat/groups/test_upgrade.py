@@ -1,23 +1,23 @@
-"""From the classic protocol to the new one and back, with live members of both: they share the partitions all the way."""
+"""Groups change from the classic to the consumer protocol and back, with live members of both, which share the partitions."""
 
 import pytest
 from confluent_kafka.admin import AdminClient
 from tests.support.peers.group_members import MemberOptions, Members, all_of, await_shared, await_values
 from tests.support.peers.group_records import send_numbers
 from tests.support.peers.topics import make_topic
-from tests.support.servers.kafka_server import KafkaServer
+from tests.support.servers.kafka_server import HANG_S, KafkaServer
 
 PARTITIONS = 6
 
 
 def group_type(bootstrap: str, group: str) -> str:
-    """What the coordinator says: `CLASSIC` or `CONSUMER`."""
+    """The type that the coordinator returns: `CLASSIC` or `CONSUMER`."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
-    listed = admin.list_consumer_groups(request_timeout=30).result()
+    listed = admin.list_consumer_groups(request_timeout=HANG_S).result()
     return next(each.type.name for each in listed.valid if each.group_id == group)
 
 
-# librdkafka's cooperative-sticky may put data of its own into assignments; Kafka upgrades no group with such an assignor.
+# librdkafka's cooperative-sticky may put user data into assignments; Kafka upgrades no group with such an assignor.
 @pytest.mark.parametrize(("library", "old"), [("java", "eager"), ("java", "cooperative"), ("confluent", "eager")])
 def test_upgrade_and_downgrade(cluster: KafkaServer, members: Members, name: str, library: str, old: str) -> None:
     make_topic(cluster.bootstrap, name, PARTITIONS)
@@ -56,11 +56,11 @@ def test_upgrade_and_downgrade(cluster: KafkaServer, members: Members, name: str
 
 
 def test_empty_groups_change_sides(cluster: KafkaServer, members: Members, name: str) -> None:
-    """A group whose members have all left goes on in the other protocol where it had committed."""
+    """A group whose members have all left continues in the other protocol at its committed offsets."""
     make_topic(cluster.bootstrap, name, PARTITIONS)
     for turn, protocol in enumerate(["eager", "consumer", "cooperative"]):
         sent = send_numbers(cluster.bootstrap, name, PARTITIONS, turn * 30, 30)
         member = members.open("confluent", cluster.bootstrap, MemberOptions(name, topics=(name,), protocol=protocol))
         await_values([member], sent)
-        assert sorted(member.values, key=int) == sent, "what was committed is not read again"
+        assert sorted(member.values, key=int) == sent, "records below the committed offsets are not read again"
         member.close()

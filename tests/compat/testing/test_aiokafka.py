@@ -1,4 +1,4 @@
-"""aiokafka against a broker that misbehaves, on the loop of the test."""
+"""aiokafka against the test fixture's broker with injected faults, on the loop of the test."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -35,7 +35,7 @@ def test_a_lost_reply(is_idempotent: bool) -> None:
     run(test)
 
 
-def test_a_producer_and_a_consumer_get_over_a_moved_leader() -> None:
+def test_producer_and_consumer_recover_from_a_moved_leader() -> None:
     async def test(broker: Broker) -> None:
         producing = broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", partition=1, times=2)
         fetching = broker.faults.fail("Fetch", "NOT_LEADER_OR_FOLLOWER", topic="orders", partition=1, times=2)
@@ -55,7 +55,7 @@ def test_a_producer_and_a_consumer_get_over_a_moved_leader() -> None:
     run(test)
 
 
-def test_a_hung_broker_is_noticed_by_its_client() -> None:
+def test_client_times_out_on_a_hung_broker() -> None:
     async def test(broker: Broker) -> None:
         producer = aiokafka.AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, request_timeout_ms=500)
         async with producer:

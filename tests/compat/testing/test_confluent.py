@@ -1,10 +1,11 @@
-"""confluent-kafka against a broker that misbehaves: what users will test with, seen from the client they use."""
+"""confluent-kafka against the test fixture's broker with injected faults."""
 
 import time
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.testing import Broker
 
@@ -37,7 +38,7 @@ def producer(broker: Broker, **settings: Any) -> Any:
 
 
 def send(client: Any, topic: str, *values: bytes, partition: int = 0, timeout_s: float = 60) -> list[str | None]:
-    """What became of each record: None, or the error's name."""
+    """The outcome of each record: None, or the error's name."""
     outcomes: list[str | None] = []
     for value in values:
         client.produce(
@@ -70,7 +71,7 @@ def test_a_dropped_request_is_sent_again(broker: Broker, topic: str) -> None:
     assert values(broker, topic) == [b"value"]
 
 
-def test_a_leader_that_has_moved_is_looked_for(broker: Broker, topic: str) -> None:
+def test_producer_looks_for_a_moved_leader(broker: Broker, topic: str) -> None:
     client = producer(broker, **{"retry.backoff.ms": 10})
     failing = broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic=topic, times=2)
     looked = broker.faults.delay("Metadata", 0.0)
@@ -98,7 +99,7 @@ def test_a_request_that_hangs_runs_into_the_timeout(broker: Broker, topic: str) 
     assert values(broker, topic) == []
 
 
-def test_a_delay_is_felt(broker: Broker, topic: str) -> None:
+def test_delayed_request_takes_longer(broker: Broker, topic: str) -> None:
     client = producer(broker)
     assert send(client, topic, b"quick") == [None]
     broker.faults.delay("Produce", 0.5, topic=topic)
@@ -126,7 +127,7 @@ def consume(broker: Broker, topic: str, count: int) -> list[bytes]:
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, index, 0) for index in range(2)])
     found: list[bytes] = []
-    deadline_s = time.monotonic() + 60
+    deadline_s = time.monotonic() + HANG_S
     while len(found) < count and time.monotonic() < deadline_s:
         message = consumer.poll(0.2)
         if message is not None and message.error() is None:
@@ -136,7 +137,7 @@ def consume(broker: Broker, topic: str, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize("error", ["NOT_LEADER_OR_FOLLOWER", "UNKNOWN_LEADER_EPOCH", "KAFKA_STORAGE_ERROR"])
-def test_a_consumer_gets_over_errors_of_one_partition(broker: Broker, topic: str, error: str) -> None:
+def test_consumer_recovers_from_errors_of_one_partition(broker: Broker, topic: str, error: str) -> None:
     for index in range(2):
         broker.produce(topic, f"value {index}", partition=index)
     fault = broker.faults.fail("Fetch", error, topic=topic, partition=1, times=3)
@@ -144,7 +145,7 @@ def test_a_consumer_gets_over_errors_of_one_partition(broker: Broker, topic: str
     assert fault.hits == 3
 
 
-def test_a_consumer_gets_over_lost_connections(broker: Broker, topic: str) -> None:
+def test_consumer_recovers_from_lost_connections(broker: Broker, topic: str) -> None:
     for index in range(2):
         broker.produce(topic, f"value {index}", partition=index)
     fault = broker.faults.drop("Fetch", topic=topic, times=2)
@@ -166,7 +167,7 @@ def test_a_producer_through_a_kill(broker: Broker, topic: str) -> None:
 
 @pytest.mark.parametrize("is_closed", [False, True], ids=["open", "closed"])
 def test_it_stops_soon_after_a_consumer_was_used(is_closed: bool) -> None:
-    """The goal is 0.1 s, though a fetch waits for 50 s. A machine that does something else gets more tries."""
+    """The goal is 0.1 s, though a fetch is parked for 50 s. A busy machine gets more tries."""
     took_s: list[float] = []
     while not took_s or min(took_s) >= 0.1:
         assert len(took_s) < 10, f"every stop took longer than that: {took_s}"
@@ -190,7 +191,7 @@ def test_it_stops_soon_after_a_consumer_was_used(is_closed: bool) -> None:
 
 def wait_for_a_parked_fetch(broker: Broker) -> None:
     partition = broker._engine._host._runner.node.services.partitions.find("orders", 0)  # type: ignore
-    deadline_s = time.monotonic() + 30
+    deadline_s = time.monotonic() + HANG_S
     while not partition.watches:
         assert time.monotonic() < deadline_s
         time.sleep(0.001)

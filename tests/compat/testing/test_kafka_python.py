@@ -1,4 +1,4 @@
-"""kafka-python against a broker that misbehaves."""
+"""kafka-python against the test fixture's broker with injected faults."""
 
 import time
 from collections.abc import Iterator
@@ -67,7 +67,7 @@ def test_a_consumer_goes_on_where_it_was(broker: Broker) -> None:
     assert (failing.hits, dropping.hits) == (2, 1)
 
 
-def test_a_delay_is_felt(broker: Broker, producer: Any) -> None:
+def test_delayed_request_takes_longer(broker: Broker, producer: Any) -> None:
     broker.faults.delay("Produce", 0.4, client_id=producer.config["client_id"])
     began_s = time.monotonic()
     producer.send("orders", b"value").get(20)

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of transactions: a node with transaction.version 1 and one with 2, and producers of every library."""
+"""Fixtures for the tests of transactions: a node with transaction.version 1 and one with 2, and producers of every library."""
 
 from collections.abc import Callable, Iterator
 from itertools import count
@@ -32,7 +32,7 @@ def shared_server(start_server: StartServer, transaction_version: int) -> Iterat
 
 @pytest.fixture(scope="session")
 def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
-    """Opens Java producers; Java is not looked for before the first of them."""
+    """Opens Java producers. Java is required only when the first is opened."""
     made: list[JavaProducers] = []
 
     def get() -> Open:
@@ -48,7 +48,7 @@ def open_java(request: pytest.FixtureRequest) -> Iterator[Callable[[], Open]]:
 
 @pytest.fixture
 def producers(open_java: Callable[[], Open]) -> Iterator[Producers]:
-    """Opens transactional producers, and abandons what the test left open."""
+    """Opens transactional producers, and abandons those the test leaves open."""
     with Producers(open_java) as opened:
         yield opened
 

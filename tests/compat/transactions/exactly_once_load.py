@@ -4,12 +4,13 @@
                                               [--protocol classic|consumer] [--java] [--spare-broker]
 
 A writer numbers its records. Workers of one group (processes of `exactly_once_worker`, with `--java` also one of Kafka's own
-clients) take them on, each batch and its offsets in one transaction. Meanwhile, again and again, one of these happens: a worker
-is killed; a worker is stopped for longer than its session, and goes on as a zombie; the broker is killed and started again.
-In the end readers of committed records must find every number once, in the order of its partition.
+clients) copy them, each batch and its offsets in one transaction. At random, a worker is killed; a worker is stopped for longer
+than its session, and continues as a zombie; or the broker is killed and started again. In the end readers of committed records
+must find every number once, in the order of its partition.
 
-Apache Kafka 4.3.0 does not come through kills of its only broker: right after a start, its transaction coordinator takes aborts
-for done whose markers its partitions never got, and readers of committed records hang there. `--spare-broker` leaves it alone.
+Apache Kafka 4.3.0 fails this test if its only broker is killed: right after a start, its transaction coordinator takes some
+aborts for complete although their markers were never written, and readers of committed records hang. `--spare-broker` does not
+kill the broker.
 """
 
 import argparse
@@ -32,6 +33,7 @@ from tests.support.peers.topics import make_topic
 from tests.support.peers.transactions import await_all_decided, committed_offset, ends, read_partitions
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.java_programs import JavaProcess, JavaPrograms
+from tests.support.servers.kafka_server import HANG_S
 from tests.support.servers.ottla_server import StartServer, start_ottla
 from tests.support.servers.restarting_server import RestartingServer
 
@@ -39,9 +41,8 @@ PARTITIONS = 4
 WORKERS = 3
 RECORDS_PER_S = 400
 PAUSE_S_MAX = 1.5
-DRAIN_S = 90
 HARMS = {"worker killed": 5, "worker stopped": 2, "broker killed": 3}
-"""What may happen, and how often in proportion."""
+"""The kinds of harm, with their weights."""
 
 SERVER = {
     "group.min.session.timeout.ms": 500,
@@ -55,18 +56,18 @@ SERVER = {
 
 @dataclass(slots=True)
 class Report:
-    """What was done and what was found; `problems` is empty if all is well."""
+    """What the run did and found; `problems` is empty if nothing is wrong."""
 
     records: int = 0
     done: Counter[str] = field(default_factory=Counter)
     restarts: int = 0
     starved: list[str] = field(default_factory=list)
-    """What workers said that were handed no records any more: a client may fail so now and then, a broker never."""
+    """The output of workers that got no more records. A client may fail so now and then, a broker never."""
     problems: list[str] = field(default_factory=list)
 
 
 class Writer:
-    """Writes numbers in a thread, each to the partition that its remainder tells."""
+    """Writes numbers in a thread, each to the partition `number % PARTITIONS`."""
 
     def __init__(self, bootstrap: str) -> None:
         from confluent_kafka import Producer
@@ -107,7 +108,7 @@ class Writer:
 
 
 class PythonProcess:
-    """A worker of `exactly_once_worker`; what it has to say is kept in `output`."""
+    """A process of `exactly_once_worker`; its output is kept in `output`."""
 
     def __init__(self, command: list[str], output: Path) -> None:
         self._output = output
@@ -123,7 +124,7 @@ class PythonProcess:
         return self._output.read_text()
 
     def kill(self) -> None:
-        """End it at once (SIGKILL). Harmless when it is gone."""
+        """End it at once (SIGKILL). Does nothing if it has ended."""
         self._process.kill()
         self._process.wait()
 
@@ -135,12 +136,12 @@ class Workers:
         self._starts = starts
         self._processes = [start() for start in starts]
         self._stopped: dict[int, float] = {}
-        """Workers that were told to stand still, by index, and until when."""
+        """Stopped workers (SIGSTOP), by index, and when to continue them."""
         self.restarts = 0
         self.starved: list[str] = []
 
     def keep_alive(self, now_s: float) -> None:
-        """Start what has ended, and wake what has stood still for long enough."""
+        """Start workers that have ended, and continue those that were stopped for long enough."""
         for index, process in enumerate(self._processes):
             ended = process.ended_with
             if ended is not None:
@@ -158,7 +159,7 @@ class Workers:
         self._stopped.pop(index, None)
 
     def stop(self, index: int, until_s: float) -> None:
-        """Stand still: others will think it dead."""
+        """Stop a worker (SIGSTOP): the group will evict it."""
         os.kill(self._processes[index].pid, signal.SIGSTOP)
         self._stopped[index] = until_s
 
@@ -180,7 +181,7 @@ def run(
     kafka: ApacheKafka | None = None,
     broker_too: bool = True,
 ) -> Report:
-    """A whole run; problems do not raise. With `kafka` one of the workers is a Java program."""
+    """A whole run. Problems are reported, not raised. With `kafka` one of the workers is a Java program."""
     harms = HARMS if broker_too else {what: weight for what, weight in HARMS.items() if what != "broker killed"}
     report = Report()
     chance = random.Random(seed)
@@ -253,14 +254,14 @@ def _await_output(bootstrap: str, workers: Workers, records: int, timeout_s: flo
 
 def _check(bootstrap: str, workers: Workers, report: Report) -> None:
     expected = [[str(n) for n in range(index, report.records, PARTITIONS)] for index in range(PARTITIONS)]
-    deadline = time.monotonic() + DRAIN_S
+    deadline = time.monotonic() + HANG_S
     while True:
         _wait(workers, 0.5)
         offsets = [committed_offset(bootstrap, GROUP, INPUT, index) or 0 for index in range(PARTITIONS)]
         if offsets == [len(numbers) for numbers in expected]:
             break
         if time.monotonic() > deadline:
-            report.problems.append(f"after {DRAIN_S} s only {offsets} of {report.records} records were taken")
+            report.problems.append(f"after {HANG_S} s only {offsets} of {report.records} records were taken")
             break
     workers.end()
     try:

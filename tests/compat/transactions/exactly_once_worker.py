@@ -2,10 +2,12 @@
 
     python -m tests.compat.transactions.exactly_once_worker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL
 
-Whatever goes wrong ends it; whoever started it starts it again. So does a step that takes too long: after a broker's restart
-librdkafka may wait forever to send its offsets, with no request under way. And a consumer that is handed nothing, though every
-partition always has more: a fetch of committed offsets that fails amid a rebalance is not repeated by librdkafka. What the
-consumer knew is printed then, and `Workers` counts it (`STARVED`).
+Any error ends it, and `Workers` starts it again. Two more things end it:
+
+- A step that takes too long. After a broker's restart librdkafka may wait for ever to send its offsets, with no request under
+  way.
+- A consumer that gets no records although every partition has more: librdkafka does not repeat a fetch of committed offsets
+  that fails during a rebalance. The worker prints the consumer's state and exits with `STARVED`, which `Workers` counts.
 """
 
 import signal
@@ -20,9 +22,9 @@ SESSION_MS = 2_000
 STEP_S = 30
 HANGING_S = 12
 STARVING_S = 40
-"""Longer than it takes to evict whoever had the partitions before, to start the broker again, and to abort what is open."""
+"""Longer than it takes to evict the previous owner, to start the broker again, and to abort open transactions."""
 STARVED = 3
-"""What it ends with when its consumer was handed nothing for so long."""
+"""The exit code of a worker whose consumer got no records for `STARVING_S`."""
 BATCH_RECORDS = 50
 
 

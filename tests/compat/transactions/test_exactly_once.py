@@ -15,7 +15,7 @@ def check(report: Report, harms_min: int) -> None:
 
 
 def test_through_random_kills(start_server: StartServer, server_kind: str) -> None:
-    """Of the workers alone where the broker is Apache Kafka's: see `exactly_once_load`."""
+    """Apache Kafka's broker is not killed: see `exactly_once_load`."""
     report = run(start_server, seconds=8, seed=1, broker_too=server_kind == "ottla")
     check(report, 5)
     assert (report.done["broker killed"] > 0) == (server_kind == "ottla")
@@ -25,5 +25,5 @@ def test_through_random_kills(start_server: StartServer, server_kind: str) -> No
 @pytest.mark.parametrize("protocol", ["classic", "consumer"])
 @pytest.mark.parametrize("seed", [2, 3])
 def test_through_a_minute_of_kills(apache_kafka: ApacheKafka, seed: int, protocol: str) -> None:
-    """With one worker of Kafka's own, too."""
+    """One worker is Kafka's own Java client."""
     check(run(start_ottla, 60, seed, protocol, apache_kafka), 30)

@@ -89,9 +89,9 @@ def test_a_new_producer_fences_the_old_one(cluster: KafkaServer, producers: Prod
     new = producers.open(library, cluster.bootstrap, name)
     new.init()
     assert ends(cluster.bootstrap, name, 1, committed=True) == ends(cluster.bootstrap, name, 1, committed=False)
-    with pytest.raises(TransactionFailed) as told:
+    with pytest.raises(TransactionFailed) as failed:
         old.commit()
-    assert told.value.fenced, told.value
+    assert failed.value.fenced, failed.value
     new.begin()
     new.send(name, 0, "new")
     new.commit()

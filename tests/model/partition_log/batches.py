@@ -1,4 +1,4 @@
-"""Batches for the machine: bytes as producers, coordinators and leaders send them, and what the model has of them."""
+"""Batches for the machine: bytes as producers, coordinators and leaders send them, and the model's view of them."""
 
 from dataclasses import replace
 from random import Random
@@ -14,7 +14,7 @@ from ottla.records.record import Record
 
 
 def random_config(random: Random) -> LogConfig:
-    """Settings so small that a few appends roll, fill indexes, and make compaction worth while."""
+    """Settings so small that a few appends roll, fill indexes, and make compaction worthwhile."""
     return LogConfig(
         segment_bytes=random.choice((700, 1200, 2500, 6000)),
         index_interval_bytes=random.choice((1, 150, 400)),
@@ -63,7 +63,7 @@ def data_batch(
     transactional: bool = False,
     gap: int = 0,
 ) -> tuple[bytearray, Batch]:
-    """The bytes of a batch, and what they say."""
+    """The bytes of a batch, and the model's view of them."""
     producer_id, producer_epoch, base_sequence = producer
     last_offset = records[-1].offset + gap
     data = build_batch(
@@ -120,7 +120,7 @@ def marker_batch(
 
 
 def as_appended(world: LogWorld, batch: Batch) -> Batch:
-    """What the log makes of a produced batch: its offsets, its epoch, perhaps its time."""
+    """A produced batch as the log stores it: with its offsets, its epoch, perhaps its append time."""
     shift = world.model.log_end - batch.base_offset
     now_ms = world.clock.now_ms()
     is_append_time = world.config.is_append_time

@@ -48,7 +48,7 @@ def check_epochs(log: PartitionLog, model: LogModel) -> None:
 
 
 def read_back(log: PartitionLog, max_bytes: int = 3000) -> list[Batch]:
-    """Every batch from the log's start on, fetched as a replica would."""
+    """Every batch from the log start offset on, fetched as a replica would."""
     offset = log.log_start_offset
     found: list[Batch] = []
     while True:
@@ -78,14 +78,14 @@ def check_batches(actual: list[Batch], expected: list[Batch]) -> None:
 
 
 def check_some(actual: list[Batch], expected: list[Batch]) -> None:
-    """While compaction is under way: every batch read is one of those expected, perhaps without some of its records."""
+    """During compaction: every batch read is an expected one, perhaps without some of its records."""
     known = {batch.base_offset: set(batch.records) for batch in expected}
     for batch in actual:
         assert known.get(batch.base_offset, set()) >= set(batch.records), f"{batch} was read, which is not in the log"
 
 
 def check_committed(log: PartitionLog, model: LogModel) -> None:
-    """What a consumer of committed records is given."""
+    """Check what a consumer of committed records gets."""
     actual = [record for _, record in consume(log, Isolation.COMMITTED)]
     check_records(actual, model.committed(log.last_stable_offset))
 
@@ -97,7 +97,7 @@ def check_records(actual: list[Record], expected: list[Record]) -> None:
 
 
 def check_aborted(log: PartitionLog, model: LogModel, start: int, end: int) -> None:
-    """The aborted transactions in a range: exact where nothing was compacted or deleted, else those that matter."""
+    """Check the aborted transactions in a range: all of them, or those with records left after compaction or deletion."""
     actual = {(txn.producer_id, txn.last_offset): txn for txn in log.aborted_transactions(start, end)}
     expected = [txn for txn in model.transactions if txn.aborted and txn.last_offset >= start and txn.first_offset < end]
     present = {batch.base_offset for batch in model.visible()}
@@ -110,13 +110,13 @@ def check_aborted(log: PartitionLog, model: LogModel, start: int, end: int) -> N
     known = {(txn.producer_id, txn.last_offset): txn for txn in model.transactions if txn.aborted}
     aborts = {(batch.producer_id, batch.base_offset) for batch in model.history if batch.commits is False}
     for key, found in actual.items():
-        if key not in known:  # a start may remember a transaction from before the log's start that was forgotten meanwhile
+        if key not in known:  # a start may remember a transaction from before the log start offset that the model has forgotten
             assert key in aborts, f"{found} was never aborted"
             continue
         first, stable = known[key].first_offset, known[key].stable_offset
         if min(first, stable) >= max(model.log_start, model.cleaned_up_to):
-            # Less than could be is fine: lookups then go on for longer. It may be that a start remembers a transaction from
-            # before the log's start, or that one began later in the same append.
+            # A lower last stable offset is correct: lookups only take longer. A start may remember a transaction from before
+            # the log start offset, or one may have begun later in the same append.
             same("the start of an aborted transaction", found.first_offset, first)
             assert min(found.last_stable_offset, key[1] + 1) <= stable, f"{found} says that more was stable than {stable}"
 
@@ -151,8 +151,8 @@ def check_producers(log: PartitionLog, model: LogModel) -> None:
 
 
 def reload_difference(actual: Producers, wanted: Producers, model: LogModel) -> str:
-    """What is wrong with `actual` as what a start made of `wanted`: the last batch of each producer must be known, and those
-    before it that are still in the log; none that never was."""
+    """How `actual`, which a start has loaded, differs from `wanted`. The last batch of each producer must be known, and those
+    before it that are still in the log; no other batch may be."""
     differences = []
     present = {batch.base_offset for batch in model.visible()}
     for producer_id in sorted(actual.keys() | wanted.keys()):
@@ -171,13 +171,13 @@ def reload_difference(actual: Producers, wanted: Producers, model: LogModel) -> 
 
 
 def since_zero(sent: list[Sent]) -> list[Sent]:
-    """Without what lies before sequence 0: a start does not look further back, though sequences may have gone round."""
+    """Without batches before sequence 0: a start does not look further back, though sequences may have wrapped."""
     zeros = [index for index, each in enumerate(sent) if each.first_sequence == 0]
     return sent[zeros[-1] :] if zeros else sent
 
 
 def is_snapshot_of(found: Mapping[int, Producer | None], known: Mapping[int, Producer | None]) -> bool:
-    """Whether a snapshot says what it can say of `known`: of every producer the last batch only."""
+    """Whether a snapshot matches `known`. It stores only the last batch of each producer."""
     return found == {key: producer and replace(producer, sent=producer.sent[-1:]) for key, producer in known.items()}
 
 
@@ -203,11 +203,13 @@ def check_compacted(before: list[Batch], after: list[Batch], model: LogModel) ->
     now = {batch.base_offset: batch for batch in after}
     for batch in before:
         if batch.is_control and batch.records and not (batch.base_offset in now and now[batch.base_offset].records):
-            assert batch.delete_horizon_ms is not None, f"a marker went without ever having had a delete horizon: {batch}"
+            assert batch.delete_horizon_ms is not None, (
+                f"a marker was removed without ever having had a delete horizon: {batch}"
+            )
 
 
 def last_values(batches: list[Batch], model: LogModel) -> dict[bytes, tuple[int, bytes]]:
-    """Key → (offset, value) of its last record that is not aborted, as a table would have it that a consumer keeps."""
+    """Key → (offset, value) of its last record that is not aborted: the table a consumer would build."""
     table: dict[bytes, tuple[int, bytes]] = {}
     for batch in batches:
         if batch.is_control or model.is_aborted(batch):
@@ -226,14 +228,14 @@ def last_values(batches: list[Batch], model: LogModel) -> dict[bytes, tuple[int,
 
 
 def check_indexes(log: PartitionLog) -> None:
-    """Every entry of every index is true of the log file."""
+    """Every entry of every index matches the log file."""
     for segment in log.segments:
         check_segment_indexes(segment)
 
 
 def check_segment_indexes(segment: Segment) -> None:
     places = dict(headers(segment.file, 0, segment.size))
-    _ = segment.max_timestamp, segment.find(segment.base_offset)  # an index that a power loss has torn is built anew first
+    _ = segment.max_timestamp, segment.find(segment.base_offset)  # an index that a power loss has torn is rebuilt first
     last_offsets = {view.last_offset: position for position, view in places.items()}
     index = segment.offset_index
     index.open()
@@ -261,7 +263,7 @@ def check_segment_indexes(segment: Segment) -> None:
 
 
 def check_rebuilt(disk: MemoryDisk, folder: str, log: PartitionLog, sure_from: int) -> None:
-    """After a clean stop, indexes built anew from the records have the very bytes of those that were written."""
+    """After a clean shutdown, indexes rebuilt from the records have the same bytes as those that were written."""
     copy = MemoryDisk()
     faults, disk.faults = disk.faults, []  # they are for the log, not for us
     copy_tree(disk, folder, copy, folder)

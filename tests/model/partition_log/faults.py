@@ -1,4 +1,4 @@
-"""The rules that let something go wrong: ends in the middle of an operation, and disks that fail."""
+"""The rules for faults: kills and power losses in the middle of an operation, and failing disks."""
 
 import errno
 
@@ -9,7 +9,7 @@ from tests.model.partition_log.world import Allowed, LogWorld
 from ottla.errors import LogDirectoryFailed, OttlaError
 
 STEPS_MAX = (4, 14, 50)
-"""An operation is cut short after up to as many calls on the disk, one of these numbers by chance."""
+"""An operation is cut short after up to this many disk calls; one of these is drawn."""
 
 
 def kill(world: LogWorld) -> None:
@@ -21,7 +21,7 @@ def lose_power(world: LogWorld) -> None:
 
 
 def restart(world: LogWorld) -> None:
-    """A clean stop, sometimes with the power going right after it, and sometimes with other settings at the next start."""
+    """A clean shutdown, sometimes with a power loss right after it, and sometimes with other settings at the next start."""
     world.restart(power_loss=world.random.random() < 0.5)
 
 
@@ -67,7 +67,7 @@ def cut_short(world: LogWorld) -> None:
 
 
 def fail_disk(world: LogWorld) -> None:
-    """A call on the disk fails in the middle of an operation: the log goes offline, whole, and the next start finds it well."""
+    """A disk call fails in the middle of an operation: the whole log goes offline, and the next start recovers it."""
     random, disk = world.random, world.disk
     operation = random.choice(OPERATIONS)
     fault = disk.fail(
@@ -89,7 +89,7 @@ def fail_disk(world: LogWorld) -> None:
 
 
 def check_offline(world: LogWorld) -> None:
-    """Nothing works on a log whose disk has failed, and everything says why."""
+    """Every operation on a log whose disk has failed is refused with the reason."""
     data, _ = data_batch(world, make_records(world, 0), -1)
     for attempt in (
         lambda: world.log.append_as_leader(data, 0),

@@ -1,4 +1,4 @@
-"""All rules with how often they happen, and a plain seeded run over them."""
+"""All rules with their weights, and a plain seeded run over them."""
 
 from collections import Counter
 from collections.abc import Callable
@@ -43,17 +43,17 @@ WEIGHTS: dict[Rule, int] = {
     faults.fail_disk: 2,
 }
 
-MEANWHILE: list[Rule] = [rules.append_plain, rules.append_idempotent, rules.append_transactional, rules.read]
+INTERLEAVED: list[Rule] = [rules.append_plain, rules.append_idempotent, rules.append_transactional, rules.read]
 
 
 def new_world(random: Random) -> LogWorld:
     world = LogWorld(random, random_config(random))
-    world.meanwhile = MEANWHILE
+    world.interleaved = INTERLEAVED
     return world
 
 
 def run_steps(seed: int, steps: int) -> Counter[str]:
-    """Take `steps` random steps, comparing after each; returns what happened. A difference comes with its seed."""
+    """Take `steps` random steps and compare after each. Returns counts of what happened. An error names the seed."""
     random = Random(seed)
     world = new_world(random)
     taken: list[str] = []

@@ -1,11 +1,11 @@
-"""What a partition log should hold, as plain lists: the model that the real one is compared with.
+"""The model of a partition log, as plain lists, that the real log is compared with.
 
 `LogModel` knows batches, not bytes: no segments, no indexes, no files. It has two lists. `batches` is what is in the log now;
 compaction and deletion make it shorter. `history` is every batch as it was first appended, apart from those that were
 truncated: what producers did, which stays true when their records are gone.
 
-Producers are worked out by replaying; `producers` is kept up to date and can be worked out again from any point, as the real
-log does from its snapshots. Nothing here imports the log.
+Producer states come from replaying; `producers` is kept up to date and can be computed again from any offset, as the real log
+does from its snapshots. Nothing here imports the log.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Sent:
 
 @dataclass(slots=True)
 class Producer:
-    """What is known of a producer."""
+    """The state of a producer."""
 
     epoch: int = -1
     coordinator_epoch: int = -1
@@ -104,7 +104,7 @@ class Producer:
         return replace(self, sent=list(self.sent))
 
     def take(self, batch: Batch) -> Transaction | None:
-        """Count in a batch; returns the transaction it ends."""
+        """Apply a batch. Returns the transaction it ends."""
         ended = None
         if batch.producer_epoch != self.epoch:
             self.epoch, self.sent = batch.producer_epoch, []
@@ -133,18 +133,18 @@ class Transaction:
     last_offset: int
     aborted: bool
     stable_offset: int = -1
-    """What the last stable offset could be once the marker was replicated."""
+    """The highest possible last stable offset once the marker is replicated."""
 
 
 Producers = dict[int, Producer]
 
 
 def replay(producers: Producers, batches: Iterable[Batch]) -> list[Transaction]:
-    """Count `batches` into `producers`; returns the transactions that ended."""
+    """Apply `batches` to `producers`. Returns the transactions that ended."""
     ended = []
     for batch in batches:
         if batch.producer_id < 0 or (batch.is_control and batch.commits is None):
-            continue  # nobody's, or a marker that compaction has emptied
+            continue  # no producer, or a marker that compaction has emptied
         transaction = producers.setdefault(batch.producer_id, Producer()).take(batch)
         if transaction is not None:
             firsts = [p.transaction_first for p in producers.values() if p.transaction_first is not None]
@@ -153,7 +153,7 @@ def replay(producers: Producers, batches: Iterable[Batch]) -> list[Transaction]:
 
 
 class LogModel:
-    """The plain twin of a partition log."""
+    """A partition log as plain lists."""
 
     def __init__(self) -> None:
         self.batches: list[Batch] = []
@@ -165,16 +165,16 @@ class LogModel:
         self.producers: Producers = {}
         self.transactions: list[Transaction] = []
         self.cleaned_up_to = 0
-        """Compaction may have touched what lies below."""
+        """Compaction may have changed batches below this offset."""
         self.cleaned_from = 0
-        """Where the log began when it was compacted: of what lies before, tombstones may have gone before the values did."""
+        """The log start offset when the log was compacted. Below it, tombstones may have been removed before the values."""
         self.known_states: dict[int, Producers] = {}
-        """Offset → the producers as they were then; what came before does not tell any more."""
+        """Offset → the producers at that offset, replacing what replay of earlier batches would give."""
 
     # -- what a producer may do
 
     def verdict(self, batch: Batch) -> ErrorCode | Sent | None:
-        """What a client's batch meets: an error, the place of the batch it repeats, or None: it is appended."""
+        """The expected answer to a client's batch: an error, the offset of the batch it repeats, or None if it is appended."""
         known = self.producers.get(batch.producer_id)
         if batch.producer_id < 0 or known is None:
             return None
@@ -192,7 +192,7 @@ class LogModel:
         return None
 
     def marker_verdict(self, batch: Batch, transaction_version: int) -> ErrorCode | None:
-        """What an end marker from a transaction coordinator meets."""
+        """The expected answer to an end marker from a transaction coordinator."""
         known = self.producers.get(batch.producer_id)
         if known is None:
             return None
@@ -244,7 +244,7 @@ class LogModel:
         """The files before `first_segment` are gone."""
         self.batches = [batch for batch in self.batches if batch.base_offset >= first_segment]
 
-    def begin_anew(self, offset: int, log_start: int) -> None:
+    def restart_at(self, offset: int, log_start: int) -> None:
         self.batches, self.history, self.epochs, self.producers, self.transactions = [], [], [], {}, []
         self.known_states, self.cleaned_from = {}, 0
         self.log_start, self.log_end, self.high_watermark, self.cleaned_up_to = log_start, offset, offset, offset
@@ -282,10 +282,10 @@ class LogModel:
         return next((epoch for epoch, start in reversed(self.epochs) if start <= offset), None)
 
     def last_stable_bounds(self) -> tuple[int, int]:
-        """The lowest and the highest that the last stable offset may be.
+        """The lowest and the highest possible last stable offset.
 
         They differ only by transactions that have ended at or above the high watermark: once the high watermark has been
-        above their marker they are settled, also when it goes back.
+        above their marker they are complete, also when it moves back.
         """
         open_firsts = [p.transaction_first for p in self.producers.values() if p.transaction_first is not None]
         unsettled = [txn.first_offset for txn in self.transactions if txn.last_offset >= self.high_watermark]
@@ -293,10 +293,10 @@ class LogModel:
         low = min(high, max(min(unsettled, default=high), self.log_start))
         return low, high
 
-    # -- producers anew
+    # -- producers after a start or a truncation
 
     def adopt(self, producers: Producers) -> None:
-        """From here on, these are the producers: a start or a truncation has found them in the log."""
+        """Use these producers from now on: a start or a truncation has found them in the log."""
         self.producers = {producer_id: producer.copy() for producer_id, producer in producers.items()}
         self.known_states = {offset: state for offset, state in self.known_states.items() if offset <= self.log_end}
         self.known_states[self.log_end] = {key: producer.copy() for key, producer in producers.items()}
@@ -319,9 +319,9 @@ class LogModel:
         return sorted(sent, key=lambda each: each.first_offset)
 
     def producers_from(self, snapshot_offset: int, now_ms: int, expiration_ms: int, end: int | None = None) -> Producers:
-        """The producers at `end` (default: the log's) as a start finds them that begins with a snapshot.
+        """The producers at `end` (default: the log end offset) as a start with a snapshot finds them.
 
-        `sent` has only those that a start must find: the snapshot's one, and what lies in the log from its start on.
+        `sent` has only the batches that a start must find: that of the snapshot, and those in the log from its start on.
         """
         producers: Producers = {}
         for producer_id, producer in self.producers_at(snapshot_offset).items():
@@ -334,7 +334,7 @@ class LogModel:
         return producers
 
     def producers_in_log(self, start: int, end: int) -> Producers:
-        """The producers as a start finds them that has no snapshot, and reads the log from `start` up to `end`."""
+        """The producers as a start without a snapshot finds them, from the log between `start` and `end`."""
         producers: Producers = {}
         replay(producers, (batch for batch in self.batches if batch.last_offset >= start and batch.last_offset < end))
         return producers

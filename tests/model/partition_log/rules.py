@@ -1,9 +1,9 @@
-"""The rules of the machine: what may happen to a log, each as a function that does it to a `LogWorld` and to its model.
+"""The rules of the machine: each is a function that does one operation on a `LogWorld` and on its model.
 
-All chance comes from `world.random`, so the same rules serve a plain seeded run and Hypothesis, which shrinks. Rules that make
-the log shorter are in `shortening.py`, those that cut an operation short in `faults.py`.
+All randomness comes from `world.random`, so the same rules serve a plain seeded run and Hypothesis, which shrinks. Rules that
+make the log shorter are in `shortening.py`, those that cut an operation short in `faults.py`.
 
-A rule says what it is about to do (`world.intend`) before it does it: if the world ends meanwhile, that may have happened.
+A rule announces what it is about to do (`world.intend`): if the world ends before it is done, it may or may not have happened.
 """
 
 from tests.model.partition_log import checks
@@ -29,7 +29,7 @@ from ottla.records.record import Record
 
 
 def lead(world: LogWorld, data: bytearray, batch: Batch) -> None:
-    """Append as leader, and hold the answer against the model's verdict."""
+    """Append as leader, and compare the result with the model's verdict."""
     model, log = world.model, world.log
     verdict = model.verdict(batch)
     if verdict is None and len(data) > world.config.segment_bytes:
@@ -80,7 +80,7 @@ def append_plain(world: LogWorld) -> None:
 
 
 def append_idempotent(world: LogWorld) -> None:
-    """From a producer with a good memory: the next sequence, in its epoch or a new one."""
+    """From a correct producer: the next sequence, in its epoch or a new one."""
     producer_id = world.random.randrange(4)
     lead(world, *data_batch(world, records := make_records(world, 0), -1, next_of(world, producer_id, len(records))))
 
@@ -97,7 +97,7 @@ def next_of(world: LogWorld, producer_id: int, _count: int) -> tuple[int, int, i
 
 
 def append_repeated(world: LogWorld) -> None:
-    """A retry of one of the last batches, all of which may be in flight."""
+    """A retry of one of the last batches, which may all be in flight."""
     candidates = [(key, sent) for key, known in world.model.producers.items() for sent in known.sent]
     if not candidates:
         return
@@ -110,7 +110,7 @@ def append_repeated(world: LogWorld) -> None:
 
 
 def append_out_of_order(world: LogWorld) -> None:
-    """What a broken or fenced producer sends."""
+    """A batch of a broken or fenced producer."""
     random = world.random
     producer_id = random.randrange(8)
     known = world.model.producers.get(producer_id)
@@ -129,7 +129,7 @@ def append_transactional(world: LogWorld) -> None:
 
 
 def end_transaction(world: LogWorld) -> None:
-    """A coordinator commits or aborts; now and then a stale one, or one that repeats itself."""
+    """A coordinator commits or aborts a transaction; sometimes a stale one, or a retry."""
     model, random = world.model, world.random
     open_ids = sorted(key for key, known in model.producers.items() if known.transaction_first is not None)
     producer_id = random.choice(open_ids) if open_ids and random.random() < 0.9 else 4 + random.randrange(4)
@@ -141,7 +141,7 @@ def end_transaction(world: LogWorld) -> None:
 
 
 def settle(world: LogWorld) -> None:
-    """Every transaction ends, and the replicas catch up: readers and compaction may go up to the end."""
+    """End every transaction and let the replicas catch up, so that readers and compaction reach the log end offset."""
     for producer_id, known in sorted(world.model.producers.items()):
         if known.transaction_first is not None:
             append_marker(world, (producer_id, known.epoch), 0, max(0, known.coordinator_epoch))
@@ -150,7 +150,7 @@ def settle(world: LogWorld) -> None:
 
 
 def append_marker(world: LogWorld, producer: tuple[int, int], version: int, coordinator_epoch: int) -> None:
-    """Append an end marker, and hold the answer against the model's verdict."""
+    """Append an end marker, and compare the result with the model's verdict."""
     model, log = world.model, world.log
     commits = world.random.random() < 0.5
     data, batch = marker_batch(world, 0, -1, producer, commits, coordinator_epoch)
@@ -282,7 +282,7 @@ def raise_high_watermark(world: LogWorld) -> None:
 
 
 def move_high_watermark(world: LogWorld) -> None:
-    """To anywhere, as a replica that has become leader may have to."""
+    """Set it to any offset, as a replica that becomes leader may have to."""
     model = world.model
     world.set_high_watermark(world.random.randint(model.log_start, min(model.log_end, model.log_start + 5000)))
 

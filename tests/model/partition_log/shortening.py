@@ -50,10 +50,10 @@ def after_truncation(world: LogWorld, end: int) -> None:
 def truncate_fully(world: LogWorld) -> None:
     model = world.model
     offset = max(0, model.log_end + world.random.choice((-20, 0, 10, 1000)))
-    world.intend(end_min=0, starting_anew=True)
+    world.intend(end_min=0, truncating_fully=True)
     world.run(world.log.truncate_fully_and_start_at(offset))
     world.done()
-    model.begin_anew(offset, offset)
+    model.restart_at(offset, offset)
     world.save_recovery_point()
     world.save_start()
     world.flushed = min(world.flushed, offset)
@@ -79,7 +79,7 @@ def delete_due_files(world: LogWorld) -> None:
 
 
 def retain(world: LogWorld) -> None:
-    """Let go what time, size and the log's start say; nothing else, nothing less."""
+    """Delete exactly the segments that time, size and the log start offset make due."""
     log, model = world.log, world.model
     now_ms = world.clock.now_ms()
     segments = [*log.segments]
@@ -124,7 +124,7 @@ def is_due(world: LogWorld, segments: list[Segment], end: int, now_ms: int) -> b
 
 
 def compact(world: LogWorld) -> None:
-    """One pass over whatever can be cleaned, whether it is due or not."""
+    """One compaction pass over all that can be cleaned, whether it is due or not."""
     log, model = world.log, world.model
     candidate = candidate_of(log, world.compactor.checkpoint_of(log), world.clock.now_ms())
     if not world.config.compact or not candidate.cleanable_bytes:
@@ -148,10 +148,10 @@ def compact(world: LogWorld) -> None:
     check_thorough(world, before, after, candidate.first_dirty_offset, stats.end_offset)
     left = {batch.last_offset for batch in after}
     for batch in before:
-        # The last batch of a producer holds its sequence, the last of what was cleaned says where that ends.
+        # The last batch of a producer holds its sequence; the last batch of the cleaned range holds its end offset.
         must_stay = batch.last_offset in last_before and batch.last_offset in last_of_producers(world)
         if must_stay or batch.next_offset == uncleanable:
-            assert batch.last_offset in left, f"compaction took a batch that must stay, if empty: {batch}"
+            assert batch.last_offset in left, f"compaction removed a batch that must stay, at least empty: {batch}"
     model.batches = after
     world.counts["compactions"] += 1
     if sum(len(batch.records) for batch in after) < sum(len(batch.records) for batch in before):
@@ -164,7 +164,7 @@ def last_of_producers(world: LogWorld) -> set[int]:
 
 
 def check_thorough(world: LogWorld, before: list[Batch], after: list[Batch], first_dirty: int, end: int) -> None:
-    """Below `end`, what is left is exactly what must be, and tombstones have their delete horizon."""
+    """Below `end`, exactly the required records are left, and tombstones have their delete horizon."""
     model, now_ms = world.model, world.clock.now_ms()
     new_horizon_ms = now_ms + world.config.delete_retention_ms
     last: dict[bytes, int] = {}
@@ -205,7 +205,7 @@ def check_marker(world: LogWorld, before: list[Batch], marker: Batch, now: Batch
     known = {txn.last_offset for txn in world.model.transactions if txn.first_offset >= world.model.log_start}
     forgotten = any(batch.commits is False and batch.base_offset not in known for batch in own)
     if forgotten or (data and marker.base_offset not in known):
-        return  # a start may forget transactions that began before the log's start; what they leave is kept for longer
+        return  # a start may forget transactions that began before the log start offset; their markers are kept for longer
     is_needed = bool(data)
     now_ms = world.clock.now_ms()
     horizon_ms = marker.delete_horizon_ms

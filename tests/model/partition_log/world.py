@@ -1,10 +1,10 @@
-"""A partition log on a simulated disk together with its model, its owner's checkpoints, and the ways it can end.
+"""A partition log on a simulated disk with its model, its owner's checkpoints, and kills, power losses and clean shutdowns.
 
-The owner's part is done as the log's contract asks: the recovery point is written down after every flush and truncation, the
-start of the log now and then. `flushed` is what the log has promised to survive a power loss.
+The world plays the log's owner as the log's contract requires: it saves the recovery point after every flush and truncation,
+and the log start offset now and then. `flushed` is what must survive a power loss.
 
-`come_back` is the heart of it: after a kill, a power loss or a clean stop, it loads the log and holds what is found against
-the model, which then takes over what was allowed to be lost.
+`come_back` is the central step: after a kill, a power loss or a clean shutdown it loads the log and compares it with the model.
+The model then drops what was allowed to be lost.
 """
 
 import asyncio
@@ -43,12 +43,12 @@ T = TypeVar("T")
 
 @dataclass
 class Allowed:
-    """What a start may find, where an operation was cut short or the power was lost."""
+    """What a start may find after a power loss or an operation that was cut short."""
 
     end_min: int
     start_max: int
     compacting: bool = False
-    starting_anew: bool = False
+    truncating_fully: bool = False
     holes: bool = False
 
 
@@ -68,21 +68,21 @@ class LogWorld:
         self.flushed = 0
         self.leader_epoch = 0
         self.has_gaps = random.random() < 0.7
-        """Whether what a follower gets has gaps, as the log of a leader has that is or was compacted."""
+        """Whether fetched batches have gaps, as those of a compacted leader log have."""
         self.flushes_rolls = random.random() < 0.6
-        """Whether the owner flushes at once what was rolled. If not, a power loss may leave holes in what was not flushed."""
+        """Whether the owner flushes rolled segments at once. If not, a power loss may leave holes in what was not flushed."""
         self.numbers = count()
-        """Makes every value another one, so that a wrong record is seen to be one."""
+        """Makes every value unique, so that a wrong record is detected."""
         self.exact_lso = True
         self.epochs_sure_from = 0
-        """Below this the leader epochs may be unknown: the log's start went up, then came back with a crash."""
+        """Below this the leader epochs may be unknown: the log start offset moved up, and a crash moved it back."""
         self.pending: list[Batch] = []
         self.allowed: Allowed | None = None
-        self.meanwhile: list[Callable[[LogWorld], None]] = []
+        self.interleaved: list[Callable[[LogWorld], None]] = []
         """What others may do while an operation waits for the disk."""
         self.is_interleaving = self.is_nested = False
         self.indexes_sure_from = 0
-        """Segments from here on have never been truncated or loaded: their indexes are as they would be built anew."""
+        """Segments from here on have never been truncated or loaded: their indexes are the same as rebuilt ones."""
         self.disk.make_directory(FOLDER)
         self.run(self.disk.sync_directory("/"))
         self.run(self.disk.sync_directory(DIRECTORY))
@@ -131,23 +131,23 @@ class LogWorld:
         end_min: int | None = None,
         start_max: int | None = None,
         compacting: bool = False,
-        starting_anew: bool = False,
+        truncating_fully: bool = False,
     ) -> None:
-        """Say what is about to be done: if the world ends before `done`, that may have happened, or a part of it."""
+        """Announce an operation: if the world ends before `done`, all, a part or nothing of it may have happened."""
         model = self.model
         self.pending = list(append)
         self.allowed = Allowed(
             model.log_end if end_min is None else end_min,
             model.log_start if start_max is None else start_max,
             compacting,
-            starting_anew,
+            truncating_fully,
         )
 
     def done(self) -> None:
         self.pending, self.allowed = [], None
 
     def die(self, power_loss: bool) -> None:
-        """The end in the middle of what was intended."""
+        """End in the middle of the announced operation."""
         model = self.model
         allowed = self.allowed or Allowed(model.log_end, model.log_start)
         allowed = replace(allowed, end_min=min(allowed.end_min, model.log_end))
@@ -158,7 +158,7 @@ class LogWorld:
 
     @contextmanager
     def interleaving(self) -> Iterator[None]:
-        """While inside, others may append and read whenever the disk is waited for."""
+        """In this block, others may append and read whenever an operation waits for the disk."""
         self.is_interleaving = True
         try:
             yield
@@ -166,11 +166,11 @@ class LogWorld:
             self.is_interleaving = False
 
     async def _pause(self) -> None:
-        if self.is_interleaving and not self.is_nested and self.meanwhile and self.random.random() < 0.1:
+        if self.is_interleaving and not self.is_nested and self.interleaved and self.random.random() < 0.1:
             allowed = self.allowed
             self.is_nested = True
             try:
-                self.random.choice(self.meanwhile)(self)  # if this fails, what it was about to append stays pending
+                self.random.choice(self.interleaved)(self)  # if this fails, its batch stays pending
                 self.counts["interleaved"] += 1
             finally:
                 self.is_nested = False
@@ -184,7 +184,7 @@ class LogWorld:
             self.saved_high_watermark = self.model.high_watermark
         # Also a segment that was just renamed counts: the rename may be undone.
         may_leave_holes = any(base > self.flushed for base in self._offsets_of_files(LOG_SUFFIX, in_use=False))
-        if may_leave_holes and allowed is not None and (allowed.compacting or allowed.starting_anew):
+        if may_leave_holes and allowed is not None and (allowed.compacting or allowed.truncating_fully):
             power_loss = False  # one thing at a time
         lost_before = self.disk.counts["lost"] + self.disk.counts["torn"] + self.disk.counts["prefix"]
         self.disk = self.disk.crash(power_loss)
@@ -200,7 +200,7 @@ class LogWorld:
         self.come_back(clean=False, allowed=allowed)
 
     def restart(self, power_loss: bool = False) -> None:
-        """A clean stop, perhaps with the power going right after it, and the next start."""
+        """A clean shutdown, perhaps with a power loss right after it, and the next start."""
         self.run(self.log.close())
         checks.check_rebuilt(self.disk, FOLDER, self.log, self.indexes_sure_from)
         checks.same("the recovery point of a closed log", self.log.recovery_point, self.model.log_end)
@@ -228,7 +228,7 @@ class LogWorld:
             self._start_over()
             return
         self._check_records(allowed)
-        if allowed.starting_anew:
+        if allowed.truncating_fully:
             self._start_over()
             return
         if log.log_end_offset < model.log_end:
@@ -247,7 +247,7 @@ class LogWorld:
         self.check_everything()
 
     def _has_hole(self, allowed: Allowed) -> bool:
-        """Whether the power took batches that were not flushed, and left others behind them, as it may in several segments."""
+        """Whether a power loss took unflushed batches and left later ones, as it may in several segments."""
         actual = checks.read_files(self.log)
         end, first = self.log.log_end_offset, self.log.segments.first.base_offset
         expected = [batch for batch in self.model.batches if first <= batch.base_offset and batch.last_offset < end]
@@ -259,20 +259,20 @@ class LogWorld:
         return bool(lost)
 
     def _start_over(self) -> None:
-        """What the producers of a log did cannot be told any more where records went missing: go on with an empty one.
+        """Continue with an empty log: where records are missing, the producers' states are unknown.
 
-        So does the owner of a log that was being started anew when it died.
+        The owner of a log does the same if it died while it truncated the log fully.
         """
         end = self.log.log_end_offset
         self.run(self.log.truncate_fully_and_start_at(end))
         self.run(self.compactor.truncated(self.log))
-        self.model.begin_anew(end, end)
+        self.model.restart_at(end, end)
         self.saved_start = self.recovery_point = self.flushed = end
         self.epochs_sure_from, self.indexes_sure_from = 0, end
         self.check_everything()
 
     def _die_while_loading(self) -> None:
-        """A start that is itself cut short, at any of its steps: the next one must find the same."""
+        """Cut a start itself short, at any of its steps: the next one must find the same."""
         self.disk.crash_before(self.random.randrange(12))
         try:
             self.run(self.load_async(clean=False))
@@ -284,17 +284,17 @@ class LogWorld:
 
     def _check_ends(self, report: LoadReport, clean: bool, allowed: Allowed) -> None:
         log, model = self.log, self.model
-        if not allowed.starting_anew:
+        if not allowed.truncating_fully:
             end = log.log_end_offset
             lost = [batch for batch in model.batches if end <= batch.last_offset < allowed.end_min]
             assert not lost, f"the log ends at {end}, it lost {len(lost)} batches from {lost[0]} on: {report}"
             assert end <= model.log_end, f"the log ends at {end}, it was never past {model.log_end}: {report}"
             if end < allowed.end_min:
-                # A truncation may end between two batches, where compaction has left none: a start does not know of that.
+                # A truncation may end in a gap that compaction left: a start finds the end of the last batch.
                 self.counts["ends forgotten in a gap"] += 1
             start = log.log_start_offset
             assert start >= self.saved_start, f"the log starts at {start}, its checkpoint said {self.saved_start}: {report}"
-            # Of what was never flushed, a power loss may also take the first segments.
+            # A power loss may also take the first segments if they were never flushed.
             lost = [b for b in model.batches if allowed.start_max <= b.base_offset < min(start, allowed.end_min)]
             assert not lost, f"the log starts at {start}, it lost {len(lost)} batches from {lost[0]} on: {report}"
         checks.same("report.log_end_offset", report.log_end_offset, log.log_end_offset)
@@ -302,7 +302,7 @@ class LogWorld:
             checks.same("the recovery point after a clean start", log.recovery_point, log.log_end_offset)
 
     def _check_records(self, allowed: Allowed) -> None:
-        """What is in the files now is what was there before, as far as the log still reaches."""
+        """The files hold the same batches as before, up to where the log ends now."""
         model = self.model
         actual = checks.read_files(self.log)
         end, first = self.log.log_end_offset, self.log.segments.first.base_offset
@@ -310,7 +310,7 @@ class LogWorld:
         if expected and actual and actual[0].base_offset < expected[0].base_offset:
             # A power loss may undo the removal of a segment before the log's start.
             actual = [batch for batch in actual if batch.base_offset >= min(expected[0].base_offset, model.log_start)]
-        if allowed.starting_anew:
+        if allowed.truncating_fully:
             checks.check_batches(actual, expected[: len(actual)])
         elif allowed.compacting:
             checks.check_compacted(expected, actual, model)
@@ -319,7 +319,7 @@ class LogWorld:
             checks.check_batches(actual, expected)
 
     def _check_epochs(self, memory_start: int) -> None:
-        """A crash may forget epochs below where the log began when it died, and must know all of the others."""
+        """A crash may lose epochs below the log start offset it had, and no others."""
         model = self.model
         actual = self.log.epochs.entries
         sure_from = max(memory_start, self.epochs_sure_from, model.log_start)
@@ -332,14 +332,14 @@ class LogWorld:
     # -- producers
 
     def _offsets_of_files(self, suffix: str, in_use: bool = True) -> list[int]:
-        """The offsets in the names of the files that have `suffix`, whatever state the disk is in."""
+        """The offsets in the names of files with `suffix`, also on a failed disk."""
         folder = self.disk.names.find(FOLDER)
         assert isinstance(folder, Folder)
         names = [parse_segment_file_name(name) for name in sorted(folder.entries)]
         return [name.base_offset for name in names if name and name.suffix == suffix and not (name.state and in_use)]
 
     def settle_producers(self) -> None:
-        """After a truncation: the producers are those that a snapshot and the records left tell of."""
+        """After a truncation: the producers are those of a snapshot and of the remaining records."""
         self._settle_producers(self._offsets_of_files(SNAPSHOT_SUFFIX))
 
     def _settle_producers(self, snapshots: list[int]) -> None:
@@ -347,13 +347,13 @@ class LogWorld:
         actual = checks.producers_of(log.producers.producers.values())
         now_ms = self.clock.now_ms()
         wanted = {"the log's start": model.producers_in_log(model.log_start, model.log_end)}
-        # Recovery writes snapshots of its own, at the ends of segments, and goes on from them.
+        # Recovery writes snapshots at the ends of segments, and continues from them.
         for offset in sorted({*snapshots, *log.segments.base_offsets, *self._offsets_of_files(SNAPSHOT_SUFFIX)}):
             if model.log_start <= offset <= model.log_end:
                 wanted[f"a snapshot at {offset}"] = model.producers_from(offset, now_ms, EXPIRATION_MS)
             if offset <= model.log_start:
                 wanted[f"the segment at {offset}"] = model.producers_in_log(offset, model.log_end)
-        # What recovery has put into such a snapshot expires when it is read again.
+        # Producers in such a snapshot expire when it is read again.
         wanted |= {f"{start}, expired": self._without_expired(producers) for start, producers in wanted.items()}
         differences = {start: checks.reload_difference(actual, each, model) for start, each in wanted.items()}
         if all(differences.values()):
@@ -363,7 +363,7 @@ class LogWorld:
         self._learn_snapshots()
 
     def _learn_snapshots(self) -> None:
-        """A start may write snapshots of producers that it knows less of than the process before it did."""
+        """A start may write snapshots with less about a producer than the previous process knew."""
         model = self.model
         files = ProducerSnapshots(self.disk, FOLDER)
         for offset in files.offsets:
@@ -385,7 +385,7 @@ class LogWorld:
                 wrong = {
                     key: (have, want) for key, (have, want) in wrong.items() if not checks.is_snapshot_of({0: have}, {0: want})
                 }
-                assert any(fits), f"the snapshot at {offset} never was so (found and due): {wrong}"
+                assert any(fits), f"the snapshot at {offset} never was the state (found and expected): {wrong}"
                 model.known_states[offset] = found
 
     def _without_expired(self, producers: Producers) -> Producers:
@@ -408,7 +408,7 @@ class LogWorld:
         checks.check_offsets(self.log, self.model, self.exact_lso)
 
     def check_everything(self) -> None:
-        """All that can be compared."""
+        """Compare everything."""
         log, model = self.log, self.model
         self.check_step()
         checks.check_batches(checks.read_back(log, self.random.choice((100, 1000, 100_000))), model.visible())

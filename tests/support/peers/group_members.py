@@ -19,9 +19,10 @@ from itertools import count
 from types import TracebackType
 from typing import Any
 
+from tests.support.servers.kafka_server import HANG_S
+
 Partition = tuple[str, int]
 
-SETTLE_TIMEOUT_S = 120
 HEARTBEAT_MS = 150
 SESSION_MS = 6_000
 """Of classic members; the new protocol's are the server's to say."""
@@ -92,7 +93,7 @@ class Member:
     def values(self) -> list[str]:
         return [record.value for record in self.records]
 
-    def close(self, timeout_s: float = 60) -> None:
+    def close(self, timeout_s: float = HANG_S) -> None:
         """End in good order, and return when that is done."""
         self.begin_close()
         assert self.ended.wait(timeout_s), f"{self.name} was still closing after {timeout_s} s"
@@ -162,9 +163,7 @@ def is_shared(members: Sequence[Member], partitions: frozenset[Partition], idle:
     return len(owned) == len(partitions) and set(owned) == partitions and without == idle
 
 
-def await_shared(
-    members: Sequence[Member], partitions: frozenset[Partition], idle: int = 0, timeout_s: float = SETTLE_TIMEOUT_S
-) -> None:
+def await_shared(members: Sequence[Member], partitions: frozenset[Partition], idle: int = 0, timeout_s: float = HANG_S) -> None:
     """Return when the members share the partitions and nothing moves any more."""
 
     def settled() -> bool:
@@ -177,7 +176,7 @@ def await_shared(
     await_members(members, settled, f"{len(partitions)} partitions to be shared", timeout_s)
 
 
-def await_values(members: Sequence[Member], expected: Iterable[str], timeout_s: float = SETTLE_TIMEOUT_S) -> None:
+def await_values(members: Sequence[Member], expected: Iterable[str], timeout_s: float = HANG_S) -> None:
     """Return when every expected value has been read by one of the members."""
     wanted = set(expected)
     await_members(members, lambda: wanted <= {value for member in members for value in member.values}, "records", timeout_s)

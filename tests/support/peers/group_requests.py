@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.wire.base import Message
 from ottla.wire.messages.delete_groups import DeleteGroupsRequest
@@ -14,13 +15,12 @@ from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitR
 from ottla.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 
 COORDINATOR_LOAD_IN_PROGRESS = 14
-READY_TIMEOUT_S = 30
 Offsets = dict[tuple[str, int], int]
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
     """Ask again until it is so: brokers finish some things after they have answered."""
-    end_s = time.monotonic() + READY_TIMEOUT_S
+    end_s = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < end_s, f"{what} does not come"
 

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 
 from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.ids import Uuid
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
@@ -34,7 +35,7 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
     return topic
 
 
-def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = 60) -> None:
+def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = HANG_S) -> None:
     """Return when the topic has that many partitions (None: any) and their leader answers for them: it may learn of it last."""
 
     def all_led() -> bool:
@@ -56,7 +57,7 @@ def await_gone(bootstrap: str, name: str) -> None:
     await_true(lambda: describe_topic(bootstrap, name).error_code == 3, f"{name} to be gone")
 
 
-def await_true(condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
+def await_true(condition: Callable[[], bool], what: str, timeout_s: float = HANG_S) -> None:
     """Return when `condition` holds; an AssertionError that names `what` if it does not in time."""
     deadline = time.monotonic() + timeout_s
     while not condition():

@@ -13,6 +13,7 @@ from typing import Any
 
 from tests.support.logs.batches import make_batch
 from tests.support.peers.raw_client import RawClient
+from tests.support.servers.kafka_server import HANG_S
 
 from ottla.coordinator.contract import Producer
 from ottla.ids import Uuid
@@ -32,7 +33,6 @@ from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxn
 
 NOT_NOW = (14, 15, 16, 51)
 """Coordinator loads, is not available, is elsewhere; the transaction before is being ended."""
-PATIENCE_S = 30.0
 OLD, NEW = 0, 2
 """Requests as a producer of transaction version 0 or 1 sends them, and of version 2."""
 
@@ -47,7 +47,7 @@ class TransactionRequests:
         self.client.close()
 
     def _ask(self, request: Any, version: int, code_of: Any, patient: bool) -> Any:
-        until = time.monotonic() + PATIENCE_S
+        until = time.monotonic() + HANG_S
         while True:
             response = self.client.request(request, version)
             if not patient or code_of(response) not in NOT_NOW or time.monotonic() > until:

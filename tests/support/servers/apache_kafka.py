@@ -18,6 +18,7 @@ from pathlib import Path
 from tests.support.logs.dump_log import Dump, parse_dump
 from tests.support.servers.kafka_jars import KAFKA_VERSION, KafkaUnavailable, fetch_jars, find_java
 from tests.support.servers.kafka_server import (
+    HANG_S,
     LOG_LEVELS,
     QUICK_JVM_FLAGS,
     KafkaServer,
@@ -112,7 +113,7 @@ class ApacheKafka:
         *,
         data_dir: str | Path | None = None,
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
-        ready_timeout_s: float = 120,
+        ready_timeout_s: float = HANG_S,
     ) -> KafkaServer:
         """A single-node cluster (broker and controller), formatted if `data_dir` is not, up and answering on return.
 

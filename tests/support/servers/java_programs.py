@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 
 from tests.support.servers.apache_kafka import JAVA_SOURCES, ApacheKafka, KafkaUnavailable
-from tests.support.servers.kafka_server import QUICK_JVM_FLAGS
+from tests.support.servers.kafka_server import HANG_S, QUICK_JVM_FLAGS
 
 TAIL_LINES = 40
 TAIL_CHARACTERS = 300
@@ -50,7 +50,7 @@ class JavaProcess:
     def tail(self) -> str:
         return "\n".join(line[:TAIL_CHARACTERS] for line in self.text().splitlines()[-TAIL_LINES:])
 
-    def await_line(self, part: str, timeout_s: float = 120) -> None:
+    def await_line(self, part: str, timeout_s: float = HANG_S) -> None:
         """Return when a line with `part` in it has been printed."""
         deadline = time.monotonic() + timeout_s
         while part not in self.text():
@@ -66,7 +66,7 @@ class JavaProcess:
         self._process.kill()
         self._process.wait()
 
-    def terminate(self, timeout_s: float = 60) -> int:
+    def terminate(self, timeout_s: float = HANG_S) -> int:
         """Ask it to end (SIGTERM), and wait."""
         self._process.terminate()
         return self._process.wait(timeout_s)

@@ -15,6 +15,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.support.servers.kafka_server import HANG_S
+
 KAFKA_VERSION = "4.3.0"
 SLF4J_VERSION = "1.7.36"
 JAVA_MAJOR_MIN = 17
@@ -51,7 +53,7 @@ def find_java() -> str:
     java = java or shutil.which("java")
     if java is None:
         raise KafkaUnavailable(f"no java on PATH: install a JDK {JAVA_MAJOR_MIN} or newer")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=HANG_S, check=False).stderr
     match = re.search(r'version "(\d+)', told)
     if match is None or int(match[1]) < JAVA_MAJOR_MIN:
         first_line = told.strip().splitlines()[0] if told.strip() else "nothing"

@@ -44,6 +44,9 @@ SERVER_JVM_FLAGS = (
 LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info")
 """How far the server came, and what went wrong; not the story of each segment."""
 
+HANG_S = 180
+"""How long to wait for a process or a server. A busy machine (load 8 on two cores) needs up to 60 s; only a hang needs more."""
+
 LOG_TAIL_LINES = 60
 LOG_LINE_CHARACTERS_MAX = 400
 READY_POLL_S = 0.02
@@ -142,7 +145,7 @@ class KafkaServer:
         """All that the server has printed so far."""
         return self._log_path.read_text(errors="replace") if self._log_path.exists() else ""
 
-    def start(self, ready_timeout_s: float) -> None:
+    def start(self, ready_timeout_s: float = HANG_S) -> None:
         """Start the process and return when it answers."""
         config = self._folder / "server.properties"
         config.write_text(properties_text(self.properties))
@@ -157,7 +160,7 @@ class KafkaServer:
                 raise ServerFailed(f"{self.name} did not answer within {ready_timeout_s} s.\n{self.log_tail()}")
             time.sleep(READY_POLL_S)
 
-    def stop(self, timeout_s: float = 60) -> None:
+    def stop(self, timeout_s: float = HANG_S) -> None:
         """Shut down cleanly (SIGTERM) and wait for the end; the data stays if the caller gave its folder."""
         if self._process is not None:
             self._process.send_signal(signal.SIGTERM)

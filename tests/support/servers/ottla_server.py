@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from tests.support.servers.apache_kafka import CLUSTER_ID
-from tests.support.servers.kafka_server import KafkaServer, ServerFailed, properties_text
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, ServerFailed, properties_text
 
 StartServer = Callable[..., KafkaServer]
 """`start_ottla` or `ApacheKafka.start_server`."""
@@ -22,7 +22,7 @@ StartServer = Callable[..., KafkaServer]
 OTTLA = (sys.executable, "-m", "ottla.cli.main")
 
 
-def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = 120) -> subprocess.CompletedProcess[str]:
+def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = HANG_S) -> subprocess.CompletedProcess[str]:
     """One `ottla` command, to its end."""
     command = [*OTTLA, *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
@@ -39,7 +39,7 @@ def format_ottla(properties: Mapping[str, object], cluster_id: str = CLUSTER_ID,
 
 
 def start_ottla(
-    properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = 60
+    properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = HANG_S
 ) -> KafkaServer:
     """A single-node cluster, formatted if `data_dir` is not, up and answering on return. As `ApacheKafka.start_server`."""
     attempts = 3

@@ -1,4 +1,4 @@
-"""The view of a batch's header: Apache Kafka's batches as it sees them, and every way a batch can be no batch."""
+"""The view of a batch's header: the fields of Apache Kafka's batches, and every kind of malformed batch."""
 
 from struct import pack_into
 
@@ -36,7 +36,7 @@ def test_the_header_says_what_apache_kafka_reads_in_it(name: str) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray, memoryview, lambda data: memoryview(bytearray(data))])
-def test_any_buffer_will_do(kind: type) -> None:
+def test_any_buffer_type_is_accepted(kind: type) -> None:
     data = b"before" + bytes(batch()) + b"after"
     view = BatchView(kind(data), 6)
     view.check()
@@ -88,7 +88,7 @@ def test_any_changed_bit_that_the_crc_covers_is_found(data: st.DataObject) -> No
 
 
 @pytest.mark.parametrize("number", [5, 6, 7])
-def test_a_codec_that_does_not_exist(number: int) -> None:
+def test_unknown_codec_is_refused(number: int) -> None:
     data = batch()
     pack_into(">h", data, 21, number)
     with pytest.raises(CorruptRecords, match=f"codec {number}"):
@@ -149,5 +149,5 @@ def test_a_damaged_batch_is_refused_where_a_cut_end_is_allowed(at: int, value: i
         next(found)
 
 
-def test_repr_tells_what_matters() -> None:
+def test_repr_shows_the_main_fields() -> None:
     assert "base_offset=0, last_offset_delta=2, count=3" in repr(BatchView(batch()))

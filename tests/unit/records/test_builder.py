@@ -15,11 +15,11 @@ COMPRESSED = [name for name in golden_batches() if name not in PLAIN]
 
 
 def rebuilt(name: str) -> bytearray:
-    """A golden batch built by us from what Apache Kafka says is in it."""
+    """A golden batch built by Ottla from the records that Apache Kafka reads in it."""
     (golden,) = golden_batches()[name]["batches"]
     made = [Record(*record) for record in golden_records(golden)]
     if golden["is_append_time"]:
-        # The records keep what their producer wrote, although readers see the broker's time.
+        # The records keep the producer's timestamps, although readers see the append time.
         plain = golden_batches()["codec-none"]["batches"][0]
         made = [
             Record(one.offset, stamp[1], one.key, one.value, one.headers)
@@ -96,7 +96,7 @@ def test_an_emptied_batch_has_no_codec_and_no_base_timestamp() -> None:
     assert read_records(view) == []
 
 
-def test_a_batch_of_nothing_must_say_what_it_covers() -> None:
+def test_empty_batch_needs_an_offset_range() -> None:
     with pytest.raises(ValueError, match="base_offset and last_offset_delta"):
         build_batch([], base_offset=5)
     with pytest.raises(ValueError, match="at least one record"):
@@ -104,12 +104,12 @@ def test_a_batch_of_nothing_must_say_what_it_covers() -> None:
 
 
 @pytest.mark.parametrize("offset", [9, 10 + 2**31])
-def test_records_out_of_reach_of_the_base_offset_are_refused(offset: int) -> None:
+def test_records_outside_the_offset_range_are_refused(offset: int) -> None:
     with pytest.raises(ValueError, match="does not fit into that batch"):
         build_batch([Record(offset, 0, None, None)], base_offset=10, last_offset_delta=0)
 
 
-def test_levels_are_handed_on() -> None:
+def test_compression_level_is_used() -> None:
     made = [Record(index, 0, b"k", b"some words, some words %d" % (index % 7)) for index in range(400)]
     sizes = [len(build_batch(made, codec=Codec.GZIP, level=level)) for level in (1, 9)]
     assert sizes[0] > sizes[1]

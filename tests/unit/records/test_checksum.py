@@ -1,4 +1,4 @@
-"""The checksum is the crc32c package's, without the cost of importing the package."""
+"""The checksum function is that of the crc32c package, without importing the package."""
 
 import subprocess
 import sys

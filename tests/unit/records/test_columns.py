@@ -1,4 +1,4 @@
-"""Columns: as pyarrow reads them, from batches and back, and columns that contradict themselves."""
+"""Columns: as pyarrow reads them, from batches and back, and inconsistent columns."""
 
 from collections.abc import Callable
 from typing import Any
@@ -164,7 +164,7 @@ def ints(*numbers: int) -> memoryview:
         {"timestamps": b""},
     ],
 )
-def test_columns_that_contradict_themselves(change: dict[str, Any]) -> None:
+def test_inconsistent_columns_are_refused(change: dict[str, Any]) -> None:
     one = BinaryColumn(None, ints(0, 1, 3), b"abc", 0)
     good = Columns(2, b"", bytes(16), one, one, ints(0, 1, 1), BinaryColumn(None, ints(0, 1), b"h", 0), one)
     assert BatchView(batch_from_columns(good)).count == 2
@@ -173,20 +173,20 @@ def test_columns_that_contradict_themselves(change: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize(("first", "count"), [(-1, 1), (0, 3), (2, 1), (1, 2), (0, 0)])
-def test_rows_that_are_not_there(first: int, count: int) -> None:
+def test_rows_out_of_range_are_refused(first: int, count: int) -> None:
     columns = columns_from_batches([BatchView(build_batch([Record(0, 1, b"k", b"v"), Record(1, 1, b"k", b"v")]))])
     with pytest.raises(ValueError, match="row"):
         batch_from_columns(columns, first, count)
 
 
-def test_damage_is_refused_before_anything_is_made() -> None:
+def test_damaged_batch_gives_no_columns() -> None:
     data = build_batch([Record(0, 1, b"k", b"v")])
     data[61] = 0x7F
     with pytest.raises(CorruptRecords):
         columns_from_batches([BatchView(data)])
 
 
-def test_all_batches_together_may_expand_only_so_far() -> None:
+def test_decompressed_size_of_all_batches_is_limited() -> None:
     views = [BatchView(build_batch([Record(0, 1, None, bytes(1_000_000))], codec=Codec.ZSTD))] * 3
     assert columns_from_batches(views, decompressed_bytes_max=3_100_000).rows == 3
     with pytest.raises(CorruptRecords, match="allowed here"):

@@ -1,4 +1,4 @@
-"""Control records: Apache Kafka's own, the end of a transaction, and keys and values that are none."""
+"""Control records: Apache Kafka's own, end markers, and malformed keys and values."""
 
 import pytest
 from hypothesis import given
@@ -90,19 +90,19 @@ def test_what_is_built_is_parsed(controls: list[ControlRecord]) -> None:
     assert [parse_control(record) for record in read_records(view)] == controls
 
 
-def test_types_and_keys_of_the_future_are_told_apart_from_damage() -> None:
+def test_unknown_types_and_versions_are_not_damage() -> None:
     assert parse_control_type(b"\x00\x00\x00\x63") == 99
     assert parse_control_type(b"\x00\x01\x00\x01more") == ControlType.COMMIT
 
 
 @pytest.mark.parametrize("key", [None, b"", b"\x00\x00\x00", b"\xff\xff\x00\x00"])
-def test_keys_that_are_none(key: bytes | None) -> None:
+def test_malformed_keys_are_refused(key: bytes | None) -> None:
     with pytest.raises(CorruptRecords, match="key"):
         parse_control_type(key)
 
 
 @pytest.mark.parametrize("value", [None, b"", b"\x00"])
-def test_values_that_have_no_version(value: bytes | None) -> None:
+def test_values_without_a_version_are_refused(value: bytes | None) -> None:
     with pytest.raises(CorruptRecords, match="offset 5"):
         parse_control(Record(5, 0, control_key(ControlType.COMMIT), value))
 
@@ -115,6 +115,6 @@ def test_values_that_have_no_version(value: bytes | None) -> None:
         (control_key(ControlType.COMMIT), control_value(-1, bytes(4))),
     ],
 )
-def test_records_that_end_no_transaction(key: bytes, value: bytes) -> None:
+def test_records_that_are_no_end_marker_are_refused(key: bytes, value: bytes) -> None:
     with pytest.raises(CorruptRecords, match="offset 5"):
         parse_end_marker(Record(5, 0, key, value))

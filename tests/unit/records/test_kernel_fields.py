@@ -1,4 +1,4 @@
-"""Numbers and bytes in buffers: the plain functions, and those that are compiled into every kernel, held to each other."""
+"""Numbers and bytes in buffers: the pure functions, compared with those that are compiled into every kernel."""
 
 import subprocess
 import sys
@@ -48,7 +48,7 @@ setup(ext_modules=cythonize(
 
 @pytest.fixture(scope="module")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
-    """A module that has the compiled functions and hands them on."""
+    """A module that exports the compiled functions to Python."""
     pytest.importorskip("Cython", reason="without Cython nothing is compiled")
     folder = tmp_path_factory.mktemp("probe")
     (folder / "probe.pyx").write_text(PROBE)
@@ -117,13 +117,13 @@ def test_varints_at_their_bounds(raw: bytes, bits_max: int, expected: tuple[int,
 
 
 @pytest.mark.parametrize("raw", [b"\x80\x80\x80\x80\x08", b"\x80\x80\x80\x80\x80\x00", b"\x80", b""])
-def test_what_is_no_uvarint(raw: bytes) -> None:
+def test_malformed_uvarints_are_refused(raw: bytes) -> None:
     assert plain.uvarint(raw, 0, len(raw)) == (-1, len(raw) + 1)
 
 
 @pytest.mark.slow
 @given(int64s, int64s, uint64s, st.sampled_from(SIZES))
-def test_the_compiled_ones_do_the_same_with_numbers(compiled: Any, value: int, other: int, bits: int, size: int) -> None:
+def test_compiled_functions_give_the_same_numbers(compiled: Any, value: int, other: int, bits: int, size: int) -> None:
     assert plain.wrap64(value + other) == compiled.wrap64(value, other)
     assert plain.varint_size(value) == compiled.varint_size(value)
     assert plain.uvarint_size(bits) == compiled.uvarint_size(bits)
@@ -134,7 +134,7 @@ def test_the_compiled_ones_do_the_same_with_numbers(compiled: Any, value: int, o
 
 @pytest.mark.slow
 @given(buffers, st.data())
-def test_the_compiled_ones_do_the_same_with_bytes(compiled: Any, raw: bytes, data: st.DataObject) -> None:
+def test_compiled_functions_give_the_same_bytes(compiled: Any, raw: bytes, data: st.DataObject) -> None:
     start = data.draw(st.integers(0, len(raw)))
     for end in (start, len(raw)):
         assert plain.uvarint(raw, start, end) == compiled.uvarint(raw, start, end)
@@ -148,5 +148,5 @@ def test_the_compiled_ones_do_the_same_with_bytes(compiled: Any, raw: bytes, dat
 
 @pytest.mark.slow
 @given(st.binary(min_size=64, max_size=64))
-def test_the_compiled_one_reads_the_same_header(compiled: Any, raw: bytes) -> None:
+def test_compiled_function_reads_the_same_header(compiled: Any, raw: bytes) -> None:
     assert plain.batch_header(raw, 3) == compiled.batch_header(raw, 3)

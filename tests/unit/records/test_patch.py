@@ -1,4 +1,4 @@
-"""Changes in place: only the bytes they are about, and a CRC that fits where one is needed."""
+"""Changes in place: only the changed field and, if necessary, the CRC."""
 
 import pytest
 from hypothesis import given
@@ -52,7 +52,7 @@ def test_append_time_is_what_apache_kafka_writes() -> None:
     assert data.hex() == golden_batches()["append-time"]["bytes"]
 
 
-def test_max_timestamp_takes_append_time_back() -> None:
+def test_setting_max_timestamp_undoes_append_time() -> None:
     data = batch(append_time_ms=9)
     set_max_timestamp(data, 0, 1005)
     BatchView(data).check()

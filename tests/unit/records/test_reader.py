@@ -1,4 +1,4 @@
-"""Reading records: Apache Kafka's own, and batches whose header or records lie."""
+"""Reading records: Apache Kafka's own, and batches with a wrong header or wrong records."""
 
 from struct import pack_into
 
@@ -43,7 +43,7 @@ def test_a_batch_inside_a_larger_buffer() -> None:
 
 @pytest.mark.parametrize("count", [0, 2, 4, -1, 2**31 - 1, -(2**31)])
 @pytest.mark.parametrize("codec", list(Codec))
-def test_a_count_that_lies(count: int, codec: Codec) -> None:
+def test_wrong_record_count_is_refused(count: int, codec: Codec) -> None:
     data = build_batch([Record(index, 0, b"k", b"v") for index in range(3)], codec=codec)
     pack_into(">i", data, 57, count)
     set_crc(data, 0, len(data))
@@ -52,7 +52,7 @@ def test_a_count_that_lies(count: int, codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("kind", [bytes, bytearray])
-def test_the_first_records_of_a_damaged_batch_can_be_had_but_the_iterator_ends_with_the_damage(kind: type) -> None:
+def test_iterator_yields_records_up_to_the_damage_then_ends(kind: type) -> None:
     data = build_batch([Record(index, 0, b"k", b"v") for index in range(3)])
     data[-1] = 9  # a header count, and no headers
     found = iterate_records(BatchView(kind(data)))

@@ -1,4 +1,4 @@
-"""What the broker checks of produced batches, held to Apache Kafka's own answers; where we differ, the difference is named."""
+"""The broker's checks of produced batches, compared with Apache Kafka's answers. Every difference is named."""
 
 from typing import Any
 
@@ -31,7 +31,7 @@ ACCEPTED_ONLY_HERE = {
     "lz4-two-frames",
     "offsets-with-gaps-gzip",
 }
-"""In compressed batches only, whose records are not looked at where nothing depends on them."""
+"""Only in compressed batches, whose records are not read unless a check needs them."""
 OTHER_CODE = {
     "codec-5": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
     "codec-6": ErrorCode.UNSUPPORTED_COMPRESSION_TYPE,
@@ -69,7 +69,7 @@ def judged(case: dict[str, Any], settings: dict[str, str] | None = None) -> Vali
             request_version=case["version"],
         )
     except KafkaError as refusal:
-        assert data == before, "what is refused must not be changed"
+        assert data == before, "a refused batch must not be changed"
         return refusal
 
 
@@ -118,7 +118,7 @@ def stored_as_by_apache_kafka(answer: ValidBatch, case: dict[str, Any]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(ACCEPTED_ONLY_HERE))
-def test_damage_in_compressed_records_is_found_where_something_depends_on_them(name: str) -> None:
+def test_damage_in_compressed_records_is_found_if_a_check_reads_them(name: str) -> None:
     bounds = {"message.timestamp.before.max.ms": "1000000"}
     for settings in ({"cleanup.policy": "compact"}, bounds, {"compression.type": "uncompressed"}):
         answer = judged(golden_answers()[name], settings)
@@ -126,7 +126,7 @@ def test_damage_in_compressed_records_is_found_where_something_depends_on_them(n
         assert answer.code == ErrorCode.INVALID_RECORD
 
 
-def test_a_header_that_hides_a_late_record_is_believed_only_if_the_records_are_compressed() -> None:
+def test_max_timestamp_is_trusted_only_in_compressed_batches() -> None:
     made = [Record(0, NOW, b"k", b"v"), Record(1, NOW + 10**9, b"k", b"v")]
     for codec in Codec:
         data = build_batch(made, codec=codec, max_timestamp=NOW)
@@ -172,7 +172,7 @@ def test_the_topics_codec_may_make_a_batch_too_large() -> None:
 
 
 @pytest.mark.parametrize(("max_message_bytes", "allowed"), [(1_000_012, True), (100, False), (2_000_000, True)])
-def test_how_far_a_batch_may_be_decompressed_follows_from_the_settings(max_message_bytes: int, allowed: bool) -> None:
+def test_decompression_limit_follows_from_the_settings(max_message_bytes: int, allowed: bool) -> None:
     size = CHECKED_BYTES_MIN - 1000 if max_message_bytes <= 1_000_012 and allowed else CHECKED_BYTES_MIN + 1000
     data = build_batch([Record(0, NOW, b"k", bytes(size))], codec=Codec.ZSTD)
     settings = LogConfig(cleanup_policy=("compact",), max_message_bytes=max(max_message_bytes, len(data)))
@@ -184,7 +184,7 @@ def test_how_far_a_batch_may_be_decompressed_follows_from_the_settings(max_messa
 
 
 @pytest.mark.parametrize("first_bad", [0, 150_000])
-def test_not_every_one_of_very_many_records_at_fault_is_named(first_bad: int) -> None:
+def test_number_of_named_record_errors_is_limited(first_bad: int) -> None:
     count = 200_000
     records = [Record(number, NOW, b"" if number < first_bad else None, b"") for number in range(count)]
     data = build_batch(records, codec=Codec.ZSTD)

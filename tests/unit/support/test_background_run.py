@@ -1,4 +1,4 @@
-"""A test run that a script started in the background, where SIGINT is ignored: tests can still interrupt what they start."""
+"""In a test run started in the background, where SIGINT is ignored, tests can still interrupt their child processes."""
 
 import os
 import subprocess

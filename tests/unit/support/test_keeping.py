@@ -1,4 +1,4 @@
-"""What tests start ends with them, however they end."""
+"""The keeper: processes that tests start end with the tests, however those end."""
 
 import os
 import signal
@@ -52,7 +52,7 @@ time.sleep(600)
 PYTEST = """
 import signal, sys
 import pytest
-signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell makes what it starts in the background deaf to Ctrl-C
+signal.signal(signal.SIGINT, signal.default_int_handler)  # in background jobs of a shell, SIGINT is ignored
 sys.exit(pytest.main(sys.argv[1:]))
 """
 
@@ -69,7 +69,7 @@ def test_it(tmp_path):
 
 
 def is_gone(pid: int) -> bool:
-    """Whether the process has ended. Who adopts it may leave it as a zombie: that has ended, too."""
+    """Whether the process has ended. It may be left as a zombie, which has ended, too."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -89,7 +89,7 @@ def await_gone(pid: int, folder: Path) -> None:
 
 
 def killed_parent(program: str) -> tuple[int, Path]:
-    """Run a program that prints a child's pid and its temporary folder, and kill it; both were there."""
+    """Run a program that prints a child's pid and its temporary folder, and kill it. Both exist before the kill."""
     with subprocess.Popen([sys.executable, "-c", program], cwd=ROOT, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         try:
@@ -110,7 +110,7 @@ def test_java_ends_with_a_killed_parent(apache_kafka: ApacheKafka) -> None:
     await_gone(*killed_parent(APACHE))
 
 
-def test_a_grandchild_in_a_session_of_its_own_ends_with_a_killed_parent() -> None:
+def test_grandchild_in_another_session_ends_with_a_killed_parent() -> None:
     await_gone(*killed_parent(FROM_A_THREAD))
 
 
@@ -124,7 +124,9 @@ def test_a_grandchild_in_a_session_of_its_own_ends_with_a_killed_parent() -> Non
         pytest.param(["-n", "1"], "worker", signal.SIGKILL, id="worker-killed", marks=pytest.mark.slow),
     ],
 )
-def test_an_interrupted_run_leaves_nothing(tmp_path: Path, options: Sequence[str], whom: str, how: signal.Signals) -> None:
+def test_interrupted_run_leaves_no_processes_and_folders(
+    tmp_path: Path, options: Sequence[str], whom: str, how: signal.Signals
+) -> None:
     (tmp_path / "conftest.py").write_text("from tests.conftest import *\n")
     (tmp_path / "test_it.py").write_text(SLEEPER)
     command = [sys.executable, "-c", PYTEST, "-q", "-p", "no:cacheprovider", *options, f"--rootdir={tmp_path}", str(tmp_path)]
@@ -155,11 +157,11 @@ def await_started(path: Path, run: "subprocess.Popen[bytes]") -> tuple[int, Path
 
 
 def parent_of(pid: int) -> int:
-    told = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=True)
-    return int(told.stdout)
+    output = subprocess.run(["ps", "-o", "ppid=", "-p", str(pid)], capture_output=True, text=True, check=True)
+    return int(output.stdout)
 
 
-def test_a_folder_whose_owner_is_gone_is_removed_by_the_next(tmp_path: Path) -> None:
+def test_next_run_removes_folders_without_an_owner(tmp_path: Path) -> None:
     names = ("abandoned", "owned", "fresh")
     abandoned, owned, fresh = (tmp_path / f"{FOLDER_PREFIX}{name}" for name in names)
     other = tmp_path / "other"

@@ -2,10 +2,10 @@
 
     python -m tests.compat.broker.kill.kill_load [--server ottla|apache] [--rounds 50] [--seed N]
 
-Each round starts the server on the same directory and port, lets the producers go on where they were, makes a topic, and kills
-the server: after a random while, or at the moment a segment has rolled. The producers are idempotent and live through all
+Each round starts the server on the same directory and port, lets the producers continue, creates a topic, and kills the
+server: after a random while, or at the moment a segment has rolled. The producers are idempotent and live through all
 rounds. In the end every record sent must be in the log once, in the order of its producer, at the offset that was acknowledged;
-and every topic whose making was acknowledged must be there.
+and every topic whose creation was acknowledged must be there.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from tests.compat.broker.kill.kill_load_producers import ConfluentLoad, Load, Ra
 from tests.support.peers.clients import CLIENTS, ConsumerOptions
 from tests.support.peers.raw_client import RawClient
 from tests.support.peers.topics import describe_topic, make_topic
-from tests.support.servers.kafka_server import KafkaServer, default_properties, free_ports
+from tests.support.servers.kafka_server import HANG_S, KafkaServer, default_properties, free_ports
 from tests.support.servers.ottla_server import StartServer, start_ottla
 
 from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
@@ -34,7 +34,7 @@ ROLL_WAIT_S_MAX = 3.0
 
 @dataclass(slots=True)
 class Report:
-    """What was done and what was found; `problems` is empty if all is well."""
+    """What the run did and found; `problems` is empty if nothing is wrong."""
 
     rounds: int = 0
     rolls_hit: int = 0
@@ -44,7 +44,7 @@ class Report:
 
 
 class KillLoad:
-    """One run: a directory, its producers, and what they were told."""
+    """One run: a directory, its producers, and what was acknowledged to them."""
 
     def __init__(self, start_server: StartServer, folder: Path, seed: int, in_flight_max: int, checkpoint_ms: int) -> None:
         self._in_flight_max = in_flight_max
@@ -99,12 +99,12 @@ class KillLoad:
         self.report.rounds += 1
 
     def _await_progress(self, loads: list[Load], before: list[int]) -> None:
-        """Return when every producer has had an answer from the server as it is now."""
-        deadline = time.monotonic() + 30
+        """Return when every producer has had a response from the server since its restart."""
+        deadline = time.monotonic() + HANG_S
         while any(load.acknowledged_count <= count for load, count in zip(loads, before, strict=True)):
             for load in loads:
                 assert load.problem is None, load.problem
-            assert time.monotonic() < deadline, "no producer got on within 30 s of a restart"
+            assert time.monotonic() < deadline, f"a producer had no answer for {HANG_S} s after a restart"
             time.sleep(0.01)
 
     def _await_roll(self) -> int:
@@ -118,7 +118,7 @@ class KillLoad:
         return 0
 
     def _compare_ends(self, loads: list[Load]) -> None:
-        """What was acknowledged before the kill is below the log's end after it."""
+        """Check that every offset acknowledged before the kill is below the log end offset after it."""
         asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(PARTITIONS)]
         request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=TOPIC, partitions=asked)])
         highest = [max((load.highest_offset(index) for load in loads), default=-1) for index in range(PARTITIONS)]
@@ -151,13 +151,13 @@ class KillLoad:
 
 
 def run(start_server: StartServer, rounds: int, seed: int, in_flight_max: int = 5, checkpoint_ms: int = 60_000) -> Report:
-    """A whole run in a folder of its own; problems do not raise.
+    """A whole run in a temporary folder. Problems are reported, not raised.
 
-    `checkpoint_ms` is how often recovery points are written. With Kafka's default none is within these short rounds, and every
-    start recovers everything; in a long run that would take longer and longer.
+    `checkpoint_ms` is how often recovery points are written. Kafka's default is longer than a round, so that
+    every start would recover the whole log, which takes ever longer in a long run.
 
-    For Apache Kafka `in_flight_max` should be 1: killed right after a roll, it knows one batch of each producer again, and may
-    refuse to be sent the ones before it once more. Ottla knows five.
+    For Apache Kafka `in_flight_max` should be 1: killed right after a roll, it knows only the last batch of each
+    producer and may refuse a retry of an earlier one. Ottla knows the last five.
     """
     with tempfile.TemporaryDirectory(prefix="ottla-kill-") as folder:
         return KillLoad(start_server, Path(folder), seed, in_flight_max, checkpoint_ms).run(rounds)

@@ -20,14 +20,14 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 RECORD_BYTES = 600
 FINISH_S_MAX = 60
 PAUSE_S = 0.003
-"""Between some twenty records: enough for a roll every second, and a log that can still be read whole in the end."""
+"""The pause after some twenty records: enough for a roll every second, and a log small enough to be read whole at the end."""
 RECORDS_PER_PAUSE = 20
 RETRIABLE = {3, 5, 6, 7, 14, 19}
 DUPLICATE_SEQUENCE = 46
 
 
 class Load(Protocol):
-    """What the run asks of a producer."""
+    """The interface of a producer in a run."""
 
     problem: str | None
 
@@ -37,11 +37,11 @@ class Load(Protocol):
     def start(self) -> None: ...
 
     def finish(self) -> None:
-        """Send no more, wait for all answers, end."""
+        """Send no more, wait for all responses, end."""
         ...
 
     def stop(self) -> None:
-        """End at once; harmless when it has ended."""
+        """End at once. Does nothing if it has ended."""
         ...
 
     def sent_to(self, partition: int) -> int:
@@ -53,7 +53,7 @@ class Load(Protocol):
         ...
 
     def compare(self, found: dict[int, list[bytes]]) -> list[str]:
-        """What is wrong with the records found in the partitions' logs."""
+        """Problems with the records found in the partitions' logs."""
         ...
 
 
@@ -63,7 +63,7 @@ def value_of(name: str, number: int) -> bytes:
 
 
 def check(name: str, partition: int, sent: int, acknowledged: dict[int, int], found: list[bytes]) -> list[str]:
-    """Every record once, in order; every acknowledged one at its offset (`acknowledged`: number to offset)."""
+    """Problems, unless every record is there once, in order, at its acknowledged offset (`acknowledged`: number → offset)."""
     problems = []
     numbers = [int(value.split(b":")[1]) for value in found if value.startswith(f"{name}:".encode())]
     if numbers != list(range(sent)):
@@ -167,7 +167,7 @@ class ConfluentLoad:
 
 
 class RawLoad:
-    """Plain Produce requests, several in flight; what was not answered is sent again, in order, as it was."""
+    """Plain Produce requests, several in flight. Unanswered requests are sent again, in order and unchanged."""
 
     def __init__(self, bootstrap: str, topic: str, name: str, partition: int, in_flight_max: int) -> None:
         self.problem: str | None = None
@@ -199,7 +199,7 @@ class RawLoad:
             self.problem = f"the plain producer failed: {failure!r}"
 
     def _talk(self, client: RawClient) -> None:
-        """Until the connection breaks, the end is wanted, or a retriable error makes a new start of the unanswered wise."""
+        """Send and receive until the connection breaks, `finish` is called, or a retriable error requires a resend."""
         while self._producer_id < 0:
             made = client.request(InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=0), 4)
             self._producer_id = made.producer_id if made.error_code == 0 else -1
@@ -234,7 +234,7 @@ class RawLoad:
 
     def _request(self, first: int, count: int) -> ProduceRequest:
         values = [value_of(self._name, first + index) for index in range(count)]
-        now_ms = time.time_ns() // 1_000_000  # by the time of its records a broker tells whether a producer is long gone
+        now_ms = time.time_ns() // 1_000_000  # a broker expires producers by the timestamps of their records
         batch = bytes(make_batch(*values, producer=(self._producer_id, 0, first), timestamp=now_ms))
         data = PartitionProduceData(index=self._partition, records=batch)
         return ProduceRequest(

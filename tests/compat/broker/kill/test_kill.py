@@ -1,4 +1,4 @@
-"""kill -9 under load, again and again: every acknowledged record is there once, in order, and producers go on in step."""
+"""kill -9 under load, again and again: every acknowledged record is there once, in order, and idempotent producers continue."""
 
 import pytest
 from tests.compat.broker.kill.kill_load import run

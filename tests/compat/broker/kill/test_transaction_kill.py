@@ -1,4 +1,4 @@
-"""A broker that is killed after a transaction was decided, and before its partitions had their markers: both ends of it hold.
+"""A broker killed after a transaction was decided and before its markers were written: a commit and an abort both hold.
 
 The moment in between is too short to hit. So the broker is killed afterwards, and what it wrote in that moment is cut off: the
 record that says that the transaction is complete, and the markers.
@@ -60,8 +60,8 @@ def test_markers_are_written_after_the_restart(
         stable = last_stable_offset(server.bootstrap, "t")
         if server_kind == "apache" and stable < 3:
             pytest.skip("right after a start, Apache's coordinator sometimes takes for done what its partitions never heard of")
-        assert stable == 3, "two records and their marker"
+        assert stable == 3, "two records and their end marker"
         later = Producer(producer.id, producer.epoch + 1)
-        assert raw.end("a", producer, commit) == (0, later), "asked again"
+        assert raw.end("a", producer, commit) == (0, later), "a retry gets the same response"
         assert raw.produce("a", later, 0, "t", b"three") == (0, 3)
         raw.close()

@@ -1,4 +1,4 @@
-"""Runs the scenarios of tool calls and makes their outputs comparable: names of one server must not tell two servers apart."""
+"""Runs the scenarios of tool calls and makes their outputs comparable: what differs between any two servers is replaced."""
 
 import json
 import re
@@ -24,7 +24,7 @@ REPLACEMENTS = (
     (r"^(Could not \w+ \S+ to \d+\.) .*", r"\1"),
     (r"(records/sec|MB/sec|ms avg latency|ms max latency|ms [\d.]+th)", r"\1"),
 )
-"""Numbers that differ from run to run, by where they stand."""
+"""Numbers that differ from run to run, by the text around them."""
 
 
 SETTLE_S, SETTLE_TRIES_MAX = 0.3, 10
@@ -32,7 +32,7 @@ SETTLE_S, SETTLE_TRIES_MAX = 0.3, 10
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What one call left, made comparable."""
+    """The output of one call, made comparable."""
 
     call: str
     rc: int
@@ -97,7 +97,7 @@ def _comparable(tool: str, text: str, known: dict[str, str], rc: int) -> list[st
 
 
 def _sorted_configs(line: str) -> str:
-    """A line about a topic, its settings in the order of the alphabet: Apache's is that of a hash table."""
+    """A line about a topic, with its settings sorted: Apache prints them in the order of a hash table."""
     head, mark, configs = line.partition("Configs: ")
     return head + mark + ",".join(sorted(re.split(r",(?=[a-z.]+=)", configs)))
 
@@ -109,7 +109,7 @@ def _without_groups(text: str) -> str:
 
 
 def _errors(text: str) -> list[str]:
-    """Of a failure only its kind: the words of each server are its own."""
+    """Only the kind of a failure: each server words its errors itself."""
     kinds = re.findall(r"\b(\w+Exception)\b", text)
     first = text.splitlines()[0].split(":")[0].strip()
     return [first if "rror" in first else "", *sorted(set(kinds))]
@@ -127,7 +127,7 @@ def _without_numbers(text: str) -> str:
 
 
 def _sorted_json(line: str) -> str:
-    """Log directories, and apart from them the partitions and their sizes: which goes where is up to the broker."""
+    """Log directories and, separately, partitions with their sizes: the broker chooses the directory of a partition."""
     if not line.startswith("{"):
         return line
     data = json.loads(line)

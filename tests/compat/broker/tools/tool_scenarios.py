@@ -1,18 +1,20 @@
-"""What Kafka's command line tools are told, in what order: one list of calls per subject, for Apache Kafka and Ottla alike.
+"""The calls of Kafka's command line tools, in order: one list per subject, the same for Apache Kafka and Ottla.
 
 Placeholders: `{broker}` and `{controller}` are addresses, `{one}` and `{two}` the log directories, `{file:NAME}` the path of a
-file with the text `FILES[NAME]`. The scenarios run in order on one server, on which nothing else has been done before.
+file with the text `FILES[NAME]`. The scenarios run in order on one server, which is new.
 """
 
 from dataclasses import dataclass
+
+from tests.support.servers.kafka_server import HANG_S
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of a tool (a name in `kafka_tools.TOOLS`), its arguments separated by blanks, and its standard input.
 
-    With `settles` it is repeated until it says the same twice: Apache's broker follows its controller after a while. With
-    `any_order` the lines of its output are sorted: what comes from several partitions comes as it comes.
+    With `settles` it is repeated until it prints the same twice: Apache's broker applies changes later than its controller.
+    With `any_order` the lines of its output are sorted: records of several partitions come in any order.
     """
 
     tool: str
@@ -30,6 +32,9 @@ FILES = {
     "away": '{"version": 1, "partitions": [{"topic": "spread", "partition": 0, "replicas": [7]}]}',
     "spread": '{"version": 1, "topics": [{"topic": "spread"}]}',
 }
+
+READ_TIMEOUT_MS = HANG_S * 1000
+"""Every consumer here ends after its `--max-messages`, so only a hang reaches this."""
 
 BROKER, CONTROLLER = "--bootstrap-server {broker}", "--bootstrap-controller {controller}"
 
@@ -115,7 +120,7 @@ def _records() -> list[Call]:
     shown = " ".join(
         f"--formatter-property print.{what}=true" for what in ("key", "headers", "partition", "offset", "timestamp")
     )
-    read = f"{BROKER} --topic records --partition 0 --timeout-ms 3000"
+    read = f"{BROKER} --topic records --partition 0 --timeout-ms {READ_TIMEOUT_MS}"
     lines = "".join(f"line {number}\n" for number in range(20))
     return [
         Call("topics", f"{BROKER} --create --topic records --partitions 1"),
@@ -193,7 +198,7 @@ def _features() -> list[Call]:
 def _groups() -> list[Call]:
     keyed = "--reader-property parse.key=true --reader-property key.separator=:"
     lines = "".join(f"{number}:line {number}\n" for number in range(30))
-    read = f"{BROKER} --topic grouped --from-beginning --timeout-ms 15000"
+    read = f"{BROKER} --topic grouped --from-beginning --timeout-ms {READ_TIMEOUT_MS}"
     seen = [
         "--list",
         "--list --state",

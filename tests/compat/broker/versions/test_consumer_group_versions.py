@@ -1,6 +1,6 @@
 """ConsumerGroupHeartbeat and ConsumerGroupDescribe in every version: the same stories get the replies of Apache Kafka.
 
-As `test_versions`, with a server and a golden file of their own: what a member may ask depends on what it was told.
+Like `test_versions`, with a separate server and golden file: what a member may send depends on earlier responses.
 """
 
 import os
@@ -15,7 +15,7 @@ from tests.support.sweep.sweep import GOLDEN, differences, read_golden, write_go
 
 CONSUMER_GOLDEN = GOLDEN.with_name("consumer_group_replies.jsonl.gz")
 HELD = re.compile(r"DescribeGroups: downgrade \d: step \d+\.groups\[0\]\.members\[0\]\.member_assignment: ")
-"""While a group that became a classic one rebalances, Apache tells the targets of its members, and Ottla what they hold: the
+"""While a downgraded group rebalances, Apache returns the target assignments of its members and Ottla their current ones: the
 reason is in `ottla.coordinator.groups.consumer.downgrading`."""
 
 
@@ -32,7 +32,7 @@ def replies(start_server: StartServer, server_kind: str) -> dict[str, Any]:
 
 def test_replies_are_as_recorded(replies: dict[str, Any]) -> None:
     golden = read_golden(CONSUMER_GOLDEN)
-    assert list(golden) == list(replies), "the sweep has changed: write the golden file anew"
+    assert list(golden) == list(replies), "the sweep has changed: write the golden file again"
     wrong = [f"{name}{line}" for name, reply in replies.items() for line in differences(reply, golden[name])]
     wrong = [line for line in wrong if not HELD.match(line)]
     assert not wrong, "\n".join(wrong)

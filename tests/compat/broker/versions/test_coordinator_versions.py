@@ -1,6 +1,6 @@
 """The coordinators' APIs in every version: the same requests, in the same story, get the same replies as from Apache Kafka.
 
-As `test_versions`, with a server and a golden file of their own: groups and transactions need a past.
+Like `test_versions`, with a separate server and golden file: groups and transactions need earlier requests.
 """
 
 import os
@@ -23,7 +23,7 @@ from ottla.wire.apis import APIS
 
 @pytest.fixture(scope="module")
 def swept(start_server: StartServer) -> Iterator[KafkaServer]:
-    """A server that nobody else talks to, so that its replies depend on the sweep alone."""
+    """A server for this test alone, so that its replies depend only on the sweep."""
     with start_server({"auto.create.topics.enable": "false"}) as server:
         yield server
 
@@ -49,7 +49,7 @@ def replies(swept: KafkaServer, server_kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("api_key", sorted(COORDINATED), ids=lambda key: APIS[key].name)
 def test_replies_are_as_recorded(api_key: int, replies: dict[str, Any]) -> None:
     golden = read_golden(COORDINATED_GOLDEN)
-    assert list(golden) == list(replies), "the sweep has changed: write the golden file anew"
+    assert list(golden) == list(replies), "the sweep has changed: write the golden file again"
     mine = {name: reply for name, reply in replies.items() if name.startswith(f"{APIS[api_key].name}: ")}
     assert mine, "every API is in the sweep"
     wrong = [f"{name}{line}" for name, reply in mine.items() for line in differences(reply, golden[name])]

@@ -1,6 +1,6 @@
 """JoinGroup, SyncGroup, Heartbeat and LeaveGroup in every version: the same stories get the same replies as from Apache Kafka.
 
-As `test_versions`, with a server and a golden file of their own: what a member may ask depends on what it was told.
+Like `test_versions`, with a separate server and golden file: what a member may send depends on earlier responses.
 """
 
 import os
@@ -30,7 +30,7 @@ def replies(start_server: StartServer, server_kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("api_key", sorted(MEMBERSHIP), ids=lambda key: APIS[key].name)
 def test_replies_are_as_recorded(api_key: int, replies: dict[str, Any]) -> None:
     golden = read_golden(MEMBERSHIP_GOLDEN)
-    assert list(golden) == list(replies), "the sweep has changed: write the golden file anew"
+    assert list(golden) == list(replies), "the sweep has changed: write the golden file again"
     mine = {name: reply for name, reply in replies.items() if f": {APIS[api_key].name} " in name}
     assert mine, "every API is in the sweep"
     wrong = [f"{name}{line}" for name, reply in mine.items() for line in differences(reply, golden[name])]

@@ -29,7 +29,7 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 
 @pytest.fixture(scope="module")
 def swept(start_server: StartServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaServer]:
-    """A server that nobody else talks to, so that its replies depend on the sweep alone."""
+    """A server for this test alone, so that its replies depend only on the sweep."""
     one, two = tmp_path_factory.mktemp("one"), tmp_path_factory.mktemp("two")
     with start_server({"log.dirs": f"{one},{two}", "auto.create.topics.enable": "false"}, data_dir=one) as server:
         yield server
@@ -51,7 +51,7 @@ def replies(swept: KafkaServer, server_kind: str) -> dict[str, Any]:
 @pytest.mark.parametrize("api_key", sorted(set(MODULES) - COORDINATED - set(MEMBERSHIP)), ids=lambda key: APIS[key].name)
 def test_replies_are_as_recorded(api_key: int, replies: dict[str, Any], swept: KafkaServer) -> None:
     golden = read_golden()
-    assert list(golden) == list(replies), "the sweep has changed: write the golden file anew"
+    assert list(golden) == list(replies), "the sweep has changed: write the golden file again"
     wrong = []
     for name, reply in replies.items():
         if name.startswith(f"{APIS[api_key].name}: "):

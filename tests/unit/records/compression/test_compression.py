@@ -36,7 +36,7 @@ def test_what_is_compressed_is_decompressed(data: bytes, codec: Codec) -> None:
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("size", [0, 1, 32 * 1024, 32 * 1024 + 1, 64 * 1024, 64 * 1024 + 1, 300_000])
 def test_block_boundaries(codec: Codec, size: int) -> None:
-    noise = bytes(cramjam.zstd.compress(bytes(range(256)) * 2000))[:size]  # does not compress again
+    noise = bytes(cramjam.zstd.compress(bytes(range(256)) * 2000))[:size]  # compressed data is incompressible
     for data in (bytes(size), (noise * (size // max(1, len(noise)) + 1))[:size]):
         assert decompress(codec, memoryview(bytearray(compress(codec, memoryview(data)))), size) == data
 
@@ -51,13 +51,13 @@ def test_every_level_that_the_configuration_allows(codec: Codec, level: int | No
 
 
 @pytest.mark.parametrize(("codec", "level"), [(codec, level) for codec, levels in PAST_THE_END.items() for level in levels])
-def test_levels_that_it_does_not_allow(codec: Codec, level: int) -> None:
+def test_invalid_levels_are_refused(codec: Codec, level: int) -> None:
     with pytest.raises(ValueError, match=f"no compression level {level}"):
         compress(codec, b"data", level)
 
 
 @pytest.mark.parametrize("codec", list(Codec))
-def test_exactly_as_much_as_allowed_and_one_byte_more(codec: Codec) -> None:
+def test_output_above_the_limit_is_refused(codec: Codec) -> None:
     data = b"abcdefgh" * 10_000
     compressed = compress(codec, data)
     assert decompress(codec, compressed, len(data)) == data
@@ -67,7 +67,7 @@ def test_exactly_as_much_as_allowed_and_one_byte_more(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_a_bomb_is_not_let_off(codec: Codec) -> None:
+def test_decompression_bomb_is_refused_with_little_memory(codec: Codec) -> None:
     bomb = bytes(compress(codec, bytes(64 * MEBIBYTE)))
     tracemalloc.start()
     try:
@@ -80,7 +80,7 @@ def test_a_bomb_is_not_let_off(codec: Codec) -> None:
 
 
 @pytest.mark.parametrize("codec", CODECS)
-def test_every_cut_is_found(codec: Codec) -> None:
+def test_truncated_streams_are_refused(codec: Codec) -> None:
     data = b"some words and some more words, " * 40
     compressed = bytes(compress(codec, data))
     for kept in range(len(compressed)):
@@ -92,20 +92,20 @@ def test_every_cut_is_found(codec: Codec) -> None:
 
 @pytest.mark.parametrize("codec", CODECS)
 @pytest.mark.parametrize("garbage", [b"\xff" * 40, b"garbage", b"\x00" * 9])
-def test_garbage(codec: Codec, garbage: bytes) -> None:
+def test_garbage_is_refused(codec: Codec, garbage: bytes) -> None:
     with pytest.raises(CorruptRecords):
         decompress(codec, garbage, MEBIBYTE)
 
 
 @pytest.mark.parametrize("codec", [Codec.GZIP, Codec.ZSTD, Codec.SNAPPY])
-def test_streams_one_behind_the_other(codec: Codec) -> None:
+def test_concatenated_streams_are_decompressed(codec: Codec) -> None:
     data = bytes(compress(codec, b"one, ")) + bytes(compress(codec, b"two, ")) + bytes(compress(codec, b"three"))
     assert decompress(codec, data, 15) == b"one, two, three"
     with pytest.raises(CorruptRecords, match="allowed here"):
         decompress(codec, data, 14)
 
 
-def test_what_follows_an_lz4_frame_or_a_gzip_member_does_not_count() -> None:
+def test_bytes_after_an_lz4_frame_or_gzip_member_are_ignored() -> None:
     for codec in (Codec.LZ4, Codec.GZIP):
         assert decompress(codec, bytes(compress(codec, b"one")) + b"garbage", 3) == b"one"
     frames = bytes(compress(Codec.LZ4, b"one")) + bytes(compress(Codec.LZ4, b"two"))
@@ -145,7 +145,7 @@ class TestLz4:
             with pytest.raises(CorruptRecords):
                 decompress(Codec.LZ4, damaged, MEBIBYTE)
 
-    def test_a_block_larger_than_the_frame_allows(self) -> None:
+    def test_block_larger_than_the_frame_allows_is_refused(self) -> None:
         framed = bytearray(compress(Codec.LZ4, b"some words " * 10_000))
         framed[7:11] = (65_537).to_bytes(4, "little")
         with pytest.raises(CorruptRecords, match="65537"):
@@ -153,7 +153,7 @@ class TestLz4:
 
 
 class TestZstd:
-    def test_a_frame_that_says_it_is_too_large_is_not_read(self) -> None:
+    def test_frame_with_a_size_above_the_limit_is_refused_unread(self) -> None:
         bomb = bytes(compress(Codec.ZSTD, bytes(64 * MEBIBYTE)))
         tracemalloc.start()
         try:
@@ -164,7 +164,7 @@ class TestZstd:
             tracemalloc.stop()
         assert peak < MEBIBYTE
 
-    def test_a_frame_that_lies_about_its_size_is_refused(self) -> None:
+    def test_frame_with_a_wrong_size_is_refused(self) -> None:
         frame = bytearray(compress(Codec.ZSTD, b"some words " * 30))  # 330 bytes: two bytes of size, from 256
         assert frame[4] >> 6 == 1
         for lie in (0, 73, 75, 0xFFFF):
@@ -179,19 +179,19 @@ class TestSnappy:
             decompress(Codec.SNAPPY, bytes(cramjam.snappy.compress_raw(b"words, words, words")), 19) == b"words, words, words"
         )
 
-    def test_a_block_that_claims_more_than_any_block_holds(self) -> None:
-        lie = b"\xff\xff\xff\x3f" + b"\x00a"  # 128 MiB - 1, it says
+    def test_block_with_an_impossible_size_is_refused(self) -> None:
+        lie = b"\xff\xff\xff\x3f" + b"\x00a"  # a claimed size of 128 MiB - 1
         with pytest.raises(CorruptRecords, match="which none can"):
             decompress(Codec.SNAPPY, lie, 1 << 30)
 
     @pytest.mark.parametrize("size", [-1, 100, 2**31 - 1])
-    def test_a_block_size_that_lies(self, size: int) -> None:
+    def test_wrong_block_size_is_refused(self, size: int) -> None:
         stream = bytearray(compress(Codec.SNAPPY, b"some words"))
         stream[16:20] = size.to_bytes(4, "big", signed=True)
         with pytest.raises(CorruptRecords, match="claims"):
             decompress(Codec.SNAPPY, stream, MEBIBYTE)
 
-    def test_a_version_below_the_first(self) -> None:
+    def test_version_0_is_refused(self) -> None:
         stream = bytearray(compress(Codec.SNAPPY, b"some words"))
         stream[11] = 0
         with pytest.raises(CorruptRecords, match="version 0"):
@@ -202,7 +202,7 @@ def test_names_are_those_of_compression_type() -> None:
     assert [codec.title for codec in Codec] == ["none", "gzip", "snappy", "lz4", "zstd"]
 
 
-def test_the_compression_library_is_imported_when_it_is_needed() -> None:
+def test_compression_library_is_imported_on_first_use() -> None:
     program = (
         "import sys, ottla.records.reader, ottla.records.validate, ottla.records.columns; assert 'cramjam' not in sys.modules;"
         "from ottla.records.compression import Codec, compress; compress(Codec.ZSTD, b''); assert 'cramjam' in sys.modules"
