@@ -26,7 +26,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
 from ottla.log.directories.opening import open_all
 from ottla.metadata.image.delta import MetadataDelta
@@ -107,7 +107,7 @@ class HeldPartitions:
         config = self.settings.current.log
         compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock))
         self.directories = await open_all(
-            LogWorld(self.disk, self.clock, self.new_uuid),
+            DirectoryWorld(self.disk, self.clock, self.new_uuid),
             config,
             lambda topic: self.settings.topic_config(topic),
             node_id=NODE,
