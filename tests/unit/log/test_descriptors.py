@@ -22,7 +22,7 @@ def short_of(node: NodeStorage, files_left: int | None) -> None:
     node.disk.files_left = files_left
 
 
-def test_as_many_partitions_are_made_as_there_is_room_for() -> None:
+def test_partitions_are_created_until_the_open_files_limit() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     short_of(node, 3 * 70 - 1)  # for a piece of 64 there is room, and a simulated disk does not count what is opened then
@@ -41,7 +41,7 @@ def test_as_many_partitions_are_made_as_there_is_room_for() -> None:
     assert all(isinstance(each, PartitionLog) for each in run(directories.create_all(wanted)))
 
 
-def test_a_log_goes_on_in_its_segment_and_rolls_when_there_is_room() -> None:
+def test_a_log_keeps_its_segment_until_it_can_roll() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")
@@ -56,7 +56,7 @@ def test_a_log_goes_on_in_its_segment_and_rolls_when_there_is_room() -> None:
     assert node.crash(power_loss=False).logs[T0].log_end_offset == 122
 
 
-def test_where_an_index_is_full_an_append_is_refused_and_the_log_stays_usable() -> None:
+def test_an_append_with_a_full_index_is_refused() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")
@@ -72,7 +72,7 @@ def test_where_an_index_is_full_an_append_is_refused_and_the_log_stays_usable() 
     assert log.append_as_leader(make_batch(b"v"), 0).first_offset == 6
 
 
-def test_retention_leaves_the_active_segment_until_another_can_be_begun() -> None:
+def test_retention_keeps_the_active_segment_until_it_can_roll() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")

@@ -80,7 +80,7 @@ def test_an_idle_flush_costs_nothing() -> None:
     assert env.disk.counts["sync"] == syncs
 
 
-def test_a_second_flush_does_not_vouch_for_what_the_first_has_only_begun() -> None:
+def test_a_second_flush_waits_for_the_first() -> None:
     for seed in range(30):
         env = LogOnDisk()
         env.disk.random.seed(seed)
@@ -155,7 +155,7 @@ def test_a_clean_shutdown_survives_a_power_loss_right_after_it() -> None:
         assert env.log.append_as_leader(make_batch(b"p", producer=(4, 0, 0)), 0).is_duplicate
 
 
-def test_handles_of_old_indexes_are_given_back() -> None:
+def test_indexes_of_old_segments_are_closed() -> None:
     env = LogOnDisk()
     env.fill(40)
     env.flush()

@@ -42,7 +42,7 @@ def test_folder_names_are_read_back(topic: str, number: int) -> None:
 
 
 @given(TOPICS, st.integers(0, 2**31 - 1))
-def test_folders_on_their_way_out_fit_any_file_system(topic: str, number: int) -> None:
+def test_names_of_deleted_folders_fit_any_file_system(topic: str, number: int) -> None:
     partition = TopicPartition(topic, number)
     for name in (names.delete_folder_name(partition, UNIQUE), names.stray_folder_name(partition, UNIQUE)):
         assert len(name) <= 255
@@ -68,5 +68,5 @@ def test_other_folders_are_refused_with_advice(name: str) -> None:
     assert not names.is_partition_folder(name)
 
 
-def test_a_partition_folder_is_one() -> None:
+def test_partition_folders_are_recognised() -> None:
     assert names.is_partition_folder("__cluster_metadata-0")

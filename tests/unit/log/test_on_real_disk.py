@@ -34,7 +34,7 @@ def offsets(log: PartitionLog) -> list[int]:
     return found
 
 
-def test_a_whole_life(tmp_path: Path) -> None:
+def test_append_truncate_delete_replace_and_reload(tmp_path: Path) -> None:
     folder = tmp_path / "topic-0"
 
     async def live() -> None:

@@ -68,7 +68,7 @@ def test_an_unclean_restart_checks_from_the_recovery_point() -> None:
     check_whole(env)
 
 
-def test_a_torn_tail_is_cut_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_tail_is_cut_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     env = filled()
     name = segment_file_name(env.log.segments.active.base_offset, LAST)
     data = env.disk.read_file(f"{FOLDER}/{name}")
@@ -98,7 +98,7 @@ def test_segments_after_a_damaged_one_are_removed() -> None:
     assert env.offsets() == list(range(env.log.log_end_offset))
 
 
-def test_what_follows_a_gap_between_segments_stays() -> None:
+def test_segments_after_a_gap_are_kept() -> None:
     """Compaction under an earlier policy leaves such a gap: to take it for a power loss would lose records that are there."""
     env = filled()
     bases, end = env.log.segments.base_offsets, env.log.log_end_offset
@@ -141,7 +141,7 @@ def test_the_start_offset_comes_from_the_checkpoint() -> None:
     assert env.offsets()[0] == 35
 
 
-def test_a_log_that_ends_before_its_start_begins_anew() -> None:
+def test_a_log_that_ends_before_its_start_is_emptied() -> None:
     env = filled()
     env.log_start_offset = 500
     report = env.crash()
@@ -181,7 +181,7 @@ def test_leftovers_are_cleared_away() -> None:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["delete", "empty", "cut", "flip"])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
-def test_what_can_be_built_anew_is(suffix: str, damage: str, clean: bool) -> None:
+def test_damaged_derived_files_are_rebuilt(suffix: str, damage: str, clean: bool) -> None:
     env = filled()
     if clean:
         env.close()
@@ -241,7 +241,7 @@ def test_the_transaction_index_after_a_clean_shutdown(at: int) -> None:
     check_whole(env)
 
 
-def test_a_missing_log_file_leaves_a_gap_that_readers_pass_over() -> None:
+def test_a_missing_log_file_leaves_a_gap_that_readers_skip() -> None:
     env = filled()
     env.close()
     bases = env.log.segments.base_offsets
@@ -251,7 +251,7 @@ def test_a_missing_log_file_leaves_a_gap_that_readers_pass_over() -> None:
     assert any("there is no" in note for note in report.notes)
 
 
-def test_a_cut_log_file_in_the_middle_is_refused_when_read_not_served() -> None:
+def test_reading_a_cut_segment_in_the_middle_of_the_log_fails() -> None:
     env = filled()
     env.close()
     name = segment_file_name(env.log.segments.base_offsets[1], LAST)

@@ -56,7 +56,7 @@ def test_a_first_epoch_that_began_earlier_than_the_checkpoint_says() -> None:
     assert world.log.epochs.entries == [(4, 0), (6, 1)]
 
 
-def test_an_epoch_of_which_compaction_left_nothing_at_its_start_is_still_known() -> None:
+def test_an_epoch_whose_first_batches_were_compacted_away_is_kept() -> None:
     """The checkpoint was cut at a log start that a crash has taken back. Of what epoch 8 wrote from 102 on, 108 is left."""
     epochs = LeaderEpochs(MemoryDisk(), FOLDER)
     for epoch, start_offset in ((4, 99), (8, 102)):
@@ -85,7 +85,7 @@ def test_a_torn_tail_that_was_cut_stays_cut() -> None:
     assert len(log_file.data) == kept_bytes
 
 
-def test_the_last_time_index_entry_is_synced_though_its_records_were_long_before() -> None:
+def test_the_last_time_index_entry_of_a_rolled_segment_is_synced() -> None:
     """Rolling completes the index of a segment that lies below the recovery point already."""
     world = LogOnDisk()
     world.append(b"only")
@@ -126,7 +126,7 @@ def test_the_name_of_a_new_transaction_index_survives_a_power_loss() -> None:
         assert [txn.producer_id for txn in after.log.aborted_transactions(0, 2)] == [8]
 
 
-def test_damage_is_named_where_a_time_is_looked_up() -> None:
+def test_damage_found_by_a_time_lookup_is_named() -> None:
     world = LogOnDisk()
     world.append(b"one", b"two", timestamp=5)
     world.append(b"three", timestamp=50)
@@ -146,7 +146,7 @@ def test_a_segment_whose_offsets_go_back_is_not_split() -> None:
         world.crash()
 
 
-def test_a_snapshot_from_before_deleted_segments_is_not_believed() -> None:
+def test_a_snapshot_from_before_deleted_segments_is_not_used() -> None:
     """Retention took the segment with sequence 1, a power loss the snapshot after it; the one before knows only sequence 0."""
     world = LogOnDisk()
     world.append(b"sequence 0", producer=(7, 0, 0))

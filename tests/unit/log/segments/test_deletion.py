@@ -42,7 +42,7 @@ def test_the_log_starts_after_the_deleted_segments() -> None:
     assert not [name for name in env.files() if "deleted" in name]
 
 
-def test_when_all_go_a_new_segment_takes_over() -> None:
+def test_deleting_all_segments_rolls_a_new_one() -> None:
     env = filled()
     count = len(env.log.segments)
     assert run(env.log.delete_segments(list(env.log.segments))) == count
@@ -53,7 +53,7 @@ def test_when_all_go_a_new_segment_takes_over() -> None:
     assert env.offsets() == [80, 81, 82, 83]
 
 
-def test_what_is_not_safe_is_not_deleted() -> None:
+def test_segments_above_the_high_watermark_are_not_deleted() -> None:
     env = LogOnDisk()
     env.fill(40)
     env.log.update_high_watermark(10)
