@@ -1,4 +1,4 @@
-"""When no further file can be opened: what is there goes on, what is new has to wait, and no directory is taken for broken."""
+"""At the open files limit: open logs keep working, new files have to wait, and no directory counts as failed."""
 
 import errno
 
@@ -25,7 +25,7 @@ def short_of(node: NodeStorage, files_left: int | None) -> None:
 def test_partitions_are_created_until_the_open_files_limit() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
-    short_of(node, 3 * 70 - 1)  # for a piece of 64 there is room, and a simulated disk does not count what is opened then
+    short_of(node, 3 * 70 - 1)  # room for a piece of 64; the simulated disk does not count the files opened then
     wanted = [NewPartition(TopicPartition("t", number), SMALL, TOPIC_ID) for number in range(64)]
     assert all(isinstance(made, PartitionLog) for made in run(directories.create_all(wanted)))
     short_of(node, 3 * 5 + 2)
@@ -36,7 +36,7 @@ def test_partitions_are_created_until_the_open_files_limit() -> None:
     assert "u-5 cannot be made" in str(made[5])
     assert "ulimit -n" in str(made[5])
     assert directories.take_losses() == []
-    assert "u-5" not in node.disk.list_directory("/a"), "nothing is left behind"
+    assert "u-5" not in node.disk.list_directory("/a"), "no leftovers"
     short_of(node, None)
     assert all(isinstance(each, PartitionLog) for each in run(directories.create_all(wanted)))
 
@@ -90,7 +90,7 @@ def test_a_read_that_cannot_open_an_index_does_not_fail_the_disk() -> None:
     node.create("t")
     node.fill(T0, 60)
     log = directories.logs[T0]
-    run(log.flush())  # the indexes of the older segments are let go of
+    run(log.flush())  # closes the indexes of the older segments
     fault = node.disk.fail("open", "/a/t-0/*", errno.EMFILE)
     with pytest.raises(OutOfDescriptors, match="t-0 cannot be read"):
         log.read(30, 1000)

@@ -1,4 +1,4 @@
-"""Flushing: what a power loss leaves, what is asked of the owner, and failing devices."""
+"""Flushing: what survives a power loss, when a flush is due, and failing devices."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ def test_what_was_flushed_survives_a_power_loss() -> None:
         env.fill(3, epoch=seed + 2)
         env.reopen()
         assert env.offsets() == [*left, *range(resumed, env.log.log_end_offset)]
-    assert lost, "no power loss ever took anything: the test shows nothing"
+    assert lost, "no power loss removed anything: the test shows nothing"
 
 
 def test_a_killed_process_loses_nothing() -> None:
@@ -86,7 +86,7 @@ def test_a_second_flush_waits_for_the_first() -> None:
         env.disk.random.seed(seed)
         env.fill(12)
         run(hold_the_first_of_two_flushes(env))
-        if seed % 2:  # both were cancelled; the next one must do it all
+        if seed % 2:  # both were cancelled; the next one must sync everything
             env.flush()
             assert env.recovery_point == 24
         flushed = env.recovery_point
@@ -96,7 +96,7 @@ def test_a_second_flush_waits_for_the_first() -> None:
 
 
 async def hold_the_first_of_two_flushes(env: LogOnDisk) -> None:
-    """Stop the first flush before the names of the files are safe, give a second one all the time it wants, and crash."""
+    """Stop the first flush before the file names are durable, let a second one run, and crash."""
     held: list[asyncio.Event] = []
 
     async def pause() -> None:

@@ -1,4 +1,4 @@
-"""Names on disk: made, read back, and refused."""
+"""Names on disk: formatted, parsed, and refused."""
 
 import pytest
 from hypothesis import given

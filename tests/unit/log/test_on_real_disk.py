@@ -1,4 +1,4 @@
-"""The partition log on the real file system: the same life as on the simulated one."""
+"""The partition log on the real file system does what it does on the simulated one."""
 
 import asyncio
 from pathlib import Path

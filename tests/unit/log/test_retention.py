@@ -19,7 +19,7 @@ KEEP = dataclasses.replace(SMALL, retention_ms=-1, retention_bytes=-1)
 def log_with(batches: int = 40, **settings: object) -> LogOnDisk:
     """A log of several segments, all of it below the high watermark. Batches have two records, record n the time T0 + 10 n.
 
-    The settings come into force once it is filled: its records have no keys, which a compacted log would not take.
+    The settings are applied once it is filled: its records have no keys, which a compacted log would refuse.
     """
     env = LogOnDisk(KEEP)
     env.fill(batches)
@@ -193,7 +193,7 @@ def test_deleted_segments_stay_deleted_after_a_kill() -> None:
 def test_segments_are_chosen_under_the_lock() -> None:
     env = log_with(retention_ms=1000)
 
-    async def delete_meanwhile() -> list[Expired]:
+    async def delete_concurrently() -> list[Expired]:
         await env.log.reshaping.acquire()
         waiting = asyncio.ensure_future(apply_retention(env.log, T0 + 10**9))
         await asyncio.sleep(0)
@@ -201,7 +201,7 @@ def test_segments_are_chosen_under_the_lock() -> None:
         env.log.reshaping.release()
         return await waiting
 
-    assert run(delete_meanwhile()) == []
+    assert run(delete_concurrently()) == []
     assert env.log.log_start_offset == 0
 
 

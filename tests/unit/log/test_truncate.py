@@ -1,4 +1,4 @@
-"""Cutting off the log's end: records, epochs, producers, watermarks, and kills half-way."""
+"""Truncating a log: records, epochs, producers, watermarks, and kills half-way."""
 
 import asyncio
 

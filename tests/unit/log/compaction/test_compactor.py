@@ -1,4 +1,4 @@
-"""Compaction of a log in use: what stays, what goes, when, and what happens when things go wrong."""
+"""Compaction of a log in use: what is kept, what is dropped and when, and failures."""
 
 import asyncio
 import errno
@@ -109,7 +109,7 @@ def test_aborted_data_is_dropped_and_its_markers_by_a_later_pass(make_bench: Mak
     assert kinds == [(1, True, 1), (2, False, 1), (3, True, 1), (4, False, 1), (5, True, 1), (6, False, 1)]
     assert bench.log.aborted_transactions(0, 10)[0].last_offset == 1
 
-    for expected in ([(1, True, 1)], []):  # first it gets its horizon, then it goes
+    for expected in ([(1, True, 1)], []):  # first it gets its delete horizon, then it is dropped
         bench.roll()
         bench.put((b"c", b"x"))
         bench.compact()
@@ -146,7 +146,7 @@ def test_the_last_batch_of_a_producer_stays_as_a_header(bench: Any) -> None:
     assert full.base_offset == 4
     bench.run(bench.log.close())
     bench.open()
-    bench.put((b"d", b"1"), producer_id=7, producer_epoch=3, base_sequence=4)  # the sequence goes on where it was
+    bench.put((b"d", b"1"), producer_id=7, producer_epoch=3, base_sequence=4)  # the next sequence is accepted
 
 
 def test_the_end_of_the_cleaned_part_stays_as_a_header(bench: Any) -> None:
@@ -374,7 +374,7 @@ def test_a_killed_helper_is_tried_again(bench: Any) -> None:
 
 
 def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
-    """The owner's task is cancelled after every number of steps; whatever was begun to be swapped is in place, whole."""
+    """The owner's task is cancelled after every number of steps; every swap that began is complete."""
     outcomes = set()
     for steps in range(0, 260, 5):
         bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))
@@ -408,7 +408,7 @@ def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
 
 
 def test_a_swap_that_fails_after_cancellation_is_reported_once(make_bench: Make) -> None:
-    """The log has failed, and everybody can see that: nobody is left with an exception that was never looked at."""
+    """The log has failed, and no task is left with an exception that was never retrieved."""
     failed_late = 0
     for steps in range(0, 120, 4):
         bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))

@@ -1,4 +1,4 @@
-"""Which segments become one."""
+"""Which segments are grouped into one."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Compaction in a real helper process, on real files, while the log is written to."""
+"""Compaction in a real helper process, on real files, during appends."""
 
 import asyncio
 from pathlib import Path

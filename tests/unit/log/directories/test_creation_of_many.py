@@ -1,4 +1,4 @@
-"""Many partitions made at once: as many requests for one each would have left them, but with less waiting."""
+"""Creating many partitions at once: the same result as one request for each, with fewer syncs."""
 
 import asyncio
 from collections import Counter
@@ -34,12 +34,12 @@ def test_the_directory_is_synced_less_often_than_partitions_are_made(monkeypatch
     node = NodeStorage()
     directories = node.open()
     synced: list[str] = []
-    usual = node.disk.sync_directory
+    real_sync = node.disk.sync_directory
 
     async def sync_directory(path: str) -> None:
-        await asyncio.sleep(0)  # as the real one, it lets others go on meanwhile
+        await asyncio.sleep(0)  # as the real one, it lets other tasks run
         synced.append(path)
-        await usual(path)
+        await real_sync(path)
 
     monkeypatch.setattr(node.disk, "sync_directory", sync_directory)
     run(directories.create_all(WANTED))
@@ -76,7 +76,7 @@ def test_a_new_partition_equals_a_loaded_one() -> None:
     node.fill(made.partition, 40)
     assert len(made.segments) > 1
     files = sorted(node.disk.list_directory(made.folder))
-    assert not any(name.startswith("0" * 20 + ".snapshot") for name in files), "there is nothing to tell of an empty log"
+    assert not any(name.startswith("0" * 20 + ".snapshot") for name in files), "an empty log needs no snapshot"
     again = node.crash().logs[made.partition]
     assert (again.log_end_offset, again.segments.base_offsets) == (made.log_end_offset, made.segments.base_offsets)
 

@@ -1,4 +1,4 @@
-"""A disk that fails takes its partitions offline and no others; a node stops only where Kafka's does. Damage stays damage."""
+"""A failed disk takes only its own partitions offline; a node stops only where Kafka's does. Damaged partitions are refused."""
 
 import pytest
 from tests.support.logs.log_directories import SMALL, TOPIC_ID, NodeStorage
@@ -309,7 +309,7 @@ def test_nothing_goes_to_helpers_after_a_clean_shutdown(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_node_killed_at_any_step_starts_again(power_loss: bool) -> None:
-    """Make, fill, flush, delete, close: cut off after every single change to the disk, nothing flushed is lost."""
+    """Create, fill, flush, delete, close: stopped after every single change to the disk. Nothing flushed is lost."""
     steps = 0
     while True:
         node = NodeStorage(("/a",))

@@ -1,4 +1,4 @@
-"""Log directories: opening and closing in good order or not, placement, making and deleting partitions."""
+"""Log directories: opening after clean and unclean shutdowns, placement, creating and deleting partitions."""
 
 import asyncio
 import logging
@@ -180,7 +180,7 @@ def test_an_empty_folder_left_by_a_failed_creation_is_removed(broken: str) -> No
     node.open()
     node.disk.fail(broken, "/a/*", times=None)
     partition = node.create("t")
-    assert (folders(node, "/a"), folders(node, "/b")) == (["t-0"], ["t-0"]), "begun in /a, and made in /b"
+    assert (folders(node, "/a"), folders(node, "/b")) == (["t-0"], ["t-0"]), "started in /a, completed in /b"
     node.fill(partition)
     end_offset = node.ends()["t-0"][2]
     node.crash()

@@ -1,4 +1,4 @@
-"""Moving a partition to another log directory: nothing is lost, whatever happens in between."""
+"""Moving a partition to another log directory: no record is lost, also with appends, deletions and failures during the move."""
 
 import asyncio
 from dataclasses import replace
@@ -46,14 +46,14 @@ async def move_to(directories: LogDirectories, partition: TopicPartition, path: 
 
 
 async def under_way(storage: NodeStorage) -> Relocation:
-    """The move of t-0 to /b, of which nothing is copied yet."""
+    """The move of t-0 to /b, before anything is copied."""
     move = await begun(storage.directories, T_0, "/b")
     await move.set_out()
     return move
 
 
 def values(log: PartitionLog, start: int | None = None) -> dict[int, bytes | None]:
-    """Offset → value, of all that a reader is given."""
+    """Offset → value of all records that a reader gets."""
     offset = log.log_start_offset if start is None else start
     found: dict[int, bytes | None] = {}
     while (records := log.read(offset, 700).records) is not None:

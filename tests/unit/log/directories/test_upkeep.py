@@ -1,4 +1,4 @@
-"""What comes round: retention over all logs, flushes and removals when due, producers forgotten; compaction gives way."""
+"""Periodic work: retention over all logs, flushes and removals when due, producer expiry, checkpoints."""
 
 import asyncio
 import dataclasses

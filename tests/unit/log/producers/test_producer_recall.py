@@ -83,7 +83,7 @@ def test_nothing_is_read_if_no_producer_needs_it() -> None:
 
 def test_batches_of_an_earlier_epoch_end_the_search() -> None:
     state, log = written([(1, 0, 1)] * 5 + [(1, 1, 1), (1, 0, 1)])
-    log[5].producer_epoch = 0  # as if compaction had taken the batch that begins the epoch
+    log[5].producer_epoch = 0  # as if compaction had removed the first batch of the epoch
     after = restarted(state)
     recalled = recall_batches(after, reversed(log))
     assert (recalled.batches_found, recalled.producers_incomplete) == (0, 0)

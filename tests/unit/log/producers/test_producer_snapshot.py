@@ -1,4 +1,4 @@
-"""Snapshots: Apache's bytes, damage falls back, files come and go."""
+"""Snapshots: Apache's bytes, fallback after damage, creation and removal of files."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Producer state: Apache's verdicts, a plain model beside it, whole batches, verification, expiry."""
+"""Producer state: Apache's verdicts, whole batches, transactions, verification, expiry."""
 
 from pathlib import Path
 

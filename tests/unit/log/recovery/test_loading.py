@@ -1,4 +1,4 @@
-"""Opening a log: clean and unclean ends, leftovers, damage of every kind of file."""
+"""Opening a log: clean and unclean shutdowns, leftovers, damage of every kind of file."""
 
 import struct
 import zlib
@@ -99,7 +99,7 @@ def test_segments_after_a_damaged_one_are_removed() -> None:
 
 
 def test_segments_after_a_gap_are_kept() -> None:
-    """Compaction under an earlier policy leaves such a gap: to take it for a power loss would lose records that are there."""
+    """Compaction under an earlier policy leaves such a gap: dropping what follows would lose whole records."""
     env = filled()
     bases, end = env.log.segments.base_offsets, env.log.log_end_offset
     cut = env.log.segments.first.find(4)
@@ -204,7 +204,7 @@ def test_damaged_derived_files_are_rebuilt(suffix: str, damage: str, clean: bool
     else:
         env.crash()
     if suffix.startswith("leader") and damage == "flip":
-        assert env.log.log_end_offset == 66  # a flipped digit may be a valid file; records are what counts
+        assert env.log.log_end_offset == 66  # a flipped digit may give a valid file; only the records must be right
         assert env.offsets() == list(range(66))
     else:
         check_whole(env)
@@ -229,7 +229,7 @@ def test_the_transaction_index_after_an_unclean_stop(damage: str) -> None:
 
 @pytest.mark.parametrize("at", [0, 10, 18])
 def test_the_transaction_index_after_a_clean_shutdown(at: int) -> None:
-    """Damage that an entry cannot have; a flip within plausible numbers goes unseen, as in Apache Kafka."""
+    """An impossible entry is detected; a flip within plausible numbers is not, as in Apache Kafka."""
     env = filled()
     env.close()
     name = next(name for name in env.files() if name.endswith(".txnindex"))
@@ -302,7 +302,7 @@ def test_recovery_as_a_job_leaves_a_folder_that_loads_at_once() -> None:
 
 
 def test_killed_while_loading_and_loaded_again() -> None:
-    """Recovery itself may be killed at any point, and the next one gets through."""
+    """Recovery itself may be killed at any point; the next one completes."""
     finished = 0
     for calls in range(400):
         env = filled(flush=False)

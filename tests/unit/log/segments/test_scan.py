@@ -1,4 +1,4 @@
-"""Walking over a log file: mutated bytes give typed errors with their place, never a loop or a wrong batch."""
+"""Scanning a log file: mutated bytes give typed errors with their position, never a loop or a wrong batch."""
 
 import pytest
 from hypothesis import given, settings

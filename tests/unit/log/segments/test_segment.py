@@ -1,4 +1,4 @@
-"""A segment: append and index, read by offset, roll, truncate, lying indexes, files."""
+"""A segment: append and index, read by offset, roll, truncate, wrong indexes, files."""
 
 import asyncio
 
@@ -150,7 +150,7 @@ def test_should_roll() -> None:
     for number in range(1, 3):
         assert not roll()
         append(segment, make_batch(base_offset=BASE + number, timestamp=T0 + number))
-    assert roll(), "the time index has room for three entries, and one is kept for the roll"
+    assert roll(), "the time index has room for three entries, and one is reserved for the roll"
 
 
 def test_records_without_timestamps_roll_by_the_age_of_the_segment() -> None:
