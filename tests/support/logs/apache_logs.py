@@ -1,13 +1,13 @@
-"""Log directories that a real Apache Kafka 4.3.0 wrote, and what Kafka's own clients say is in them.
+"""Log directories that a real Apache Kafka 4.3.0 wrote, and their content as Kafka's own clients read it.
 
-Made once per test run (also with several pytest workers) by java/FillTopics.java in two stages with a restart between them:
+Written once per test run (also with several pytest workers) by java/FillTopics.java in two stages with a restart between them:
 
     stopped/    the directory after a clean shutdown
-    crashed/    the same as it lay on disk a moment before, with the server still running: no clean-shutdown mark, stale
-                checkpoints, indexes preallocated and padded with zeros
+    crashed/    its files just before that, with the server still running: no clean shutdown file, stale checkpoints, indexes
+                preallocated and padded with zeros
     recovered/  `crashed` after Apache Kafka itself was started on it, recovered it and was stopped
 
-Whoever opens a log for writing works on a copy (`LogsFromApache.copy`).
+A test that writes to a log works on a copy (`LogsFromApache.copy`).
 """
 
 import fcntl
@@ -32,7 +32,7 @@ SETTINGS: dict[str, object] = {
     "log.segment.delete.delay.ms": 0,
     "log.initial.task.delay.ms": 0,
     "log.message.timestamp.before.max.ms": 2**63 - 1,
-    # Nothing but a clean stop may move the checkpoints, so that `crashed` has old ones.
+    # Only a clean shutdown may write the checkpoints, so that `crashed` has old ones.
     "log.flush.offset.checkpoint.interval.ms": 3_600_000,
     "log.flush.start.offset.checkpoint.interval.ms": 3_600_000,
 }
@@ -53,7 +53,7 @@ class SeenRecord:
 
 @dataclass(slots=True)
 class SeenTopic:
-    """All that Apache's clients say of partition 0 of a topic."""
+    """Partition 0 of a topic, as Apache's clients read it."""
 
     records: list[SeenRecord] = field(default_factory=list)
     committed: list[SeenRecord] = field(default_factory=list)
@@ -61,14 +61,14 @@ class SeenTopic:
     end: int = -1
     last_stable: int = -1
     lookups: dict[int, tuple[int, int] | None] = field(default_factory=dict)
-    """Timestamp asked for → (offset, timestamp) found."""
+    """Requested timestamp → (offset, timestamp) found."""
     producers: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Producer id → what DescribeProducers says of it."""
+    """Producer id → its fields in DescribeProducers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogsFromApache:
-    """The directories and what is in them."""
+    """The directories and their content."""
 
     stopped: Path
     crashed: Path
@@ -76,13 +76,13 @@ class LogsFromApache:
     seen: dict[str, SeenTopic]
 
     def copy(self, topic: str, into: Path, *, crashed: bool = False) -> Path:
-        """A copy of partition 0 of `topic` to do with as one likes."""
+        """A copy of partition 0 of `topic`, which may be written to."""
         source = self.crashed if crashed else self.stopped
         return Path(shutil.copytree(source / f"{topic}-0", into / f"{topic}-0"))
 
 
 def make_logs(kafka: ApacheKafka, folder: Path) -> LogsFromApache:
-    """The logs in `folder`, written there by the first process that asks; the others wait for it."""
+    """The logs in `folder`, written there by the first process that calls this; the others wait for it."""
     folder.mkdir(parents=True, exist_ok=True)
     seen_path = folder / "seen.jsonl"
     with open(folder / "lock", "w") as lock:
@@ -117,7 +117,7 @@ def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, recovered: Pat
 
 
 def _await_cleaned(server: KafkaServer) -> None:
-    """Wait until the cleaner has gone through every segment it may, of every compacted topic."""
+    """Wait until the cleaner has cleaned every segment it may, of every compacted topic."""
     _await(lambda: all(_is_cleaned(server.data_dir, topic) for topic in COMPACTED_TOPICS), "the log cleaner to finish")
 
 

@@ -1,4 +1,4 @@
-"""A node's log directories on a simulated disk, formatted, with everything a test wants to do to them."""
+"""A node's formatted log directories on a simulated disk, with shortcuts for tests."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -67,7 +67,7 @@ class NodeStorage:
         return partition
 
     def fill(self, partition: TopicPartition, batches: int = 30) -> None:
-        """Batches of two records of some 60 bytes; all of it is below the high watermark."""
+        """Append batches of two records of some 60 bytes, and set the high watermark to the log end offset."""
         log = self.directories.find(partition)
         assert log is not None
         for _ in range(batches):
