@@ -192,7 +192,7 @@ class PartitionLog(LogTail):
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """(epoch, end offset) of the largest epoch at or below `epoch`; None if the log cannot tell."""
+        """(epoch, end offset) of the largest epoch at or below `epoch`; None if it is unknown."""
         found, end_offset = self.epochs.end_offset_for(epoch, self.log_end_offset)
         return None if end_offset == NO_OFFSET else (found, end_offset)
 

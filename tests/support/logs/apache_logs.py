@@ -108,11 +108,11 @@ def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, recovered: Pat
     with kafka.start_server(SETTINGS, data_dir=stopped) as server:
         kafka.run_java("FillTopics.java", server.bootstrap, "second")
         _await_cleaned(server)
-        told = kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
+        read = kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
         shutil.copytree(stopped, crashed)
     shutil.copytree(crashed, recovered)
     kafka.start_server(SETTINGS, data_dir=recovered).stop()
-    seen_path.with_suffix(".part").write_text(told.stdout)
+    seen_path.with_suffix(".part").write_text(read.stdout)
     seen_path.with_suffix(".part").rename(seen_path)
 
 
@@ -139,31 +139,31 @@ def read_seen(path: Path) -> dict[str, SeenTopic]:
     """What java/ReadTopics.java printed."""
     topics = {topic: SeenTopic() for topic in TOPICS}
     for line in path.read_text(encoding="utf-8").splitlines():
-        told: dict[str, Any] = json.loads(line)
-        topic = topics[told["topic"]]
-        if "offset" in told:
-            (topic.records if told["isolation"] == "read_uncommitted" else topic.committed).append(_record(told))
-        elif "beginning" in told and told["isolation"] == "read_uncommitted":
-            topic.beginning, topic.end = told["beginning"], told["end"]
-        elif "beginning" in told:
-            topic.last_stable = told["end"]
-        elif "at_time" in told:
-            found = told["found_offset"], told["found_timestamp"]
-            topic.lookups[told["at_time"]] = None if found[0] is None else found
+        row: dict[str, Any] = json.loads(line)
+        topic = topics[row["topic"]]
+        if "offset" in row:
+            (topic.records if row["isolation"] == "read_uncommitted" else topic.committed).append(_record(row))
+        elif "beginning" in row and row["isolation"] == "read_uncommitted":
+            topic.beginning, topic.end = row["beginning"], row["end"]
+        elif "beginning" in row:
+            topic.last_stable = row["end"]
+        elif "at_time" in row:
+            found = row["found_offset"], row["found_timestamp"]
+            topic.lookups[row["at_time"]] = None if found[0] is None else found
         else:
-            topic.producers[told["producer_id"]] = told
+            topic.producers[row["producer_id"]] = row
     return topics
 
 
-def _record(told: dict[str, Any]) -> SeenRecord:
+def _record(row: dict[str, Any]) -> SeenRecord:
     return SeenRecord(
-        offset=told["offset"],
-        timestamp=told["timestamp"],
-        append_time=told["append_time"],
-        leader_epoch=told["leader_epoch"],
-        key=_bytes(told["key"]),
-        value=_bytes(told["value"]),
-        headers=tuple((name, _bytes(value)) for name, value in told["headers"]),
+        offset=row["offset"],
+        timestamp=row["timestamp"],
+        append_time=row["append_time"],
+        leader_epoch=row["leader_epoch"],
+        key=_bytes(row["key"]),
+        value=_bytes(row["value"]),
+        headers=tuple((name, _bytes(value)) for name, value in row["headers"]),
     )
 
 

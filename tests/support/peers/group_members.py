@@ -75,9 +75,9 @@ class Member:
 
     def note(self, what: str, partitions: Iterable[Partition]) -> None:
         """Note partitions that the group has assigned or revoked."""
-        told = frozenset(partitions)
-        self.events.append((what, told))
-        self.assignment = self.assignment | told if what == "assigned" else self.assignment - told
+        changed = frozenset(partitions)
+        self.events.append((what, changed))
+        self.assignment = self.assignment | changed if what == "assigned" else self.assignment - changed
 
     def fail(self, text: str) -> None:
         self.failure = text
@@ -86,7 +86,7 @@ class Member:
     @property
     def taken_away(self) -> frozenset[Partition]:
         """All partitions that were ever revoked or lost."""
-        return frozenset().union(*(told for what, told in self.events if what != "assigned"))
+        return frozenset().union(*(changed for what, changed in self.events if what != "assigned"))
 
     @property
     def values(self) -> list[str]:

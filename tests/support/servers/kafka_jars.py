@@ -51,10 +51,10 @@ def find_java() -> str:
     java = java or shutil.which("java")
     if java is None:
         raise KafkaUnavailable(f"no java on PATH: install a JDK {JAVA_MAJOR_MIN} or newer")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
-    match = re.search(r'version "(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60, check=False).stderr
+    match = re.search(r'version "(\d+)', output)
     if match is None or int(match[1]) < JAVA_MAJOR_MIN:
-        first_line = told.strip().splitlines()[0] if told.strip() else "nothing"
+        first_line = output.strip().splitlines()[0] if output.strip() else "nothing"
         raise KafkaUnavailable(f"{java} is too old (it says {first_line}): install a JDK {JAVA_MAJOR_MIN} or newer")
     return java
 
@@ -91,8 +91,8 @@ def _copy_with_maven(coordinates: Sequence[str], folder: Path) -> None:
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={libs}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         if done.returncode != 0 or not any(libs.glob("kafka_2.13-*.jar")):
-            told = (done.stdout + done.stderr).strip()[-2000:]
-            raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit {done.returncode}):\n{told}")
+            output = (done.stdout + done.stderr).strip()[-2000:]
+            raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit {done.returncode}):\n{output}")
         libs.rename(folder)
 
 

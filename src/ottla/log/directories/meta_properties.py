@@ -29,7 +29,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 class WrongDirectory(OttlaError):
-    """A log directory does not belong to this node, to this cluster, or beside the others."""
+    """A log directory belongs to another node or cluster, or conflicts with another directory of this node."""
 
 
 class MetaProperties(NamedTuple):

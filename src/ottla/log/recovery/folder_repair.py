@@ -46,7 +46,7 @@ async def _remove_leftovers(disk: Disk, folder: str, notes: list[str]) -> None:
     doomed: list[tuple[str, str]] = []
     for name in disk.list_directory(folder):
         if name.endswith(DELETED_SUFFIX) and not name.endswith(METADATA_SNAPSHOT_DELETED):
-            doomed.append((name, "its deletion was put off until now"))
+            doomed.append((name, "its segment was deleted before the restart"))
         elif name.endswith(DRAFT_SUFFIX):
             doomed.append((name, "it was never finished"))
     files = _segment_files(disk, folder)

@@ -41,7 +41,7 @@ def damage(file: File, position: int, what: str) -> CorruptFile:
 
 
 def _place_in(file: File, data: bytes, at: int, position: int, end: int) -> BatchPlace:
-    """The batch whose header lies at `at` of `data`, which is `position` of the file."""
+    """The batch whose header is at index `at` of `data`, which is `position` in the file."""
     base_offset, length, _epoch, magic, _crc, _attributes, delta = _PLACE.unpack_from(data, at)
     if magic != MAGIC or length < BATCH_LENGTH_MIN or delta < 0 or base_offset < 0:
         raise damage(file, position, f"no batch of magic {MAGIC} begins here (magic {magic}, length {length})")
