@@ -14,7 +14,7 @@ from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.topic import LogConfig
 from ottla.env.real import RealClock, RealDisk, ThreadWorkers
 from ottla.ids import TopicPartition, Uuid
-from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import read_meta_properties
 from ottla.log.directories.opening import open_all
 
@@ -41,7 +41,7 @@ async def append_and_close(paths: list[Path]) -> dict[str, int]:
         meta = read_meta_properties(disk, log_dirs[0])
         assert meta is not None
         directories = await open_all(
-            LogWorld(disk, RealClock(), lambda: Uuid(uuid.uuid4().bytes)),
+            DirectoryWorld(disk, RealClock(), lambda: Uuid(uuid.uuid4().bytes)),
             BrokerLogConfig(log_dirs=log_dirs, metadata_log_dir=log_dirs[0]),
             lambda _topic: LogConfig(),
             node_id=meta.node_id,

@@ -40,7 +40,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.errors import BrokenInvariant, OttlaError
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
-from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.opening import LockedDirectories, MustStop, lock_directories
 from ottla.records.kernels import variant
 
@@ -105,7 +105,7 @@ class Node:
 
     async def _start(self) -> None:
         world, config = self._world, self._settings.current
-        log_world = LogWorld(world.disk, world.clock, world.randomness.new_uuid, world.helpers)
+        log_world = DirectoryWorld(world.disk, world.clock, world.randomness.new_uuid, world.helpers)
         storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
         self.cluster_id = storage.locked.cluster_id

@@ -1,8 +1,8 @@
-"""Making a log safe from power loss, in the order that recovery relies on.
+"""Flushing a log to the device, in the order that recovery relies on.
 
-Before the recovery point may pass an offset, all of this is on the device: the records and indexes of every segment below it,
-the names of their files, the snapshots written at rolls, and the leader epochs that begin below it. Only then does it move,
-and only if nothing was truncated meanwhile.
+Before the recovery point passes an offset, all of this is durable: the records and indexes of every segment below it, the names
+of their files, the snapshots written at rolls, and the leader epochs that begin below it. A truncation during the flush keeps
+the recovery point where it is.
 """
 
 import logging
@@ -17,11 +17,11 @@ logger = logging.getLogger("ottla.log")
 
 
 async def flush(log: "PartitionLog", up_to_offset: int | None) -> int:
-    """See `PartitionLog.flush`. Flushes of one log wait for each other: what one has begun, another must not take for done."""
+    """See `PartitionLog.flush`. One flush at a time: a second one must not count files that the first is still syncing."""
     async with log.flushing:
         if log.moved_to is None:
             return await _flush(log, up_to_offset)
-    return await flush(log.moved_to, up_to_offset)  # it has the same records, and is the one that stays
+    return await flush(log.moved_to, up_to_offset)  # the partition was moved: that log has the same records
 
 
 async def _flush(log: "PartitionLog", up_to_offset: int | None) -> int:
@@ -44,10 +44,10 @@ async def _flush(log: "PartitionLog", up_to_offset: int | None) -> int:
 
 
 async def _sync_all(log: "PartitionLog", target: int) -> None:
-    # From the segment before, if the recovery point is where one ends: rolling has completed its indexes since.
+    # Minus 1: if the recovery point is a segment's end, that segment's indexes were completed by the roll and need a sync too.
     for segment in log.segments.between(max(0, log.recovery_point - 1), target):
         if segment not in log.segments:
-            continue  # deleted while we waited
+            continue  # deleted during an await
         await segment.sync()
         if segment is not log.segments.active:
             segment.release_indexes()
@@ -57,17 +57,17 @@ async def _sync_all(log: "PartitionLog", target: int) -> None:
             await log.snapshots.sync(offset)
         log.snapshots_unsynced.remove(offset)
     if log.names_unsynced:
-        log.names_unsynced = False  # a roll while we wait sets it again
+        log.names_unsynced = False  # before the await: a roll during it sets this again
         try:
             await log.disk.sync_directory(log.folder)
-        except BaseException:  # also when cancelled: nobody may take it for done
+        except BaseException:  # also when cancelled: the names are not durable
             log.names_unsynced = True
             raise
     await log.epochs.flush()
 
 
 async def close(log: "PartitionLog") -> None:
-    """See `PartitionLog.close`. Once it has returned, everything a clean start needs is on the device."""
+    """See `PartitionLog.close`. When it returns, everything a clean start needs is durable."""
     async with log.reshaping, log.flushing:
         log.check_usable()
         closed = log.write_barrier = LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")

@@ -1,12 +1,11 @@
 """Which leader epoch wrote which offsets of a partition: an ordered list of (epoch, start offset), kept in a checkpoint.
 
-Invariant: epochs and start offsets both rise strictly. A new entry that would break it pushes out the entries in its way.
+Invariant: epochs and start offsets both rise strictly. A new entry removes the entries that would break this.
 
-Loop rule: changes are made in memory, at once, on the event loop; `flush` writes them down. Durable when? Apache writes the
-file before every append that begins an epoch. Here the append does not wait: what must hold is that the checkpoint knows
-every epoch that begins below the log's recovery point, since above it recovery reads the epochs from the batches again. So a
-log's flush awaits `flush` before it moves the recovery point. Truncation and retention may leave too many entries in the file;
-loading cuts them off again.
+Loop rule: changes are made in memory, on the event loop; `flush` writes them to the checkpoint. Apache writes the file before
+every append that begins an epoch. Here the append does not wait: the checkpoint must have every epoch that begins below the
+log's recovery point, and above it recovery reads the epochs from the batches. So a log's flush awaits `flush` before it moves
+the recovery point. Truncation and retention may leave too many entries in the file; loading removes them.
 """
 
 from __future__ import annotations
@@ -69,14 +68,14 @@ class LeaderEpochs(EpochsTail):
 
     @property
     def is_dirty(self) -> bool:
-        """Whether the file lags behind what is known in memory."""
+        """Whether the file is older than the entries in memory."""
         return self._changes != self._changes_flushed
 
     def assign(self, epoch: int, start_offset: int) -> bool:
-        """Note that `epoch` begins at `start_offset`; True if that was news.
+        """Note that `epoch` begins at `start_offset`; returns whether an entry was added.
 
-        Cheap when it is not: call it for every batch. An entry with a later epoch, or one that begins at or after
-        `start_offset`, gives way.
+        Cheap if the epoch is known already, so it may be called for every batch. Entries with a later epoch, or that begin
+        at or after `start_offset`, are removed.
         """
         epochs, starts = self._epochs, self._starts
         if epochs and epochs[-1] == epoch and start_offset >= starts[-1]:
@@ -97,10 +96,10 @@ class LeaderEpochs(EpochsTail):
         return self._epochs[index - 1] if index else None
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest known epoch not above `epoch`, and where it ends: what OffsetsForLeaderEpoch answers.
+        """The largest known epoch not above `epoch`, and its end offset: the answer to OffsetsForLeaderEpoch.
 
-        The newest epoch ends at the log's end. For an epoch below all known ones the answer is that epoch itself and the
-        first known start: its records are gone, so a follower begins there. (NO_EPOCH, NO_OFFSET) for one above all.
+        The newest epoch ends at the log end offset. For an epoch below all known ones the answer is that epoch itself and
+        the first known start offset: its records are gone, so a follower begins there. (NO_EPOCH, NO_OFFSET) above all.
         """
         if epoch == NO_EPOCH:
             return NO_EPOCH, NO_OFFSET
@@ -131,7 +130,7 @@ class LeaderEpochs(EpochsTail):
         return True
 
     def truncate_from_start(self, start_offset: int) -> bool:
-        """Drop what lies before `start_offset`; the epoch in force there now begins there. True if anything changed."""
+        """Drop the entries before `start_offset`; the epoch that holds it now begins there. True if anything changed."""
         index = bisect_right(self._starts, start_offset) - 1
         if index < 0 or (index == 0 and self._starts[0] == start_offset):
             return False
@@ -141,22 +140,22 @@ class LeaderEpochs(EpochsTail):
         return True
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Remove all entries."""
         if self._epochs:
             self._epochs.clear()
             self._starts.clear()
             self._changes += 1
 
     async def flush(self) -> None:
-        """Wait until everything known at this moment is durable. Free if nothing has changed."""
+        """Make all entries durable. Does nothing if none has changed since the last flush."""
         if not self.is_dirty:
             return
         async with self._writing:
-            if self.is_dirty:  # whoever held the lock may have written our changes too
+            if self.is_dirty:  # the previous holder of the lock may have written our changes too
                 changes = self._changes
                 await self._disk.replace_file(self.path, format_epochs(zip(self._epochs, self._starts, strict=True)))
                 self._changes_flushed = changes
 
     def move_to(self, folder: str) -> None:
-        """The partition's folder has been renamed: the checkpoint is there from now on."""
+        """Use `folder`, to which the partition's folder was renamed."""
         self.path = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"

@@ -1,9 +1,9 @@
-"""The names of files and folders on disk, made and read. No IO.
+"""The names of files and folders in a log directory: formatting and parsing. No IO.
 
-A partition's folder is `topic-N`. Before its files are removed it becomes `topic-N.<32 hex>-delete`; a replica being moved here
-from another directory is `…-future`, one that the cluster no longer knows `…-stray`. Inside, every file of a segment is
-named by its base offset in 20 digits, so that names sort as offsets do. `.deleted`, `.cleaned` and `.swap` at the end of a
-file's name say how far a removal or a compaction had come.
+A partition's folder is `topic-N`. Before its files are removed it becomes `topic-N.<32 hex>-delete`. A replica that is moved
+here from another directory is `…-future`; one that the cluster no longer places here is `…-stray`. Inside, every file of a
+segment is named by its base offset in 20 digits, so that names sort as offsets do. The endings `.deleted`, `.cleaned` and
+`.swap` mark steps of a deletion or a compaction.
 """
 
 import re
@@ -48,7 +48,7 @@ _PARTITION = re.compile(r"[0-9]{1,10}")
 
 
 class InvalidFolderName(OttlaError):
-    """A folder in a log directory is not named as a partition's folder is."""
+    """The name of a folder in a log directory is not that of a partition's folder."""
 
 
 def segment_file_name(base_offset: int, suffix: str, state: str = "") -> str:
@@ -57,7 +57,7 @@ def segment_file_name(base_offset: int, suffix: str, state: str = "") -> str:
 
 
 class SegmentFileName(NamedTuple):
-    """What the name of a segment's file says: `state` is empty, or ends such as `.deleted` or `.cleaned`."""
+    """The parsed name of a segment's file. `state` is empty or an ending such as `.deleted` or `.cleaned`."""
 
     base_offset: int
     suffix: str
@@ -65,7 +65,7 @@ class SegmentFileName(NamedTuple):
 
 
 def parse_segment_file_name(name: str) -> SegmentFileName | None:
-    """What `name` says, or None if it is not the name of a segment's file or a producer snapshot."""
+    """Parse `name`; None if it is not the name of a segment's file or a producer snapshot."""
     match = _SEGMENT_FILE.fullmatch(name)
     if match is None or (offset := int(match[1])) >= 1 << 63:
         return None
@@ -88,7 +88,7 @@ def stray_folder_name(partition: TopicPartition, unique: Uuid) -> str:
 
 
 def future_folder_name(partition: TopicPartition, unique: Uuid) -> str:
-    """The folder of a replica on its way from another log directory; never cut, since its name must still tell the topic."""
+    """The folder of a replica that is moved here. Never shortened: loading reads the topic from its name."""
     return _suffixed_folder_name(partition, unique, FUTURE_FOLDER_SUFFIX, None)
 
 
@@ -99,7 +99,7 @@ def _suffixed_folder_name(partition: TopicPartition, unique: Uuid, suffix: str, 
 
 
 class FolderName(NamedTuple):
-    """What a partition folder's name says. With `-delete` or `-stray` a very long topic name may have been cut."""
+    """The parsed name of a partition's folder. With `-delete` or `-stray` a very long topic name may be shortened."""
 
     partition: TopicPartition
     suffix: str
@@ -118,7 +118,7 @@ class FolderName(NamedTuple):
 
 
 def parse_folder_name(name: str) -> FolderName:
-    """What the folder name says; `InvalidFolderName` if no partition's folder is named so."""
+    """Parse a folder name; `InvalidFolderName` if it is not a partition's."""
     suffix = ""
     stem = name
     for ending in (DELETE_FOLDER_SUFFIX, FUTURE_FOLDER_SUFFIX, STRAY_FOLDER_SUFFIX):

@@ -1,4 +1,4 @@
-"""Who hands records to a log: decides how much is checked before they are appended."""
+"""The origin of an append: client, coordinator or replication. It decides how much is checked before the append."""
 
 from enum import Enum
 
@@ -9,8 +9,8 @@ class AppendOrigin(Enum):
     CLIENT = "client"
     """A producer: everything is checked."""
     COORDINATOR = "coordinator"
-    """A group or transaction coordinator on this node: producer epochs are checked, sequences do not exist."""
+    """A group or transaction coordinator on this node: producer epochs are checked. Its batches have no sequences."""
     REPLICATION = "replication"
-    """The leader's log, or this log's own bytes at recovery: checked when they were first written, and taken as they are."""
+    """The leader's log, or this log's own bytes at recovery. They were checked when first written and are not checked again."""
     RAFT_LEADER = "raft leader"
-    """The leader of the metadata quorum, whose batches have no producers."""
+    """The leader of the metadata quorum. Its batches have no producers."""

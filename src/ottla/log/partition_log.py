@@ -1,21 +1,22 @@
-"""The log of one partition: its state, and the door to everything that is done with it.
+"""The log of one partition: its state, and methods for everything that can be done with it.
 
-Owns the folder `topic-N` below a log directory: segments, producer snapshots and the leader epochs. What is done lies in the
-files beside this one, as functions over the log: `append.py`, `read.py`, `roll.py`, `flush.py`, `truncate.py`, `deletion.py`,
-`loading.py`. Offsets it keeps, in order: log start ≤ last stable ≤ high watermark ≤ log end; recovery point ≤ log end.
+Owns the folder `topic-N` below a log directory: segments, producer snapshots and the leader epochs. The work is done by
+functions over the log: `append.py`, `read.py`, `flush.py`, `truncate.py`, `segments/roll.py`, `segments/deletion.py`,
+`recovery/loading.py`. Its offsets, in order: log start ≤ last stable ≤ high watermark ≤ log end; recovery point ≤ log end.
 
-Loop rules. One event loop owns a log. Appending, reading and rolling are plain calls that go to the page cache. What waits
-for the device is awaited: `flush`, `truncate_to`, `delete_segments`, `replace_segments`, `delete_due_files`, `close`. The log
-starts no task and sets no timer; instead it tells its owner what is due:
+Loop rules. One event loop owns a log. Appending, reading and rolling are plain calls that go to the page cache. Calls that wait
+for the device are awaited: `flush`, `truncate_to`, `delete_segments`, `replace_segments`, `delete_due_files`, `close`. The log
+starts no task and sets no timer. Its owner reads here what is due:
 
 - `AppendInfo.flush_needed`: flush.messages is reached; await `flush()` before the append is acknowledged.
-- `flush_wanted_up_to`: a segment was rolled; `flush(that offset)` soon, in the background.
-- `flush_deadline_s`: when flush.ms will be over. `deletion_deadline_s`: when the next files may go. Both are monotonic.
+- `flush_wanted_up_to`: a segment was rolled; call `flush(that offset)` soon, in the background.
+- `flush_deadline_s`: when flush.ms is over. `deletion_deadline_s`: when the next files are removed. Both are monotonic.
 
-The recovery point is for the owner to write down, after `flush` and after `truncate_to` has returned. A truncation lowers it:
-it must be on disk before anything is appended again, or a power loss could leave torn records that recovery does not look at.
+The owner checkpoints the recovery point after `flush` and after `truncate_to`. A truncation lowers it: the lower value must be
+on disk before the next append, or a power loss could leave torn records below the recovery point, where recovery does not look.
 
-An `OSError` becomes `LogDirectoryFailed`, and from then on the log refuses everything with it: who knows what is on the disk.
+An `OSError` becomes `LogDirectoryFailed`. From then on the log refuses every call with it, since the state of the disk is
+unknown.
 """
 
 import asyncio
@@ -55,18 +56,18 @@ def no_jitter(_below: int) -> int:
 
 
 class LogOptions(NamedTuple):
-    """What a log needs to know of its node rather than of its topic."""
+    """The node's settings for its logs; a topic's own settings are in `LogConfig`."""
 
     producer_expiration_ms: int = DAY_MS
     """producer.id.expiration.ms"""
     verify_transactions: bool = False
-    """transaction.partition.verification.enable: a transaction's first batch needs its coordinator's word."""
+    """transaction.partition.verification.enable: a transaction's first batch must be verified with its coordinator."""
     jitter: Callable[[int], int] = no_jitter
     """A random number from 0 up to, not including, its argument; spreads rolls by segment.jitter.ms."""
 
 
 class LogParts(NamedTuple):
-    """What loading hands to a new log."""
+    """The parts that loading passes to a new log."""
 
     segments: Segments
     epochs: LeaderEpochs
@@ -139,20 +140,20 @@ class PartitionLog(LogTail):
         self.snapshots_unsynced: list[int] = []
         self.pending_deletions: list[PendingDeletion] = []
         self.truncations = 0
-        """How often records have been cut off; a flush that was under way meanwhile must not move the recovery point."""
+        """How often the log was truncated. A flush that overlaps a truncation must not raise the recovery point."""
         self.bound_places: dict[int, tuple[int, int]] = {}
-        """Offsets that bound reads → (base offset of the segment, position in it), so that they are looked up once."""
+        """Cache: offsets that bound reads → (base offset of the segment, position in it)."""
         self.cut_place: tuple[int, int] | None = None
-        """While the log is being truncated: where it ends although the file is still longer."""
+        """During a truncation: where the log ends, though the file is still longer."""
         self.flushing = asyncio.Lock()
-        """Held by the flush that is under way."""
+        """Held during a flush."""
         self.reshaping = asyncio.Lock()
-        """Held by whoever takes segments away or puts others in their place: one at a time."""
+        """Held while segments are deleted or replaced: one such change at a time."""
         self.failure: OttlaError | None = None
-        """Why nothing works any more."""
+        """Why the log refuses every call; None while it works."""
         self.write_barrier = None
         self.moved_to: PartitionLog | None = None
-        """The log that has taken this one's place, in another directory; this one is gone then."""
+        """The log in another directory that has replaced this one; None unless the partition was moved."""
         self.producers.on_high_watermark(self.high_watermark)
 
     def __repr__(self) -> str:
@@ -161,7 +162,7 @@ class PartitionLog(LogTail):
             f"end={self.log_end_offset}, segments={len(self.segments)})"
         )
 
-    # -- what it holds
+    # -- state
 
     @property
     def config(self) -> LogConfig:
@@ -182,7 +183,7 @@ class PartitionLog(LogTail):
 
     @property
     def last_stable_offset(self) -> int:
-        """Up to where readers of committed records may go."""
+        """The end of what read_committed consumers may read."""
         return self.producers.last_stable_offset(self.high_watermark, self.log_start_offset)
 
     @property
@@ -191,22 +192,22 @@ class PartitionLog(LogTail):
         return self.epochs.latest
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int] | None:
-        """(epoch, end offset) of the largest epoch at or below `epoch`; None if the log cannot tell."""
+        """(epoch, end offset) of the largest epoch at or below `epoch`; None if it is unknown."""
         found, end_offset = self.epochs.end_offset_for(epoch, self.log_end_offset)
         return None if end_offset == NO_OFFSET else (found, end_offset)
 
     def assign_epoch(self, epoch: int, start_offset: int) -> None:
-        """A leader's reign begins, perhaps before its first record."""
+        """Note that leader epoch `epoch` begins at `start_offset`, perhaps before its first record."""
         self.epochs.assign(epoch, start_offset)
 
     # -- appending
 
-    # The functions themselves, not calls to them: on the hot path a call more is 3 % (docs/decisions/0012-log-hot-path.md).
+    # The functions are the methods: on the hot path one more call costs 3 % (docs/decisions/0012-log-hot-path.md).
     append_as_leader = append.append_as_leader
     append_as_follower = append.append_as_follower
 
     def roll(self) -> Segment:
-        """Begin a new segment at the log's end, unless the active one is empty."""
+        """Start a new segment at the log end offset, unless the active one is empty."""
         return roll.roll(self)
 
     # -- reading
@@ -214,7 +215,7 @@ class PartitionLog(LogTail):
     def read(
         self, offset: int, max_bytes: int, isolation: Isolation = Isolation.LOG_END, min_one_batch: bool = True
     ) -> ReadInfo:
-        """Up to `max_bytes` from the batch that holds `offset`. `KafkaError` OFFSET_OUT_OF_RANGE for one the log does not have.
+        """Read up to `max_bytes` from the batch that holds `offset` on. `KafkaError` OFFSET_OUT_OF_RANGE outside the log.
 
         The last batch may be cut in the middle; with `min_one_batch` the first one never is.
         """
@@ -225,7 +226,7 @@ class PartitionLog(LogTail):
         return read.aborted_transactions(self, start_offset, upper_offset)
 
     def offset_for_time(self, timestamp: int) -> TimedOffset | None:
-        """The first record not older than `timestamp`, or None."""
+        """The first record whose timestamp is `timestamp` or later; None if there is none."""
         return read.offset_for_time(self, timestamp)
 
     def earliest_offset(self) -> TimedOffset:
@@ -235,21 +236,22 @@ class PartitionLog(LogTail):
         return read.latest_offset(self)
 
     def max_timestamp_offset(self) -> TimedOffset | None:
-        """The first record with the largest timestamp of all."""
+        """The first record with the largest timestamp in the log."""
         return read.max_timestamp_offset(self)
 
     # -- watermarks
 
     def update_high_watermark(self, offset: int) -> int:
-        """Set the high watermark, kept within the log; returns what it is now. May go back, as after a truncation."""
+        """Set the high watermark, limited to the log's offsets; returns the value set. It may fall, as after a truncation."""
         self.high_watermark = max(self.log_start_offset, min(offset, self.log_end_offset))
         self.producers.on_high_watermark(self.high_watermark)
         return self.high_watermark
 
     def delete_records(self, offset: int) -> bool:
-        """Let the log begin at `offset`: what lies before is no longer read, and its segments may be deleted. True if news.
+        """Move the log start up to `offset`: records before it are no longer read, and their segments may be deleted.
 
-        `KafkaError` OFFSET_OUT_OF_RANGE past the high watermark: nobody may delete what is not yet safe on the replicas.
+        Returns whether the log start moved. `KafkaError` OFFSET_OUT_OF_RANGE past the high watermark: those records are not
+        yet on all in-sync replicas.
         """
         self.check_usable()
         if offset > self.high_watermark:
@@ -269,46 +271,46 @@ class PartitionLog(LogTail):
 
     @property
     def flush_deadline_s(self) -> float | None:
-        """When (monotonic) the records that are not yet flushed will have waited for flush.ms; None if there are none."""
+        """When (monotonic) flush.ms is over for the records not yet flushed; None if there are none."""
         if self.recovery_point >= self.log_end_offset:
             return None
         return self.last_flush_s + self.config.flush_ms / 1000
 
     async def flush(self, up_to_offset: int | None = None) -> int:
-        """Make everything below `up_to_offset` (default: the log's end) safe from a power loss; returns the recovery point."""
+        """Make everything below `up_to_offset` (default: the log end offset) durable; returns the recovery point."""
         return await flush.flush(self, up_to_offset)
 
-    # -- shortening
+    # -- truncating and deleting
 
     async def truncate_to(self, offset: int) -> bool:
-        """Cut the log so that it ends at `offset` or at the batch that holds it; False if it ends before already."""
+        """Cut the log so that it ends at `offset`, or before the batch that holds it; False if it already ends there."""
         return await truncate.truncate_to(self, offset)
 
     async def truncate_fully_and_start_at(self, offset: int, log_start_offset: int | None = None) -> None:
-        """Drop every record; the next one gets `offset`."""
+        """Drop every record; the next append gets `offset`."""
         await truncate.truncate_fully_and_start_at(self, offset, log_start_offset)
 
     async def delete_segments(self, segments: Sequence[Segment]) -> int:
-        """Drop the oldest segments, in order, from the log's start; returns how many. Retention says which."""
+        """Delete these segments, which must be the oldest of the log, in order; returns how many were deleted."""
         return await deletion.delete_segments(self, segments)
 
     async def replace_segments(self, new: Iterable[Segment], old: Iterable[Segment]) -> None:
-        """Put the segments that compaction wrote (`.cleaned`) in the place of those they were made of, safe when killed."""
+        """Replace `old` segments by the `new` ones that compaction wrote (`.cleaned`). A kill at any point loses nothing."""
         await deletion.replace_segments(self, list(new), list(old))
 
     @property
     def deletion_deadline_s(self) -> float | None:
-        """When (monotonic) the next files whose deletion was put off may go."""
+        """When (monotonic) the next renamed files may be removed; None if there are none."""
         return min((pending.deadline_s for pending in self.pending_deletions), default=None)
 
     async def delete_due_files(self) -> int:
-        """Remove the files whose file.delete.delay.ms is over; returns how many segments that were."""
+        """Remove the files of segments whose file.delete.delay.ms is over; returns how many segments."""
         return await deletion.delete_due_files(self)
 
-    # -- ends
+    # -- moving, closing, failing
 
     def move_to(self, folder: str) -> None:
-        """The log's folder has been renamed. Nothing that waits for a file by its name may be under way."""
+        """Use `folder`, to which the log's folder was renamed. No call may be waiting on a file by its name."""
         self.folder = folder
         self.snapshots.move_to(folder)
         self.epochs.move_to(folder)
@@ -317,11 +319,11 @@ class PartitionLog(LogTail):
         self.pending_deletions = [pending.in_folder(folder) for pending in self.pending_deletions]
 
     async def close(self) -> None:
-        """Flush, write a producer snapshot, complete the indexes and close. Nothing works afterwards."""
+        """Flush, write a producer snapshot, complete the indexes and close. Every later call raises `LogClosed`."""
         await flush.close(self)
 
     def fail(self, error: OSError) -> LogDirectoryFailed:
-        """Note that the disk has failed; returns what to raise."""
+        """Note that the disk has failed; returns the error to raise."""
         directory = self.folder.rpartition("/")[0]
         failure = LogDirectoryFailed(directory, error)
         if self.failure is None:
@@ -331,7 +333,7 @@ class PartitionLog(LogTail):
         return failure
 
     def cannot_read(self, error: OSError) -> OttlaError:
-        """What to raise when a read has failed: the disk has, unless only an index could not be opened, for want of room."""
+        """The error to raise for a failed read: `OutOfDescriptors` if no file could be opened, else the disk has failed."""
         if is_out_of_descriptors(error):
             return OutOfDescriptors(f"{self.partition} cannot be read")
         return self.fail(error)

@@ -1,7 +1,7 @@
 """Reading a partition log: ranges by offset, offsets by time, aborted transactions.
 
-A read ends at a bound: the log's end for replicas, the high watermark for consumers, the last stable offset for consumers of
-committed records. Where the bound lies in its segment is looked up once and remembered until it moves.
+A read ends at a bound: the log end offset for replicas, the high watermark for consumers, the last stable offset for
+read_committed consumers. The bound's position in its segment is cached until the bound moves.
 """
 
 from enum import Enum
@@ -22,7 +22,7 @@ BOUND_PLACES_MAX = 8
 
 
 class Isolation(Enum):
-    """How far a reader may go."""
+    """The bound of a read."""
 
     LOG_END = "log end"
     HIGH_WATERMARK = "high watermark"
@@ -30,10 +30,10 @@ class Isolation(Enum):
 
 
 class ReadInfo(NamedTuple):
-    """What a read found, and how the log stood then."""
+    """The result of a read, and the log's offsets at that time."""
 
     records: FileRange | None
-    """Whole batches, the first of which holds the wanted offset; the last may be cut. None if there is nothing to read."""
+    """Batches from the one that holds the requested offset on; the last may be cut. None if there is nothing to read."""
     offset: int
     segment_base_offset: int
     position: int
@@ -43,7 +43,7 @@ class ReadInfo(NamedTuple):
     last_stable_offset: int
     first_batch_incomplete: bool
     aborted: list[AbortedTxn] | None
-    """With `Isolation.COMMITTED`: the aborted transactions whose records a consumer must pass over."""
+    """With `Isolation.COMMITTED`: the aborted transactions whose records a consumer must skip."""
 
 
 def read(log: "PartitionLog", offset: int, max_bytes: int, isolation: Isolation, min_one_batch: bool) -> ReadInfo:
@@ -73,7 +73,7 @@ def read(log: "PartitionLog", offset: int, max_bytes: int, isolation: Isolation,
 def _read_below(
     log: "PartitionLog", offset: int, max_bytes: int, bound: int, isolation: Isolation, min_one_batch: bool
 ) -> ReadInfo:
-    """Read from the segment that holds `offset`, or the first after it that has anything."""
+    """Read from the segment that holds `offset`, or from the next one with records."""
     bound_base, bound_position = _place_of(log, bound)
     segment = log.segments.floor(offset) or log.segments.first
     while True:
@@ -148,7 +148,7 @@ def _find_place(log: "PartitionLog", offset: int) -> tuple[int, int]:
 
 
 def _aborted_in(log: "PartitionLog", segment: Segment, offset: int, records: FileRange) -> list[AbortedTxn]:
-    """The aborted transactions for a range: up to the index entry after its end, as exact as the index is."""
+    """The aborted transactions for a range, up to the offset index entry after its end: may include a few more."""
     upper = segment.offset_index.offset_at_or_after(records.position + records.length)
     if upper is None:
         above = log.segments.above(segment.base_offset)
@@ -192,14 +192,14 @@ def offset_for_time(log: "PartitionLog", timestamp: int) -> TimedOffset | None:
 
 
 def earliest_offset(log: "PartitionLog") -> TimedOffset:
-    """The log's start, with the epoch it was written in if that is known."""
+    """The log start offset, with its leader epoch if known."""
     entry = log.epochs.earliest_entry
     known = entry is not None and entry[1] <= log.log_start_offset
     return TimedOffset(NO_TIMESTAMP, log.log_start_offset, entry[0] if known and entry is not None else NO_LEADER_EPOCH)
 
 
 def latest_offset(log: "PartitionLog") -> TimedOffset:
-    """The log's end, with the newest epoch."""
+    """The log end offset, with the newest leader epoch."""
     latest = log.epochs.latest
     return TimedOffset(NO_TIMESTAMP, log.log_end_offset, NO_LEADER_EPOCH if latest is None else latest)
 

@@ -1,14 +1,15 @@
-"""Retention: which segments a log lets go, and why. The decision is a plain function; `apply_retention` carries it out.
+"""Retention: which segments a log deletes, and why. `expired_segments` decides, `apply_retention` deletes.
 
-Whole segments go, from the oldest on, up to the first that has to stay. In this order, each counting on from the one before:
+Whole segments are deleted, oldest first, up to the first that must stay. The reasons, tried in this order, each starting where
+the one before ended:
 
-1. log start: everything in the segment lies before the log's start (records deleted on request). Whatever the policy.
-2. size, with the `delete` policy: as long as the log without the segment is still retention.bytes long or longer.
-3. time, with the `delete` policy: the segment's largest record timestamp is more than retention.ms ago. A segment without any
-   timestamp goes by the time its file was last written.
+1. log start: all records of the segment are before the log start offset (DeleteRecords). Applies under every cleanup policy.
+2. size, with the `delete` policy: the log without the segment still has retention.bytes or more.
+3. time, with the `delete` policy: the segment's largest record timestamp is more than retention.ms ago. For a segment without
+   timestamps, the time its file was last written counts.
 
-A segment that reaches up to or past the high watermark stays: its records are not yet safe on the replicas. The active segment
-goes as well if it is due; the log then first begins a new one. An empty active segment stays, or there would be no end of it.
+A segment that reaches the high watermark stays: its records are not yet on all in-sync replicas. The active segment is deleted
+too if it is due; the log first rolls a new one. An empty active segment stays, else every check would replace it by another.
 """
 
 from __future__ import annotations
@@ -24,14 +25,14 @@ logger = logging.getLogger("ottla.log")
 
 
 class Expired(NamedTuple):
-    """A segment that has to go, and why, in words."""
+    """A segment to delete, and the reason as text."""
 
     segment: Segment
     reason: str
 
 
 def expired_segments(log: PartitionLog, now_ms: int) -> list[Expired]:
-    """The segments that `log` should let go at `now_ms`, the oldest first."""
+    """The segments of `log` to delete at `now_ms`, oldest first."""
     segments = list(log.segments)
     ends = [segment.base_offset for segment in segments[1:]] + [log.log_end_offset]
     removable = 0
@@ -85,7 +86,7 @@ def _beyond_time(log: PartitionLog, candidates: list[Segment], now_ms: int) -> l
 
 
 async def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
-    """Let go what is due; returns what went. The files follow after file.delete.delay.ms: see `deletion_deadline_s`.
+    """Delete what is due; returns what was deleted. Files are removed after file.delete.delay.ms: see `deletion_deadline_s`.
 
     `LogDirectoryFailed` if the disk fails.
     """
@@ -100,6 +101,6 @@ async def apply_retention(log: PartitionLog, now_ms: int) -> list[Expired]:
     try:
         if expired_segments(log, now_ms):
             await delete_chosen(log, choose)
-    except OSError as error:  # a file's age was asked for
+    except OSError as error:  # from reading a file's modification time
         raise log.fail(error) from error
     return expired

@@ -1,10 +1,10 @@
 """Cutting records off a log's end.
 
-A follower does this when its leader has other records. The order is one that leaves no gap when killed half-way: the segments
-above go first, the highest of them first of all, and the records of the last one are cut when all those are renamed. In
-memory the log is shortened at once; until the files have followed, nothing may be appended.
+A follower truncates when its leader has other records. A kill at any point leaves no gap: the segments above are renamed first,
+highest base offset first; then the last remaining segment is cut. In memory the log ends at the new offset at once. Appends are
+refused until the files have followed.
 
-The producers are worked out aside and put in place whole: from the newest snapshot that is left, and the records after it.
+The producer state is rebuilt separately, from the newest snapshot left and the records after it, and then swapped in.
 """
 
 import logging
@@ -33,7 +33,7 @@ async def truncate_to(log: "PartitionLog", offset: int) -> bool:
             await _flush_epochs(log)
             return False
         if offset < log.segments.first.base_offset:
-            await _start_anew(log, offset, offset)
+            await _restart_at(log, offset, offset)
             return True
         await _cut(log, offset)
         return True
@@ -43,7 +43,7 @@ async def truncate_fully_and_start_at(log: "PartitionLog", offset: int, log_star
     """See `PartitionLog.truncate_fully_and_start_at`."""
     async with log.reshaping:
         log.check_writable()
-        await _start_anew(log, offset, offset if log_start_offset is None else log_start_offset)
+        await _restart_at(log, offset, offset if log_start_offset is None else log_start_offset)
 
 
 async def _cut(log: "PartitionLog", offset: int) -> None:
@@ -82,8 +82,11 @@ def _shorten(log: "PartitionLog", end_offset: int) -> None:
     log.bound_places.clear()
 
 
-async def _start_anew(log: "PartitionLog", offset: int, log_start_offset: int) -> None:
-    """Begin again with an empty segment at `offset`, and let all others go. Cutting first leaves nothing to collide with."""
+async def _restart_at(log: "PartitionLog", offset: int, log_start_offset: int) -> None:
+    """Restart the log with one empty segment at `offset`; drop all others.
+
+    Cuts the log first if it holds `offset`, so that the new segment's files do not collide with existing ones.
+    """
     logger.info("%s: dropping all records up to %d; the log starts again at %d", log.partition, log.log_end_offset, offset)
     if log.segments.first.base_offset <= offset < log.log_end_offset:
         await _cut(log, offset)

@@ -1,4 +1,4 @@
-"""A Kafka broker for tests: started in a fraction of a second, in the test's own process or beside it, and told to misbehave.
+"""A Kafka broker for tests: starts in a fraction of a second, in the test's process or a child process, and can inject faults.
 
     from ottla.testing import Broker
 
@@ -7,8 +7,8 @@
         ...                                  # any Kafka client, at broker.bootstrap_servers
         records = broker.await_records("orders", 10)
 
-With pytest nothing need be imported: the fixtures `kafka_broker` (a new one for each test) and `kafka_session_broker` (one for
-all) are there as soon as Ottla is installed.
+With pytest no import is needed: once Ottla is installed, there are the fixtures `kafka_broker` (a new broker for each test) and
+`kafka_session_broker` (one broker for all tests).
 """
 
 from typing import TYPE_CHECKING, Any

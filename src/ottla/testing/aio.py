@@ -1,4 +1,4 @@
-"""A broker for tests, to be awaited: the helpers of `Broker`, blocking nothing but the coroutine that calls them."""
+"""The helpers of `Broker` as coroutines."""
 
 from __future__ import annotations
 

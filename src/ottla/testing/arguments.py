@@ -1,4 +1,4 @@
-"""What helpers may be given. Mistakes are `TypeError`s that name the argument, raised in the test's own thread."""
+"""Checks the arguments of the helpers. A mistake is a `TypeError` that names the argument, raised in the test's thread."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ __tracebackhide__ = True  # for pytest: a test that fails shows the line that ca
 
 Headers = Sequence[tuple[str, bytes | None]]
 Text = bytes | str | None
-"""What may be given for a key or value; text is written as UTF-8."""
+"""A key or value; text is written as UTF-8."""
 
 
 def check_kind(name: str, value: object, kind: type | tuple[type, ...], wanted: str) -> None:
-    """`TypeError` if the argument `name` is of another kind."""
+    """`TypeError` if the argument `name` has another type."""
     if not isinstance(value, kind) or isinstance(value, bool):
         raise TypeError(f"{name}={value!r}: give {wanted}")
 
@@ -33,8 +33,8 @@ def check_awaited(count: int, timeout_s: float) -> None:
 
 
 def check_place(partition: int | None, headers: Headers, timestamp: int | None) -> None:
-    """Check what a record has beside its key and value."""
-    check_kind("partition", partition, (int, type(None)), "a partition's number, or None for the one that its key leads to")
+    """Check the arguments of a record other than key and value."""
+    check_kind("partition", partition, (int, type(None)), "a partition's number, or None to let the key choose it")
     check_kind("timestamp", timestamp, (int, type(None)), "milliseconds since 1970, or None for now")
     pairs = headers if isinstance(headers, list | tuple) else [None]
     for pair in pairs:
@@ -45,6 +45,6 @@ def check_place(partition: int | None, headers: Headers, timestamp: int | None) 
 
 
 def as_bytes(name: str, text: Text) -> bytes | None:
-    """A key or value as it is written."""
+    """The bytes of a key or value."""
     check_kind(name, text, (bytes, str, type(None)), "bytes, text or None")
     return text.encode() if isinstance(text, str) else text

@@ -1,7 +1,7 @@
-"""A thread with an event loop of its own, which others hand coroutines to: for tests with a loop, and for those without.
+"""A thread with its own event loop that runs coroutines for other threads, with or without a loop of their own.
 
-The thread is a daemon: an interpreter that exits does not wait for it. It sets no signal handlers and nothing global. `submit`
-may be called from any thread; whoever waits for the result does so in its own way, blocking or awaiting.
+The thread is a daemon: an interpreter that exits does not wait for it. It sets no signal handlers and no global state. `submit`
+may be called from any thread; its caller may block on the result or await it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Background:
-    """One such thread, from `start` to `stop`."""
+    """One background thread, from `start` to `stop`."""
 
     def __init__(self, name: str) -> None:
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -33,7 +33,7 @@ class Background:
         self._is_ready.wait()
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Run `work` on the loop; cancelling what is returned cancels it."""
+        """Run `work` on the loop; cancelling the returned future cancels it."""
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop)
         except RuntimeError:
@@ -41,7 +41,7 @@ class Background:
             raise
 
     def stop(self, timeout_s: float | None = None) -> None:
-        """Cancel what still runs and end the thread. Not to be called on it. Stopping twice is harmless."""
+        """Cancel what still runs and end the thread. Must not be called on that thread. Stopping twice is harmless."""
         try:
             self._loop.call_soon_threadsafe(self._ending.set)
         except RuntimeError:

@@ -1,4 +1,4 @@
-"""`Broker`: a Kafka broker for tests, as a context manager. The door of this room; the work is done in `engine.py`."""
+"""`Broker`: a Kafka broker for tests, as a context manager. The public face of this package; `engine.py` does the work."""
 
 from __future__ import annotations
 
@@ -26,14 +26,13 @@ __all__ = ["Broker", "BrokerFailed", "NotRunning", "TimedOut"]
 
 
 class Broker:
-    """One Kafka broker, a cluster of its own, on a free port of 127.0.0.1.
+    """One Kafka broker, a single-node cluster, on a free port of 127.0.0.1.
 
-    `with Broker() as broker:` in tests without an event loop, `async with Broker() as broker:` in those with one. It runs in a
-    thread of this process, or with `process=True` in a process of its own. `config` are settings of `server.properties`. Its
+    Use `with Broker() as broker:` in tests without an event loop, `async with Broker() as broker:` in those with one. It runs
+    in a thread of this process, or with `process=True` in a child process. `config` are settings of `server.properties`. Its
     data is temporary, unless `data` names a folder, which is kept.
 
-    If it cannot go on by itself (a broken invariant, a failed disk, a child that died), `stop` and every helper raise
-    `BrokerFailed`.
+    If it stops by itself (a broken invariant, a failed disk, a child that died), `stop` and every helper raise `BrokerFailed`.
     """
 
     def __init__(
@@ -46,13 +45,13 @@ class Broker:
     ) -> None:
         engine = self._engine = Engine(config or {}, port, None if data is None else os.fspath(data), process)
         self.aio = AsyncBroker(engine)
-        """The same helpers, to be awaited."""
+        """The same helpers as coroutines."""
 
         def tell(name: str, /, **values: Any) -> Any:
             return engine.run(engine.tell(name, values))
 
         self._tell = tell
-        # A broker that nobody stops ends with the interpreter, or when it is collected.
+        # A broker that is never stopped ends with the interpreter, or when it is collected.
         weakref.finalize(self, engine.abandon)
 
     def __repr__(self) -> str:
@@ -62,17 +61,17 @@ class Broker:
 
     @cached_property
     def faults(self) -> Faults:
-        """Telling it to misbehave."""
+        """Fault injection."""
         from ottla.testing.faults import Faults
 
         engine = self._engine
         return Faults(self._tell, lambda: engine.run(engine.topics()))
 
-    # What there is to know
+    # Address and state
 
     @property
     def bootstrap_servers(self) -> str:
-        """Where clients connect to, as they write it. Stays the same when it is started again."""
+        """The address for clients, as HOST:PORT. Stays the same after a restart."""
         return self._facts.bootstrap_servers
 
     @property
@@ -104,7 +103,7 @@ class Broker:
 
     @property
     def log_lines(self) -> list[str]:
-        """The last lines that it has logged, what was wrong with requests among them."""
+        """The last lines that it has logged, with the requests it refused."""
         return list(self._engine.log_lines)
 
     @property
@@ -113,7 +112,7 @@ class Broker:
             raise NotRunning("the broker was not started: start() it, or use it as a context manager")
         return self._engine.facts
 
-    # Its life
+    # Start, stop, restart, kill
 
     def start(self) -> None:
         """Start it; returns when it answers requests."""
@@ -126,18 +125,18 @@ class Broker:
             raise
 
     def stop(self) -> None:
-        """Stop it in good order and remove temporary data. Stopping twice is harmless."""
+        """Shut it down cleanly and remove temporary data. Stopping twice is harmless."""
         try:
             self._engine.run_if_begun(self._engine.stop())
         finally:
             self._engine.end()
 
     def restart(self) -> None:
-        """Stop it in good order and start it again, on the same port, with the same data. Faults are forgotten."""
+        """Shut it down cleanly and start it again, on the same port, with the same data. Faults are removed."""
         self._engine.run(self._engine.restart())
 
     def kill(self) -> None:
-        """End it without any order, as `kill -9` does; `start()` then has it recover, on the same port."""
+        """End it at once, as `kill -9` does. `start()` then recovers its data and uses the same port."""
         self._engine.run(self._engine.kill())
 
     def __enter__(self) -> Broker:
@@ -159,14 +158,14 @@ class Broker:
     # Helpers
 
     def create_topic(self, name: str, partitions: int = 1, config: Mapping[str, object] = MappingProxyType({})) -> None:
-        """Make a topic, with topic settings if need be."""
+        """Create a topic. `config` are topic settings."""
         self._engine.run(self._engine.create_topic(name, partitions, config))
 
     def delete_topic(self, name: str) -> None:
         self._engine.run(self._engine.delete_topic(name))
 
     def topics(self) -> dict[str, int]:
-        """Name → number of partitions, by name; without those that brokers keep for themselves."""
+        """Name → number of partitions, sorted by name; without internal topics."""
         return self._engine.run(self._engine.topics())
 
     def produce(
@@ -179,21 +178,21 @@ class Broker:
         headers: Sequence[tuple[str, bytes | None]] = (),
         timestamp: int | None = None,
     ) -> Record:
-        """Append one record and return it with its place. Keys go to the partitions that Kafka's clients choose."""
+        """Append one record; returns it with its partition and offset. The key chooses the partition as in Kafka's clients."""
         return self._engine.run(self._engine.produce(topic, value, key, partition, headers, timestamp))
 
     def records(self, topic: str) -> list[Record]:
-        """All records that are there now, by partition and offset."""
+        """All records that the topic has now, sorted by partition and offset."""
         return self._engine.run(self._engine.records(topic))
 
     def await_records(self, topic: str, count: int = 1, timeout: float = 10.0) -> list[Record]:
         """All records, as soon as there are at least `count`; the topic need not exist yet.
 
-        `TimedOut`, with what was there, if that takes longer than `timeout` seconds. More than `count` can come back: a record
-        too many is nothing to hide from a test.
+        `TimedOut`, with what was there, if that takes longer than `timeout` seconds. It may return more than `count` records,
+        so that a test can see a record too many.
         """
         return self._engine.run(self._engine.await_records(topic, count, timeout))
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Partition → the offset that its next record will have."""
+        """Partition → log end offset."""
         return self._engine.run(self._engine.end_offsets(topic))

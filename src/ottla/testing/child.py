@@ -1,9 +1,9 @@
-"""A node in a process of its own, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
+"""A node in a child process, the child's side: `python -m ottla.testing.child` (`process_host.py` is the other end).
 
 Commands come as lines of JSON on stdin, {"id": …, "do": name, "with": values}, the first of them `start`; each is answered on
-stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node cannot go on. When stdin
-ends without a `stop`, the parent is gone, and so is this process at once, with the data if that was temporary. Log lines go
-to stderr.
+stdout with {"id": …, "result": …} or {"id": …, "error": text}. {"broken": text} says that the node stopped by itself. When
+stdin ends without a `stop`, the parent is gone: this process then exits at once and removes temporary data. Log lines go to
+stderr.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _LINE_BYTES_MAX = 16 * 1024 * 1024
 
 
 class Child:
-    """The conversation with the parent."""
+    """Reads the parent's commands and writes the responses."""
 
     def __init__(self, output_fd: int) -> None:
         self._output_fd = output_fd
@@ -51,7 +51,7 @@ class Child:
             task.add_done_callback(self._tasks.discard)
         if self._temporary is not None:
             shutil.rmtree(self._temporary, ignore_errors=True)
-        os._exit(1)  # the parent is gone: nobody is left to stop for
+        os._exit(1)  # the parent is gone: no clean shutdown is needed
 
     async def _obey(self, command: dict[str, Any]) -> None:
         name = command["do"]
@@ -83,10 +83,10 @@ class Child:
 
 
 def main() -> None:
-    # The conversation keeps the real stdout; whatever else is printed goes to stderr and cannot garble it.
+    # Responses keep the real stdout; other output goes to stderr, so that it cannot get between them.
     output_fd = os.dup(1)
     os.dup2(2, 1)
-    # Ctrl-C on a terminal reaches all of its processes. The parent decides what it means, and stops us or not.
+    # Ctrl-C on a terminal reaches all of its processes. The parent handles it, and sends `stop` if it ends.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(line_formatter())
@@ -95,7 +95,7 @@ def main() -> None:
     package.setLevel(logging.INFO)
     asyncio.run(_run(output_fd))
     logging.shutdown()
-    os._exit(0)  # everything is closed: tearing down the interpreter would only hold up the parent
+    os._exit(0)  # everything is closed: an interpreter teardown would only delay the parent
 
 
 async def _run(output_fd: int) -> None:

@@ -1,7 +1,7 @@
-"""What the helpers ask of the broker, over the real protocol. Runs on the loop of the broker's helpers.
+"""The client of the helpers: sends their requests to the broker over the real protocol, on the loop of the helpers.
 
-One connection, opened when first needed and again when it was lost; who waits takes another (`Client.beside`). The broker is
-the only one of its cluster, so it leads everything, and is asked everything.
+It has one connection, opened when first needed and again when it was lost. A request that waits uses a second one
+(`Client.beside`). The broker is the only one of its cluster, so it leads all partitions and gets all requests.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Topic:
-    """A topic as it is now."""
+    """A topic: name, id and partitions."""
 
     __slots__ = ("id", "name", "partitions")
 
@@ -59,7 +59,7 @@ class Client:
             return self._link
 
     def beside(self) -> Client:
-        """Another one, not connected yet: for a request that waits, behind which others on its connection would wait too."""
+        """A second client, not yet connected, for a request that waits: requests behind it on one connection would wait too."""
         return Client(self._address)
 
     def close(self) -> None:
@@ -67,7 +67,7 @@ class Client:
             self._link.close()
 
     async def _ask(self, message: Message) -> Any:
-        """The answer to what may be asked twice."""
+        """The response to a request that may be sent twice: it is sent again if the connection was lost."""
         for attempt in range(1, _ATTEMPTS + 1):
             link = await self.connect()
             try:
@@ -98,7 +98,7 @@ class Client:
             raise _refusal(result.error_code, f"topic {name} was not deleted", result.error_message)
 
     async def topics(self) -> dict[str, int]:
-        """Name → number of partitions, by name; without those that brokers keep for themselves."""
+        """Name → number of partitions, sorted by name; without internal topics."""
         from ottla.wire.messages.metadata import MetadataRequest
 
         response = await self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
@@ -106,7 +106,7 @@ class Client:
         return dict(sorted(found.items()))
 
     async def find_topic(self, name: str, may_create: bool = False) -> Topic:
-        """A topic; `KafkaError` if it is not there and, with `may_create`, cannot be made either."""
+        """A topic; `KafkaError` if it does not exist and, with `may_create`, cannot be created either."""
         from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
 
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=may_create)
@@ -138,7 +138,7 @@ class Client:
         data = TopicProduceData(name=topic.name, topic_id=topic.id)
         data.partition_data = [PartitionProduceData(index=index, records=memoryview(batch))]
         request = ProduceRequest(acks=-1, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=[data])
-        # Asked once only: a lost answer would else become two records.
+        # Sent once only: after a lost response a second request would append the record twice.
         response = await (await self.connect()).request(request)
         answer = response.responses[0].partition_responses[0]
         if answer.error_code:
@@ -160,7 +160,7 @@ class Client:
         return (self._round_robin - 1) % len(topic.partitions)
 
     async def offsets(self, topic: Topic, place: int) -> dict[int, int]:
-        """Partition → offset at a place: -1 the end, -2 the beginning."""
+        """Partition → offset; `place` is -1 for the end, -2 for the beginning."""
         from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 
         asked = [ListOffsetsPartition(partition_index=index, timestamp=place) for index in topic.partitions]
@@ -173,7 +173,7 @@ class Client:
         return dict(sorted(found.items()))
 
     async def fetch(self, topic: Topic, positions: dict[int, int], wait_ms: int) -> list[Record]:
-        """Records from `positions`, which move on behind them; waits for the first for at most `wait_ms`."""
+        """Records from `positions` on; advances `positions`. Waits at most `wait_ms` for the first record."""
         from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 
         asked = [

@@ -1,7 +1,7 @@
-"""The life of a broker for tests, and what its helpers do: coroutines on a loop in a thread of its own, for both faces.
+"""Starts, stops and kills a test broker, and implements its helpers: coroutines on an event loop in their own thread.
 
-`Broker` waits for them and blocks, `AsyncBroker` awaits them. Knows neither: a broker that a test forgets is collected, and its
-engine then ends what it runs.
+`Broker` blocks until they are done, `AsyncBroker` awaits them. The engine has no reference to either, so that a broker that a
+test does not stop is collected; the engine then ends everything it runs.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from ottla.testing.host import Facts, Host, Launch
 from ottla.testing.records import Record
 from ottla.testing.settings import node_settings
 
-if TYPE_CHECKING:  # what only the helpers need is imported with the first of them: a broker is up sooner
+if TYPE_CHECKING:  # imported with the first helper call, so that a broker starts sooner
     from ottla.testing.client import Client
     from ottla.testing.faults import Fault
 
@@ -42,10 +42,10 @@ LATEST = -1
 
 
 class Engine:
-    """Everything of one broker. Coroutines are for its own loop, through `submit`."""
+    """The state of one broker. Its coroutines run on its own loop, through `submit`."""
 
     def __init__(self, config: Mapping[str, object], port: int, data: str | None, is_process: bool) -> None:
-        node_settings(config, port, "")  # a mistake is told when the broker is made
+        node_settings(config, port, "")  # raises a mistake at the line that creates the broker
         self._config = dict(config)
         self._port = port
         self._given_data = None if data is None else Path(data).resolve()
@@ -61,14 +61,14 @@ class Engine:
     # The loop
 
     def begin(self) -> None:
-        """Have a loop to work on."""
+        """Start the loop, if it does not run yet."""
         if self._background is None:
-            self._changing = asyncio.Lock()  # one change of the broker's life at a time, whoever was cancelled in between
+            self._changing = asyncio.Lock()  # one start, stop or kill at a time, also after a cancelled one
             self._background = Background("ottla-testing")
             self._background.start()
 
     def end(self) -> None:
-        """The loop is not needed any more."""
+        """Stop the loop."""
         background, self._background = self._background, None
         if background is not None:
             background.stop()
@@ -81,14 +81,14 @@ class Engine:
             raise without_internals(error)  # noqa: B904  # it is the same error
 
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Await `work` on whatever loop this is; if that is cancelled, so is the work."""
+        """Await `work` from the caller's loop; cancelling the caller cancels the work."""
         try:
             return await asyncio.wrap_future(self._on_loop(work).submit(work))
         except OttlaError as error:
             raise without_internals(error)  # noqa: B904  # it is the same error
 
     def run_if_begun(self, work: Coroutine[Any, Any, None]) -> None:
-        """The same for what need not be done without a loop."""
+        """Like `run`, but does nothing if the loop was never started."""
         if self._background is None:
             work.close()
         else:
@@ -106,11 +106,11 @@ class Engine:
             raise NotRunning("the broker is not running: start() it, or use it as a context manager")
         return self._background
 
-    # The life of the broker
+    # Start, stop, restart, kill
 
     @property
     def is_begun(self) -> bool:
-        """Whether there is something to stop: a node, or one that was killed and whose data is still there."""
+        """Whether there is something to stop: a running node, or the data of a killed one."""
         return self._host is not None or (self.facts is not None and self.data is not None)
 
     @property
@@ -141,7 +141,7 @@ class Engine:
             raise
         self._host, self.facts = host, facts
         first = facts.bootstrap_servers.partition(",")[0]
-        self._port = int(first.rpartition(":")[2])  # the same one when it is started again
+        self._port = int(first.rpartition(":")[2])  # the same port after a restart
 
     def _new_host(self) -> Host:
         if self._is_process:
@@ -153,7 +153,7 @@ class Engine:
         return ThreadHost()
 
     async def stop(self) -> None:
-        """Stop if it runs, and remove temporary data; raises `BrokerFailed` if it had stopped by itself."""
+        """Stop the node if it runs, and remove temporary data; `BrokerFailed` if it had stopped by itself."""
         async with self._changing:
             try:
                 await self._stop_node()
@@ -180,7 +180,7 @@ class Engine:
         try:
             await host.stop()
         except OttlaError as error:
-            raise host.failure or BrokerFailed(f"the broker did not stop in good order: {error}") from error
+            raise host.failure or BrokerFailed(f"the broker did not shut down cleanly: {error}") from error
         finally:
             self._last_lines = host.log_lines
         if host.failure is not None:
@@ -206,7 +206,7 @@ class Engine:
         return host
 
     def abandon(self) -> None:
-        """Nobody will stop it any more: end everything, in whatever thread this is, and do not wait for long."""
+        """End everything at once, from any thread, and do not wait for long: the broker was collected without a `stop`."""
         background = self._background
         if background is None:
             return
@@ -216,7 +216,7 @@ class Engine:
                 ending.result(_ABANDON_S)
                 background.stop(_ABANDON_S)
         except Exception:
-            pass  # the interpreter may be half gone; there is nobody to tell
+            pass  # at interpreter exit anything may fail, and there is no caller to raise to
 
     async def _abandon(self) -> None:
         host, self._host = self._host, None
@@ -229,7 +229,7 @@ class Engine:
     # Helpers
 
     async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
-        """Do `work`; if the broker has stopped by itself meanwhile, say that instead."""
+        """Run `work`; if the broker has stopped by itself, raise that instead of the lost connection."""
         host = self._running()
         from ottla.link import LinkError
         from ottla.testing.client import Client
@@ -246,7 +246,7 @@ class Engine:
                 raise host.failure from error
             raise
 
-    # Arguments are checked when a helper is called, and not on the loop: a mistake is told at the line that made it.
+    # Arguments are checked in the caller's thread, not on the loop, so that a mistake is raised at the caller's line.
 
     def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> Coroutine[Any, Any, None]:
         check_new_topic(name, partitions, config)
@@ -294,7 +294,7 @@ class Engine:
         return self._help(work)
 
     async def tell(self, name: str, values: dict[str, Any]) -> Any:
-        """A command to the node."""
+        """Send a command to the node; returns its result."""
         return await self._running().command(name, values)
 
     async def await_hits(self, fault: Fault, count: int, timeout_s: float) -> int:

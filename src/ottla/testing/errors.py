@@ -1,4 +1,4 @@
-"""What a broker for tests may raise, beside the `KafkaError` that a request was refused with."""
+"""The errors of a test broker, besides the `KafkaError` of a refused request."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ class BrokerFailed(OttlaError):
 
 
 class NotRunning(OttlaError):
-    """Something was asked of a broker that was not started, or has been stopped or killed."""
+    """A helper was called on a broker that was not started, or has been stopped or killed."""
 
 
 class TimedOut(OttlaError, TimeoutError):
-    """What was awaited did not come in time. The text says what was there instead."""
+    """What was awaited did not come in time. The text says what came instead."""
 
 
 def without_internals(error: OttlaError) -> OttlaError:
-    """`error` and its causes without their tracebacks: what a user needs is the text, and the line that called us.
+    """`error` and its causes without their tracebacks: a user needs the text and the line that called the helper.
 
     A broken invariant keeps its traceback, for the bug report.
     """

@@ -1,8 +1,8 @@
-"""Errors for parts of a request: the part that is to fail is taken out before the request is handled, and answered beside it.
+"""Errors for parts of a request: the failing part is removed before the request is handled; its error is added to the response.
 
-What fails is not done: a failed partition of a Produce request is not appended to, a failed topic not created. The others are
-handled as if it had not been there. Two APIs are different. Fetch answers for partitions that the request does not name, those
-of its session; Metadata answers for all topics where it names none. Their answers are changed instead.
+A failing part has no effect: a failed partition of a Produce request is not appended to, a failed topic is not created. The
+rest of the request is handled without it. Two APIs are different: a Fetch response also has partitions of the session that the
+request does not name, and a Metadata request without topics returns all of them. There the response is changed instead.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ _OF_SESSIONS: Final = (
     ErrorCode.INVALID_FETCH_SESSION_EPOCH,
     ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR,
 )
-"""Errors of a whole fetch. All others are told of its partitions, where clients look for them."""
+"""Errors of a whole Fetch response. All others go into its partitions, where clients look for them."""
 
 
 class Failure(NamedTuple):
-    """An error for a topic or partition; None: for all."""
+    """An error for a topic or partition; None means all."""
 
     topic: str | None
     partition: int | None
@@ -48,7 +48,7 @@ class Failure(NamedTuple):
 
 
 def fail_parts(context: RequestContext, request: Message, failures: list[Failure], delay_s: float) -> Interception:
-    """What becomes of a request that some of `failures` meet."""
+    """How to handle a request that some of `failures` meet."""
     if context.api_key == ApiKey.FETCH:
         return _fail_fetch(context, request, failures, delay_s)
     if context.api_key == ApiKey.METADATA:
@@ -63,7 +63,7 @@ def fail_parts(context: RequestContext, request: Message, failures: list[Failure
         (part, failure.error) for failure in failures if (part := take_out(context, request, shape, failure.meets)) is not None
     ]
     if context.api_key == ApiKey.PRODUCE and cast(Any, request).acks == 0:
-        # Whoever wants no answer learns of an error by the end of its connection.
+        # With acks=0 there is no response; a broker reports an error by closing the connection.
         return Interception(delay_s=delay_s, is_handled=not is_empty(request, shape), is_lost=True)
     refusals = [cast(Message, module.refuse(context, part, error)) for part, error in taken]
 
@@ -95,7 +95,7 @@ def _fail_fetch(context: RequestContext, request: Any, failures: list[Failure], 
             errors[key] = met.error.code
     if not errors:
         return Interception(delay_s=delay_s)
-    request.max_wait_ms = 0  # an error is told at once
+    request.max_wait_ms = 0  # a response with an error is sent at once
 
     def put_errors(response: Message) -> Message:
         _put_fetch_errors(context, response, errors)
@@ -105,7 +105,7 @@ def _fail_fetch(context: RequestContext, request: Any, failures: list[Failure], 
 
 
 def _fetched(context: RequestContext, request: Any) -> dict[tuple[Any, int], str | None]:
-    """What a request fetches: topic id or name, as its version has it, and index → topic name."""
+    """The partitions that a request fetches: (topic id or name, as its version has it, and index) → topic name."""
     by_id = context.version >= _TOPIC_IDS_SINCE
     fetched = {
         (wanted.topic_id if by_id else wanted.topic, wanted.index): wanted.topic or topic_name(context, wanted.topic_id)
@@ -136,19 +136,19 @@ def _put_fetch_errors(context: RequestContext, response: Any, errors: dict[tuple
         response.responses.append(entry)
     for key, wanted in context.services.fetch_sessions.wanted_in(response.session_id).items():
         if key in errors:
-            wanted.sent_high_watermark = -1  # after an error the partition is sent again
+            wanted.sent_high_watermark = -1  # after an error the next response has all fields of the partition again
 
 
 # Metadata
 
 
 def _fail_metadata(context: RequestContext, request: Any, failures: list[Failure], delay_s: float) -> Interception:
-    """Brokers are told in any case: a client that knows of none is beyond what an error of a topic does."""
+    """Only topics fail: the list of brokers is always in the response, as with a real error of a topic."""
     named = [name for name, _ in subjects(context, request)]
     whole = next((failure.error.code for failure in failures if failure.topic is None), None)
     if request.topics:
         of_topics = [failure for failure in failures if failure.partition is None]
-        # Not even looked at, so that nothing is created.
+        # Removed before the request is handled, so that no topic is created.
         parts = [
             (part, failure.error.code)
             for failure in of_topics
@@ -161,7 +161,7 @@ def _fail_metadata(context: RequestContext, request: Any, failures: list[Failure
         from ottla.wire.messages.metadata import MetadataResponseTopic
 
         if parts and not request.topics:
-            response.topics = []  # in version 0 an empty list asks for all
+            response.topics = []  # in version 0 an empty list requests all topics
         for topic in response.topics:
             _put_topic_errors(topic, failures)
         for part, code in parts:

@@ -1,11 +1,11 @@
-"""Misbehaviour as data: what is done to which requests. Goes through a pipe as it is."""
+"""Faults as data: what is done to which requests. Plain values that can be sent through a pipe as JSON."""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 HELPER_CLIENT_ID: Final = "ottla-testing-helper"
-"""Who the test's own helpers are; faults are not for them."""
+"""The client id of the test's own helpers; faults do not affect them."""
 
 FAIL: Final = "fail"
 DELAY: Final = "delay"
@@ -16,7 +16,7 @@ REFUSE_CONNECTIONS: Final = "refuse_connections"
 
 
 class FaultRule(NamedTuple):
-    """One fault. What is None does not narrow it."""
+    """One fault. Fields that are None do not limit it."""
 
     kind: str
     api_key: int | None = None
@@ -24,6 +24,6 @@ class FaultRule(NamedTuple):
     partition: int | None = None
     client_id: str | None = None
     times: int | None = None
-    """How many requests it is done to, the first that fit."""
+    """How many requests it meets: the first that fit."""
     error_code: int = 0
     delay_s: float = 0.0

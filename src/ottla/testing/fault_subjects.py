@@ -1,4 +1,4 @@
-"""What requests are about: where each API keeps the topics and partitions that it names, in its requests and its responses."""
+"""Finds the topics and partitions of requests and responses: a table says which attributes of each API hold them."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _TOPIC_RESOURCE: Final = 2
 
 
 class Shape(NamedTuple):
-    """Names of attributes."""
+    """Names of the attributes of an API that hold topics and partitions."""
 
     topics: tuple[str, ...]
-    """Of the request: its lists of topics."""
+    """In the request: its lists of topics."""
     name: str
-    """Of a topic: its name. An entry may also be the name itself, or have an id in place of it."""
+    """In a topic: its name. An entry may also be the name itself, or have an id instead."""
     partitions: str | None
-    """Of a topic: its partitions, each the index itself or with one; None: the API knows topics only."""
+    """In a topic: its partitions, each an index or an entry with one; None: the API has topics only."""
     partition_index: str
     answers: str
-    """Of the response: its topics."""
+    """In the response: its topics."""
     answer_partitions: str | None
-    """Of a topic in the response."""
+    """In a topic of the response: its partitions."""
 
 
 SHAPES: Final[dict[int, Shape]] = {
@@ -55,11 +55,11 @@ SHAPES: Final[dict[int, Shape]] = {
 }
 
 _TOPICS_WITH_PARTITIONS_IN_ANSWERS: Final = (ApiKey.METADATA,)
-"""APIs whose requests name topics, and whose responses tell of their partitions."""
+"""APIs whose requests have topics only, and whose responses have their partitions."""
 
 
 def check_subject(api_key: int | None, topic: str | None, partition: int | None) -> None:
-    """`ValueError` if requests of the API cannot be about such a topic or partition."""
+    """`ValueError` if requests of the API cannot name a topic or partition."""
     __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
     if topic is None:
         if partition is not None:
@@ -70,7 +70,7 @@ def check_subject(api_key: int | None, topic: str | None, partition: int | None)
     name, shape = APIS[api_key].name, SHAPES.get(api_key)
     if shape is None:
         known = ", ".join(APIS[key].name for key in SHAPES)
-        raise ValueError(f"{name} requests are not told apart by topic. Leave topic=… out, or choose one of {known}")
+        raise ValueError(f"{name} requests name no topics. Leave topic=… out, or choose one of {known}")
     if partition is not None and shape.partitions is None and api_key not in _TOPICS_WITH_PARTITIONS_IN_ANSWERS:
         raise ValueError(f"{name} requests are about whole topics: leave partition={partition} out")
 
@@ -84,7 +84,7 @@ def is_about(context: RequestContext, request: Message, topic: str, partition: i
 
 
 def subjects(context: RequestContext, request: Message) -> Iterator[tuple[str | None, int | None]]:
-    """Topics and partitions that a request is about; None for the index where it names topics only."""
+    """The topics and partitions that a request names; the index is None where it names topics only."""
     shape = SHAPES.get(context.api_key)
     if shape is None:
         return
@@ -105,7 +105,7 @@ def subjects(context: RequestContext, request: Message) -> Iterator[tuple[str | 
 
 
 def session_partitions(context: RequestContext, request: Any) -> list[Any]:
-    """What an incremental Fetch request fetches without naming it."""
+    """The partitions of its session that an incremental Fetch request does not name."""
     if request.session_epoch <= 0:
         return []
     forgotten = {
@@ -121,7 +121,7 @@ def session_partitions(context: RequestContext, request: Any) -> list[Any]:
 
 
 def name_of(context: RequestContext, shape: Shape, entry: Any) -> str | None:
-    """The name of the topic that an entry of a request is about; None if it is about none, or one that is not there."""
+    """The topic name of an entry of a request; None if it names no topic, or one that does not exist."""
     if isinstance(entry, str):
         return entry
     if getattr(entry, "resource_type", _TOPIC_RESOURCE) != _TOPIC_RESOURCE:
@@ -143,7 +143,7 @@ def index_of(shape: Shape, entry: Any) -> int:
 def take_out(
     context: RequestContext, request: Message, shape: Shape, is_taken: Callable[[str | None, int | None], bool]
 ) -> Message | None:
-    """Take topics and partitions out of a request; a request with just these, or None if there are none."""
+    """Remove topics and partitions from a request; returns a request with just these, or None if there are none."""
     taken_request, has_taken = copy(request), False
     for attribute in shape.topics:
         left: list[Any] = []
@@ -175,12 +175,12 @@ def _with_partitions(entry: Any, shape: Shape, partitions: list[Any]) -> Any:
 
 
 def is_empty(request: Message, shape: Shape) -> bool:
-    """Whether nothing is left of a request."""
+    """Whether a request has no topics left."""
     return not any(getattr(request, attribute) for attribute in shape.topics)
 
 
 def add_answers(response: Message, more: Message, shape: Shape) -> None:
-    """Put the topics of `more` into `response`, the partitions of one topic under one entry."""
+    """Add the topics of `more` to `response`; partitions of one topic are merged into one entry."""
     answers = getattr(response, shape.answers)
     for entry in getattr(more, shape.answers):
         known = None

@@ -1,8 +1,8 @@
-"""Misbehaviour, the node's side: which of the faults that a test has asked for meet a request, and what becomes of it.
+"""Fault injection, the node's side: which faults meet a request, and how it is then handled.
 
-All faults that fit a request apply, in the order they were asked for: delays add up, errors of different partitions stand
-beside each other, and of those that decide the request's fate the first does. Requests of the test's own helpers are let be.
-One event loop, the node's.
+All faults that fit a request apply, in the order they were added: delays add up, and errors of different partitions are
+combined. Of drop, hang and lost reply only the first applies. Requests of the test's own helpers are not affected. Runs on the
+node's event loop.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ FOREVER_S: Final = 10 * 365 * 24 * 3600.0
 
 
 class ActiveFault:
-    """One fault that was asked for, and how often it was met."""
+    """One added fault, and how often it was met."""
 
     __slots__ = ("hits", "rule")
 
@@ -55,20 +55,20 @@ class FaultTable:
         self._listeners = listeners
         self._faults: dict[int, ActiveFault] = {}
         self._hits_of_removed: dict[int, int] = {}
-        """Of those that this run of the node has known."""
+        """Fault id → hits, of faults removed during this run of the node."""
         self._helper_connections: set[int] = set()
         self._held_until_s: dict[int, float] = {}
-        """Connection → when the last of its requests that was delayed goes on."""
+        """Connection → when its last delayed request is handled."""
         self._hit = asyncio.Event()
         self._loop = asyncio.get_running_loop()
 
-    # What a test asks for
+    # Commands of the test
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
-        """One of `watch`, `add`, `remove`, `clear`, `hits`, `await_hits`."""
+        """Run one of `watch`, `add`, `remove`, `clear`, `hits`, `await_hits`."""
         match name:
             case "watch":
-                return None  # from now on the connections of the helpers are known by their requests
+                return None  # creates the table: from now on it learns the helpers' connections from their requests
             case "add":
                 return self.add(values["id"], FaultRule(*values["rule"]))
             case "remove":
@@ -84,7 +84,7 @@ class FaultTable:
     def add(self, fault_id: int, rule: FaultRule) -> None:
         self._faults[fault_id] = ActiveFault(rule)
         if rule.kind == fault_rules.REFUSE_CONNECTIONS:
-            self._refuse_if_told()
+            self._update_refusing()
             for connection in self._listeners.connections:
                 if connection.info.id not in self._helper_connections and not connection.info.is_controller_listener:
                     connection.stream.close()
@@ -93,14 +93,14 @@ class FaultTable:
         fault = self._faults.pop(fault_id, None)
         if fault is not None:
             self._hits_of_removed[fault_id] = fault.hits
-        self._refuse_if_told()
+        self._update_refusing()
 
     def clear(self) -> None:
         for fault_id in list(self._faults):
             self.remove(fault_id)
 
     def hits(self, fault_id: int) -> int:
-        """How often a fault was met; `NotRunning` if it was asked for before the broker was started again."""
+        """How often a fault was met; `NotRunning` if it was added before the broker was restarted."""
         fault = self._faults.get(fault_id)
         if fault is not None:
             return fault.hits
@@ -109,7 +109,7 @@ class FaultTable:
         raise NotRunning("the fault was forgotten when the broker was stopped: look at its hits before that")
 
     async def await_hits(self, fault_id: int, count: int, timeout_s: float) -> int:
-        """Wait until the fault was met `count` times, at most `timeout_s`; how often it was."""
+        """Wait until the fault was met `count` times, at most `timeout_s`; returns how often it was met."""
         try:
             async with asyncio.timeout(timeout_s):
                 while self.hits(fault_id) < count:
@@ -118,20 +118,20 @@ class FaultTable:
             pass
         return self.hits(fault_id)
 
-    def _refuse_if_told(self) -> None:
-        is_told = any(fault.rule.kind == fault_rules.REFUSE_CONNECTIONS for fault in self._faults.values())
-        if is_told and not self._listeners.is_refusing:
+    def _update_refusing(self) -> None:
+        is_refusing = any(fault.rule.kind == fault_rules.REFUSE_CONNECTIONS for fault in self._faults.values())
+        if is_refusing and not self._listeners.is_refusing:
             self._listeners.on_refused = self._refused
-        self._listeners.is_refusing = is_told
+        self._listeners.is_refusing = is_refusing
 
     def close_stuck(self) -> None:
-        """Close the connections whose requests are being delayed: nobody is to wait for them any more."""
+        """Close the connections with delayed requests, so that a stop does not wait for them."""
         now_s = self._loop.time()
         for connection in self._listeners.connections:
             if self._held_until_s.get(connection.info.id, 0.0) > now_s:
                 connection.stream.close()
 
-    # What happens to requests
+    # Requests
 
     def _refused(self) -> None:
         for fault in self._faults.values():

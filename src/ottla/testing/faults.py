@@ -1,11 +1,11 @@
-"""Telling a broker to misbehave, the test's side.
+"""Fault injection, the test's side.
 
     with broker.faults.fail("Produce", "NOT_LEADER_OR_FOLLOWER", topic="orders", times=2) as fault:
         ...
     assert fault.hits == 2
 
-Faults work the same whether the broker is in the test's process or in a child. They are for everybody else's requests: the
-broker's own helpers (`produce`, `await_records` …) are not disturbed by them.
+Faults work the same whether the broker runs in the test's process or in a child. They do not affect the broker's own helpers
+(`produce`, `await_records` …).
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ EVERY_API = "*"
 
 
 class Tell(Protocol):
-    """How a command reaches the node."""
+    """Sends a command to the node and returns its result."""
 
     def __call__(self, name: str, /, **values: Any) -> Any: ...
 
 
 class Fault:
-    """One fault, from when it is asked for until it is removed or its broker stops. A context manager that removes it."""
+    """One fault, active until it is removed or its broker stops. As a context manager it removes itself."""
 
     def __init__(self, tell: Tell, fault_id: int, rule: FaultRule, what: str) -> None:
         self._tell = tell
@@ -49,24 +49,24 @@ class Fault:
 
     @property
     def hits(self) -> int:
-        """How many requests (or connections) it was done to so far."""
+        """How many requests (or connections) it has met so far."""
         hits: int = self._tell("hits", id=self.id)
         return hits
 
     def await_hits(self, count: int = 1, timeout: float = 10.0) -> int:
-        """Wait until it was done to `count` requests, `TimedOut` if that takes too long; returns how often it was."""
+        """Wait until it has met `count` requests; returns how many it has met. `TimedOut` if that takes too long."""
         return self.check_hits(self._tell("await_hits", id=self.id, count=count, timeout_s=timeout), count, timeout)
 
     def check_hits(self, hits: int, count: int, timeout: float) -> int:
         if hits < count:
             raise TimedOut(
-                f"{self._what} was met {counted(hits, 'time')} in {timeout:g} s, {count} were awaited. Is the client connected "
-                "to this broker, and does it send such requests?"
+                f"{self._what} was met {counted(hits, 'time')} in {timeout:g} s, not {counted(count, 'time')}. Is the client "
+                "connected to this broker, and does it send such requests?"
             )
         return hits
 
     def remove(self) -> None:
-        """Misbehave no longer. What is delayed already stays so. Removing twice is harmless."""
+        """Remove the fault. Requests that are already delayed stay delayed. Removing twice is harmless."""
         self._tell("remove", id=self.id)
 
     def __enter__(self) -> Fault:
@@ -77,21 +77,21 @@ class Fault:
 
 
 class Only(TypedDict, total=False):
-    """What a fault is narrowed to; None, like nothing, does not narrow it."""
+    """What a fault is limited to; None or a missing key is no limit."""
 
     topic: str | None
     partition: int | None
-    """One of `topic`."""
+    """One partition of `topic`."""
     client_id: str | None
     """The requests of this client."""
     times: int | None
-    """The first requests that fit, so many."""
+    """How many requests it meets: the first that fit."""
 
 
 class Faults:
-    """What a broker is told to do wrong. Each call returns the `Fault`, which counts and can be removed.
+    """Adds faults to a broker. Each call returns a `Fault`, which counts its hits and can be removed.
 
-    `api` is a name such as "Produce", an `ApiKey`, or "*" for all. A fault can be narrowed to a `topic`, to one `partition` of
+    `api` is a name such as "Produce", an `ApiKey`, or "*" for all. A fault can be limited to a `topic`, to one `partition` of
     it, to the requests of a `client_id`, and to the first requests that fit (`times`).
     """
 
@@ -101,9 +101,9 @@ class Faults:
         self._next_id = 1
 
     def fail(self, api: str | int, error: str | int, **only: Unpack[Only]) -> Fault:
-        """Refuse requests with an error, by its name ("NOT_LEADER_OR_FOLLOWER") or code; what is refused is not done.
+        """Refuse requests with an error, given by name ("NOT_LEADER_OR_FOLLOWER") or code. A refused request has no effect.
 
-        With a topic or partition only that fails, the rest of the request is handled.
+        With a topic or partition only that part fails; the rest of the request is handled.
         """
         return self._add(FaultRule(fault_rules.FAIL, api_key(api), error_code=error_code(error), **only))
 
@@ -111,7 +111,7 @@ class Faults:
         """Wait before handling requests; those behind them on the same connection wait too."""
         check_kind("seconds", seconds, (int, float), "a number of seconds")
         if not seconds >= 0:
-            raise ValueError(f"a delay of {seconds} seconds cannot be")
+            raise ValueError(f"seconds={seconds}: a delay must be 0 or more")
         return self._add(FaultRule(fault_rules.DELAY, api_key(api), delay_s=seconds, **only))
 
     def drop(self, api: str | int, **only: Unpack[Only]) -> Fault:
@@ -119,22 +119,22 @@ class Faults:
         return self._add(FaultRule(fault_rules.DROP, api_key(api), **only))
 
     def lose_reply(self, api: str | int, **only: Unpack[Only]) -> Fault:
-        """Handle a request, then close the connection instead of replying: the client cannot know that it was done."""
+        """Handle a request, then close the connection instead of replying: the client cannot know that it was handled."""
         return self._add(FaultRule(fault_rules.LOSE_REPLY, api_key(api), **only))
 
     def hang(self, api: str | int, **only: Unpack[Only]) -> Fault:
-        """Never handle nor answer a request; its connection stays open, and silent."""
+        """Neither handle nor answer a request; its connection stays open."""
         return self._add(FaultRule(fault_rules.HANG, api_key(api), **only))
 
     def refuse_connections(self) -> Fault:
         """Close all connections of clients, and new ones as soon as they are made, until the fault is removed."""
-        # The helpers' own connection is to stay, so it must be there, and be known.
+        # The helpers' own connection must stay open, so it must exist and be known before the others are closed.
         self._tell("watch")
         self._greet()
         return self._add(FaultRule(fault_rules.REFUSE_CONNECTIONS))
 
     def clear(self) -> None:
-        """Misbehave no longer."""
+        """Remove all faults."""
         self._tell("clear")
 
     def _add(self, rule: FaultRule) -> Fault:
@@ -143,14 +143,14 @@ class Faults:
         check_kind("times", rule.times, (int, type(None)), "a number of requests")
         check_subject(rule.api_key, rule.topic, rule.partition)
         if rule.times is not None and rule.times < 1:
-            raise ValueError(f"times={rule.times}: a fault that meets no request is none; leave it out for all requests")
+            raise ValueError(f"times={rule.times}: a fault must meet at least one request; leave times=… out for all requests")
         fault_id, self._next_id = self._next_id, self._next_id + 1
         self._tell("add", id=fault_id, rule=list(rule))
         return Fault(self._tell, fault_id, rule, describe(rule))
 
 
 def api_key(api: str | int) -> int | None:
-    """The key of an API by its name, in any spelling; None for all. `ValueError` for what is not served."""
+    """The key of an API by its name, ignoring case and separators; None for "*". `ValueError` if it is not served."""
     if isinstance(api, str):
         if api == EVERY_API:
             return None
@@ -164,7 +164,7 @@ def api_key(api: str | int) -> int | None:
 
 
 def error_code(error: str | int) -> int:
-    """An error code, by its name or itself. `ValueError` for what is none."""
+    """An error code, given by name or number. `ValueError` if Kafka has no such error."""
     if isinstance(error, str):
         name = error.upper()
         if name not in ErrorCode.__members__:
@@ -178,7 +178,7 @@ def error_code(error: str | int) -> int:
 
 
 def describe(rule: FaultRule) -> str:
-    """A fault as the test asked for it."""
+    """A fault in words, as the test added it."""
     words = [rule.kind]
     if rule.kind != fault_rules.REFUSE_CONNECTIONS:
         words.append("of every API" if rule.api_key is None else f"of {APIS[rule.api_key].name}")

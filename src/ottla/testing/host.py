@@ -1,4 +1,4 @@
-"""What goes to a node that is started for a test, and what comes back. Imports nothing of the broker's."""
+"""The interface to a node that runs for a test: how it is started, controlled and ended. Imports nothing of the broker's."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from ottla.testing.errors import BrokerFailed
 
 
 class Launch(NamedTuple):
-    """What is to be started."""
+    """How to start a node."""
 
     settings: dict[str, str]
     is_synced: bool
 
 
 class Facts(NamedTuple):
-    """What a test wants to know of a node that is up."""
+    """What a test needs to know of a started node."""
 
     bootstrap_servers: str
     cluster_id: str
@@ -27,7 +27,7 @@ class Host(Protocol):
 
     @property
     def failure(self) -> BrokerFailed | None:
-        """Why the node could not go on."""
+        """Why the node stopped by itself; None while it runs."""
         ...
 
     @property
@@ -40,7 +40,7 @@ class Host(Protocol):
     async def kill(self) -> None: ...
 
     async def settle(self) -> None:
-        """Something went wrong: give the news that the node has ended, if that is why, a moment to arrive."""
+        """Call after a lost connection: waits a moment, so that `failure` is set if the node has ended."""
         ...
 
     async def command(self, name: str, values: dict[str, Any]) -> Any: ...

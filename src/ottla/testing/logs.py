@@ -1,8 +1,7 @@
-"""The last lines that one broker logged, kept in memory. Loggers' levels, and where else their lines go, are left as they are.
+"""Keeps the last lines that one broker logged, in memory. Levels and other handlers of the loggers are not changed.
 
-Python's loggers are shared by all brokers of a process. A broker in a thread of its own is told apart by that thread. What
-failed in its requests is kept from INFO up, through a logger that only this broker has; of everything else, what the process
-logs anyway.
+Python's loggers are shared by all brokers of a process; the lines of one broker are recognised by its thread. Failed requests
+are kept from INFO up, through a logger that only this broker has. Other lines are kept if the process logs them anyway.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ class LastLines(logging.Handler):
 
 
 class PrivateLogger(logging.Logger):
-    """A logger of one broker alone: keeps lines from INFO up, and hands them on to the logger that they would have gone to."""
+    """A logger of one broker: keeps lines from INFO up, and passes them to the shared logger."""
 
     def __init__(self, shared: logging.Logger, kept: LastLines) -> None:
         super().__init__(shared.name, logging.INFO)
@@ -52,6 +51,6 @@ class PrivateLogger(logging.Logger):
 
     def handle(self, record: logging.LogRecord) -> None:
         if self._shared.isEnabledFor(record.levelno):
-            self._shared.handle(record)  # which `LastLines` hears of too
+            self._shared.handle(record)  # `LastLines` is a handler of that too
         else:
             self._kept.handle(record)

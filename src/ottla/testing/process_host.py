@@ -1,7 +1,7 @@
-"""A node in a child process, the parent's side (`child.py` is the other end). On the loop of the broker's helpers.
+"""Runs a node in a child process, the parent's side (`child.py` is the other end). Called on the loop of the helpers.
 
-The child is a fresh interpreter, never a fork of this one: the test's process has threads, locks and sockets that a copy must
-not have. It ends when its stdin does, so it does not outlive this process however that one dies.
+The child is a new interpreter, not a fork: the test's process has threads, locks and sockets that a copy must not have. It ends
+when its stdin does, so it does not outlive this process, however that ends.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class ProcessHost:
             self._process.stdin.write(line)
             await self._process.stdin.drain()
         except ConnectionError:
-            pass  # it has died: what its end says is the better story
+            pass  # it has died: `_read_answers` raises its exit code and last lines
         self._is_ending = self._is_ending or is_last
         return await answer
 
@@ -111,7 +111,7 @@ class ProcessHost:
         async for line in self._process.stdout:
             message = json.loads(line)
             if "broken" in message:
-                self.failure = BrokerFailed(f"the broker could not go on: {message['broken']}")
+                self.failure = BrokerFailed(f"the broker stopped by itself: {message['broken']}")
                 continue
             answer = self._answers.pop(message["id"])
             if answer.done():

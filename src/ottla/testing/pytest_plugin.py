@@ -1,10 +1,10 @@
 """pytest fixtures with Kafka brokers. Loaded wherever Ottla is installed, so it imports nothing of Ottla's until one is used.
 
-kafka_broker           a broker for one test; `@pytest.mark.kafka_broker(config={…}, process=True)` says how it is to be
-kafka_session_broker   one broker for all tests of a run (with pytest-xdist: of a worker); faults end with the test that asked
+kafka_broker           a broker for one test; `@pytest.mark.kafka_broker(config={…}, process=True)` configures it
+kafka_session_broker   one broker for all tests of a run (with pytest-xdist: of a worker); faults end with their test
 kafka_topic            the name of a new topic in the broker that the test uses; `@pytest.mark.kafka_topic(partitions=3)`
 
-What a broker has logged is shown with a test that failed.
+The report of a failed test shows the last lines that its brokers have logged.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ import pytest
 if TYPE_CHECKING:
     from ottla.testing import Broker
 
-__tracebackhide__ = True  # what goes wrong in a fixture is told by its error
+__tracebackhide__ = True  # for pytest: an error in a fixture is shown without our frames
 
 LINES_SHOWN = 40
 NO_LINES = "(no request was refused, and nothing went wrong)"
 TOPIC_NAME_MAX = 200
 _numbers = count(1)
 _USED: pytest.StashKey[list[Broker]] = pytest.StashKey()
-"""Of a test: the brokers it uses, also through other fixtures. Of the session: its broker."""
+"""On a test: the brokers it uses, also through other fixtures. On the session: its broker."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     group = parser.getgroup("ottla", "Kafka brokers for tests (Ottla)")
     group.addoption(
-        "--kafka-broker-process", action="store_true", help="Run Kafka brokers in processes of their own, not in threads."
+        "--kafka-broker-process", action="store_true", help="Run Kafka brokers in child processes instead of threads."
     )
-    parser.addini("kafka_broker_config", "Settings of all Kafka brokers, one NAME=VALUE a line.", type="linelist", default=[])
+    parser.addini("kafka_broker_config", "Settings of all Kafka brokers, one NAME=VALUE per line.", type="linelist", default=[])
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "kafka_broker(config={}, process=False): how the test's kafka_broker is to be")
-    config.addinivalue_line("markers", "kafka_topic(partitions=1, config={}): how the test's kafka_topic is to be")
+    config.addinivalue_line("markers", "kafka_broker(config={}, process=False): options of the test's kafka_broker")
+    config.addinivalue_line("markers", "kafka_topic(partitions=1, config={}): options of the test's kafka_topic")
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def kafka_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
 
 @pytest.fixture(scope="session")
 def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[Broker]:
-    """One Kafka broker for all tests; use `kafka_topic` to keep out of each other's way."""
+    """One Kafka broker for all tests; use `kafka_topic` to get a topic for one test."""
     with _broker(request.config) as broker:
         _note(request.session, broker)
         yield broker
@@ -108,7 +108,7 @@ def _note(node: pytest.Item | pytest.Session, broker: Broker) -> None:
 
 
 def _brokers(item: pytest.Item) -> list[Broker]:
-    """The brokers that a test uses, by these fixtures or its own, each once. Imports nothing to find out."""
+    """The brokers that a test uses, through these fixtures or its own, each once. Imports nothing of Ottla's."""
     noted: list[Broker] = item.stash.get(_USED, [])
     if "kafka_session_broker" in getattr(item, "fixturenames", ()):
         noted = noted + item.session.stash.get(_USED, [])
@@ -119,7 +119,7 @@ def _brokers(item: pytest.Item) -> list[Broker]:
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Generator[None, Any, None]:
-    """Show what the brokers of a failed test have logged."""
+    """Add the last log lines of its brokers to the report of a failed test."""
     outcome = yield
     report: pytest.TestReport = outcome.get_result()
     if report.failed and call.when != "teardown":
@@ -130,7 +130,7 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item) -> None:
-    """A broker that other tests will use must not go on misbehaving."""
+    """Remove the faults of the session's broker, which other tests will use."""
     broker = getattr(item, "funcargs", {}).get("kafka_session_broker")
     if broker is not None and broker.is_running:
         broker.faults.clear()

@@ -1,4 +1,4 @@
-"""Reading topics for tests: everything that is there now, or as soon as enough is there."""
+"""Reads topics for tests: all records now, or as soon as there are enough."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _VALUE_SHOWN: Final = 60
 
 
 class Reader:
-    """Reads one topic from its beginning on, once."""
+    """Reads one topic from its beginning, and keeps its positions."""
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
@@ -37,11 +37,11 @@ class Reader:
         return [] if self._topic is None else self._topic.partitions
 
     def in_order(self) -> list[Record]:
-        """What was read, by partition and offset."""
+        """The records read so far, sorted by partition and offset."""
         return sorted(self.records, key=lambda record: (record.partition, record.offset))
 
     async def look(self) -> None:
-        """Find the topic, and the beginning of partitions that are new. A topic made anew is read anew."""
+        """Find the topic, and the first offset of new partitions. A topic that was created again is read from its beginning."""
         topic = await self._client.find_topic(self._name)
         if self._topic is None or topic.id != self._topic.id:
             self._positions, self.records = {}, []
@@ -50,7 +50,7 @@ class Reader:
             self._positions = await self._client.offsets(topic, BEGINNING) | self._positions
 
     async def read(self, wait_ms: int = 0) -> None:
-        """Whatever is there, in one request; waits for it if nothing is."""
+        """Fetch once; waits up to `wait_ms` if there are no records."""
         assert self._topic is not None
         client = self._waiting if wait_ms else self._client
         try:
@@ -58,14 +58,14 @@ class Reader:
         except LinkError:
             if client is self._client:
                 raise
-            self._waiting = self._client  # connections are refused, maybe because a test wants it: the one there is will do
+            self._waiting = self._client  # new connections may be refused by a fault: use the existing one
         except KafkaError as error:
             if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
                 raise
-            self._topic = None  # records were deleted meanwhile: begin anew
+            self._topic = None  # records were deleted: start over
 
     async def read_on(self, wait_ms: int) -> None:
-        """Whatever is there; only who has to wait for it takes the other connection."""
+        """Fetch once, and wait up to `wait_ms` if there were no records. Only the wait uses the second connection."""
         before = len(self.records)
         await self.read()
         if wait_ms and self._topic is not None and len(self.records) == before:
@@ -76,7 +76,7 @@ class Reader:
             self._waiting.close()
 
     async def read_to_end(self) -> None:
-        """Everything up to where the topic ends now."""
+        """Read up to the current end of every partition."""
         while True:
             await self.look()
             assert self._topic is not None
@@ -88,7 +88,7 @@ class Reader:
 
 
 async def read_now(client: Client, name: str) -> list[Record]:
-    """All records of a topic, by partition and offset."""
+    """All records of a topic, sorted by partition and offset."""
     reader = Reader(client, name)
     await reader.read_to_end()
     return reader.in_order()
@@ -124,7 +124,7 @@ async def _await_records(reader: Reader, name: str, count: int, timeout_s: float
         if left_s <= 0:
             raise TimedOut(_late(reader, name, count, timeout_s, missing))
         if missing is not None:
-            await asyncio.sleep(min(_LOOK_AGAIN_S, left_s))  # the protocol tells nobody when a topic appears
+            await asyncio.sleep(min(_LOOK_AGAIN_S, left_s))  # polling: the protocol has no notification of new topics
 
 
 def _late(reader: Reader, name: str, count: int, timeout_s: float, missing: KafkaError | None) -> str:

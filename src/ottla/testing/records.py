@@ -1,4 +1,4 @@
-"""A record as tests look at it."""
+"""The record that the helpers of a test broker return."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Record(NamedTuple):
-    """One record of a topic, with the place it has there."""
+    """One record, with its topic, partition and offset."""
 
     topic: str
     partition: int

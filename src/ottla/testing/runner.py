@@ -1,7 +1,7 @@
-"""A node in the hands of a test, on the loop it runs on: in a thread of the test's process or in a child.
+"""Runs one node for a test, on the event loop of the node: in a thread of the test's process or in a child process.
 
-The same in both: it is formatted and started, obeys a few commands, and is stopped or killed. Commands are names with values
-that JSON can hold, so that they can come through a pipe. A node that cannot go on is stopped, and `broken` says why.
+Formats and starts the node, runs a few commands, and stops or kills it. Commands are names with JSON values, so that they can
+come through a pipe. A node that breaks is stopped, and `broken` has the reason.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 
 class NodeRunner:
-    """Belongs to the loop that it was made on."""
+    """Runs one node. Belongs to the loop that it was created on."""
 
     def __init__(self) -> None:
         self._holding = ExitStack()
@@ -36,7 +36,7 @@ class NodeRunner:
         self._tasks_before: set[asyncio.Task[Any]] = set()
         self._is_killed = False
         self.broken: OttlaError | None = None
-        """Why the node could not go on."""
+        """Why the node stopped by itself; None while it runs."""
         self.on_broken: Callable[[str], None] | None = None
 
     @property
@@ -45,7 +45,7 @@ class NodeRunner:
         return self._node
 
     async def start(self, launch: Launch, logger: logging.Logger = dispatch.logger) -> Facts:
-        """Format what is new and start; whatever keeps it from starting is raised, and everything given back.
+        """Format the data folder if it is new, and start the node. If that raises, all resources are released.
 
         Requests that are refused, wholly or in part, are logged to `logger`.
         """
@@ -58,7 +58,7 @@ class NodeRunner:
             self._holding.close()
             raise
         self._node = node
-        # Before its first request: the loop has had no turn since the node began to serve.
+        # This is before the node's first request: there was no await since it began to serve.
         node.dispatcher.reported = MODULES.keys() - {ApiKey.API_VERSIONS}
         node.dispatcher.fault_log = RefusalLog(asyncio.get_running_loop().time, logger)
         node.broken.add_done_callback(self._is_broken)
@@ -73,7 +73,7 @@ class NodeRunner:
         self.node.listeners.abort()
 
     async def stop(self) -> None:
-        """Stop in good order, as far as that is possible."""
+        """Shut down cleanly, as far as that is possible."""
         if self._faults is not None:
             self._faults.clear()
             self._faults.close_stuck()
@@ -84,7 +84,7 @@ class NodeRunner:
             self._holding.close()
 
     async def kill(self) -> None:
-        """End as a killed process does: nothing more is written or answered, files stay as they are, without a clean mark."""
+        """End as a killed process does: nothing more is written or answered, and there is no clean shutdown file."""
         self._is_killed = True
         if self._node is not None:
             self._node.listeners.abort()
@@ -95,7 +95,7 @@ class NodeRunner:
         self._holding.close()
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
-        """Do what `Faults` asks for."""
+        """Run a command of `Faults`."""
         if self._faults is None:
             from ottla.testing.fault_table import FaultTable
 

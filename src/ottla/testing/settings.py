@@ -1,4 +1,4 @@
-"""From what a test says to the texts of a `server.properties`."""
+"""Converts the settings that a test gives to the texts of a `server.properties`, and checks their names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ __tracebackhide__ = True  # for pytest: a test that fails shows the line that ca
 
 HOST: Final = "127.0.0.1"
 INTERNAL_PARTITIONS: Final = 4
-"""Of __consumer_offsets and __transaction_state. Kafka makes 50 of each, for clusters. To remove the folders of 50 took 0.2 s,
-more than everything else that a broker for tests does."""
+"""Partitions of __consumer_offsets and __transaction_state. Kafka's default is 50 of each. Removing the folders of 50 took
+0.2 s, more than all other work of a test broker together."""
 _FOLDERS: Final = ("log.dirs", "log.dir", "metadata.log.dir")
 
 
 def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[str, str]:
-    """The settings of a node that is a cluster of its own; those of `config` win."""
+    """The settings of a single-node cluster; those of `config` take precedence."""
     check_kind("config", config, Mapping, "a dict of broker settings")
     for name in config:
         check_kind("config", name, str, "names of settings")
@@ -36,20 +36,20 @@ def node_settings(config: Mapping[str, object], port: int, data: str) -> dict[st
 
 
 def _check_names(config: Mapping[str, object]) -> None:
-    """`ValueError` for names that Kafka does not have: nobody reads the log of a test's broker for a warning."""
+    """`ValueError` for unknown names: a warning in the log of a test broker would be overlooked."""
     from ottla.config.notices import hint, unknown_names
     from ottla.config.topic_keys import TOPIC_KEYS
 
-    def told(name: str) -> str:
+    def mistake(name: str) -> str:
         where = ". Settings of one topic go to create_topic(config=…)" if name in TOPIC_KEYS else ""
         return f"{name} is no broker setting of Kafka{hint(name)}{where}"
 
     if unknown := unknown_names(config):
-        raise ValueError("\n".join(told(name) for name in unknown))
+        raise ValueError("\n".join(mistake(name) for name in unknown))
 
 
 def setting_text(value: object) -> str:
-    """A value as a properties file has it: `True` is true, a list is its items with commas between."""
+    """A value as text of a properties file: `True` gives true, a list its items joined by commas."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""A node in a thread of the test's process, on a loop of its own. Called on the loop of the broker's helpers."""
+"""Runs a node in a thread of the test's process, on its own event loop. Called on the loop of the broker's helpers."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class ThreadHost:
             self._end()
 
     async def settle(self) -> None:
-        """Nothing to wait for: the reason is known before connections end."""
+        """Nothing to wait for: the failure is set before connections are closed."""
 
     async def command(self, name: str, values: dict[str, Any]) -> Any:
         assert self._runner is not None
@@ -76,6 +76,6 @@ class ThreadHost:
 
 
 def _failure(reason: BaseException) -> BrokerFailed:
-    failure = BrokerFailed(f"the broker could not go on: {type(reason).__name__}: {reason}")
+    failure = BrokerFailed(f"the broker stopped by itself: {type(reason).__name__}: {reason}")
     failure.__cause__ = reason
     return failure

@@ -1,7 +1,7 @@
-"""The real world, for a broker that a test may kill and whose data nobody will miss.
+"""The real world of a test broker: it can be killed within its process, and does not sync temporary data.
 
-Temporary data is not synced: a killed process loses nothing that it has written, synced or not, and a temporary folder makes no
-promise for the time after a power loss. What is waited for otherwise is most of a start.
+Without syncs a killed process still loses nothing that it has written; only a power loss does, and temporary data need not
+survive that. Waiting for syncs would take most of the time of a start.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from ottla.env.real.workers import ThreadWorkers
 
 
 class LockedDisk(RealDisk):
-    """A disk that knows which directories are held, so that they can be let go of when their node is killed."""
+    """A disk that remembers its directory locks, so that they can be released when the node is killed."""
 
     def __init__(self, workers: ThreadWorkers) -> None:
         super().__init__(workers)
@@ -35,7 +35,7 @@ class LockedDisk(RealDisk):
         return lock
 
     def release(self) -> None:
-        """Let go of every directory, as the end of a process would. Releasing what was released is harmless."""
+        """Release every lock, as the end of a process would. Releasing twice is harmless."""
         for lock in self._locks:
             lock.release()
 
@@ -48,7 +48,7 @@ class UnsyncedFile(RealFile):
 
 
 class UnsyncedDisk(LockedDisk):
-    """A disk that promises nothing for the time after a power loss."""
+    """A disk that never syncs: its data may not survive a power loss."""
 
     file_class: ClassVar[type[RealFile]] = UnsyncedFile
 
@@ -68,7 +68,7 @@ class UnsyncedDisk(LockedDisk):
 
 @contextmanager
 def killable_world(*, is_synced: bool) -> Iterator[World]:
-    """A world whose worker threads and locks end with the block, in whatever state it is left."""
+    """A world whose worker threads and locks end with the block, also after an exception."""
     workers = ThreadWorkers()
     disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
     try:

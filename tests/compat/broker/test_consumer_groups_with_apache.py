@@ -37,7 +37,7 @@ def written(data_dir: Path, sweep: ConsumerGroupSweep) -> dict[str, Any]:
     """The log records of each story, grouped in runs of one type. Runs are sorted: Java's maps have no order."""
     names = {topic_id: name for name, topic_id in sweep.topic_ids.items()}
     stories = {}
-    for group_id in sweep.told:
+    for group_id in sweep.group_ids:
         labels: dict[str, str] = {}
         runs: list[tuple[str, list[str]]] = []
         for key, value in group_records(data_dir, group_id):

@@ -1,1 +1,1 @@
-"""Tables of cases with the answers of Apache Kafka: settings, refusals, messages."""
+"""Tables of cases with Apache Kafka's responses: settings, refusals, messages."""

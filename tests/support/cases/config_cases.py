@@ -1,7 +1,7 @@
-"""Changes to settings that Kafka 4.3.0 takes or refuses, with the code it answers: put to Apache Kafka and to Ottla alike.
+"""Changes to settings that Kafka 4.3.0 accepts or refuses, with its error codes. Tests send them to Apache Kafka and to Ottla.
 
-The node under test has id 1 and a topic `t`, both without settings of their own; ELR is on, as a fresh cluster has it. Every
-case is only validated, so that none leaves anything behind.
+The node under test has id 1 and a topic `t`, both without settings of their own; ELR is on, as in a fresh cluster. Every case
+is only validated, so that none has an effect.
 """
 
 from typing import NamedTuple
@@ -18,7 +18,7 @@ UNKNOWN_TOPIC, INVALID_TOPIC = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.I
 
 
 class Case(NamedTuple):
-    """One resource's changes: (setting, operation, value). `code` is what Apache Kafka answers."""
+    """One resource's changes: (setting, operation, value). `code` is Apache Kafka's error code."""
 
     code: int
     type: int
@@ -175,14 +175,14 @@ INCREMENTAL = [
 CROSSED = (("min", "9"), ("max", "8"))
 
 STRICTER = [
-    # Apache fails inside.
+    # Apache answers with an internal error.
     Case(INVALID_REQUEST, TOPIC, "t", [("retention.ms", 9, "1")]),
-    # Apache takes it, and will not start with the same in its file.
+    # Apache accepts it, but does not start with the same setting in its file.
     Case(INVALID_REQUEST, BROKER, "", [(f"log.cleaner.{edge}.compaction.lag.ms", SET, lag) for edge, lag in CROSSED]),
     # Apache opens another port.
     Case(INVALID_REQUEST, BROKER, "1", [("listeners", SET, "PLAINTEXT://127.0.0.1:0,CONTROLLER://127.0.0.1:0")]),
 ]  # fmt: skip
-"""What Ottla refuses and Apache Kafka answers in another way."""
+"""Changes that Ottla refuses and Apache Kafka answers differently."""
 
 LEGACY = [
     Case(NONE, TOPIC, "t", [("retention.ms", SET, "1000")]),

@@ -1,4 +1,4 @@
-"""Files that a node may or may not start with, as changes to small files that it may. Judged by Apache Kafka and by us."""
+"""Valid and invalid server.properties, as changes to small valid ones. Tests check them with Apache Kafka and with Ottla."""
 
 from collections.abc import Mapping
 
@@ -14,7 +14,7 @@ CONTROLLER = COMBINED | {"process.roles": "controller", "listeners": "CONTROLLER
 MAP = "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL"
 
 Changes = Mapping[str, str | None]
-"""Setting → its text; None takes it away."""
+"""Setting → its text; None removes it."""
 
 TAKEN: list[tuple[dict[str, str], Changes]] = [
     (COMBINED, {}),
@@ -123,7 +123,7 @@ STRICTER: list[tuple[dict[str, str], Changes, str]] = [
     (COMBINED, {"log.dirs": "/a,/a/"}, "names a directory twice"),
     (COMBINED, {"listeners": "PLAINTEXT://::1:9092,CONTROLLER://:9093"}, "goes into brackets"),
 ]  # fmt: skip
-"""What Apache's table lets pass, and refuses later or never."""
+"""Files that Apache's validation accepts, and that Apache refuses later or never."""
 
 
 def file_of(base: Mapping[str, str], changes: Changes) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""DescribeConfigs answers as plain values, to be compared between two nodes."""
+"""DescribeConfigs responses as plain values, to compare two nodes."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def describe_request(
 
 
 def entries(response: DescribeConfigsResponse) -> dict[str, Entry]:
-    """The settings of the one resource that was asked for, by name."""
+    """The settings of the one requested resource, by name."""
     (result,) = response.results
     assert result.error_code == 0, result.error_message
     return {

@@ -1,12 +1,11 @@
-"""Requests that the controller refuses, with the codes that Apache Kafka 4.3.0 answers them with.
+"""Requests that the controller refuses, with Apache Kafka 4.3.0's error codes.
 
-`CASES` is one script: run in order against a node that has broker 1 alone, with the defaults of a stock configuration and the
-topics of `PREPARED`. Some requests are granted, and change what later ones find. The codes in
-`tests/golden/controller_refusals.json` are those of a real broker: a test beside Apache Kafka holds them to that, another
-holds our decisions to them.
+`CASES` is one script, run in order against a cluster with broker 1 only, with default settings and the topics of `PREPARED`.
+Some requests succeed and change what later ones find. The codes in `tests/golden/controller_refusals.json` are those of a real
+broker: one test compares them with Apache Kafka, another compares our decisions with them.
 
-One refusal is not among them: where a topic is to grow by too many partitions at once, Apache's controller answers "unknown
-server error", and writes the first ten thousand all the same. Ours refuses such a request whole.
+One refusal is missing: if a topic is to grow by too many partitions at once, Apache's controller answers "unknown server
+error", but writes the first ten thousand. Ours refuses the whole request.
 """
 
 from __future__ import annotations
@@ -31,19 +30,19 @@ from ottla.wire.messages.elect_leaders import ElectLeadersRequest, TopicPartitio
 from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 PREPARED = {"exists": 2, "dotted.name": 1, "victim": 1, "by-both": 1, "growing": 1}
-"""Topic → partitions, made before the script runs."""
+"""Topic → partitions, created before the script runs."""
 
 Codes = dict[str, int]
 Ids = dict[str, Uuid]
 """Topic → its id on the node under test."""
 CODES: dict[str, Codes] = json.loads((Path(__file__).parents[2] / "golden" / "controller_refusals.json").read_text())
-"""Case → what is answered, by what it is about."""
+"""Case → the error codes of the response, by topic, partition or feature."""
 NOWHERE = Uuid(b"no such topic id")
 
 
 @dataclass(frozen=True)
 class Case:
-    """A request in a version; `make` is given the ids of the prepared topics."""
+    """A request in a version; `make` gets the ids of the prepared topics."""
 
     name: str
     version: int
@@ -51,7 +50,7 @@ class Case:
 
 
 def topic(name: str, partitions: int = 1, replicas: int = 1, *, assign: Any = (), **configs: str | None) -> CreatableTopic:
-    """A topic to make; `assign` lists (partition, brokers), and settings are named with `_` for `.`."""
+    """A topic to create; `assign` lists (partition, brokers); names of settings have `_` for `.`."""
     return CreatableTopic(
         name=name,
         num_partitions=partitions,
@@ -263,12 +262,12 @@ CASES: list[Case] = [
 
 
 def codes_of(response: Any, names: dict[Uuid, str]) -> Codes:
-    """The error codes in a response of any of these APIs, by what they are about; `names` are those of topic ids."""
+    """The error codes in a response of any of these APIs, by topic, partition or feature; `names` maps topic ids to names."""
     kind = type(response).__name__
     if kind == "CreateTopicsResponse":
         return {each.name: each.error_code for each in response.topics}
     if kind == "DeleteTopicsResponse":
-        # An answer about an id may or may not come with the topic's name: what it is about is the same.
+        # A response about an id may or may not have the topic's name.
         codes: Codes = {}
         for each in response.responses:
             known = names.get(each.topic_id) if each.topic_id != ZERO_UUID else None

@@ -1,4 +1,4 @@
-"""The golden bytes of the wire: what Apache Kafka's own classes wrote (tools/golden/MakeWireGolden.java)."""
+"""The golden bytes of all messages, written by Apache Kafka's own classes (tools/golden/MakeWireGolden.java)."""
 
 import gzip
 import json
@@ -25,7 +25,7 @@ class Golden(NamedTuple):
 
 @cache
 def golden_cases() -> tuple[Golden, ...]:
-    """All of them, in the order of the file."""
+    """All golden messages, in the order of the file."""
     classes = {cls.__name__: cls for cls in all_messages()}
     rows = (line.split("\t") for line in gzip.decompress(PATH.read_bytes()).decode().splitlines())
     return tuple(

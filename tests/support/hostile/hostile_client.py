@@ -6,21 +6,21 @@ from tests.support.peers.raw_client import RawClient
 
 
 class HostileClient(RawClient):
-    """One connection whose socket is the test's to abuse."""
+    """One connection whose socket the test may misuse."""
 
     @property
     def socket(self) -> socket.socket:
         return self._socket
 
     def half_close(self) -> None:
-        """Say that nothing more comes, and go on reading."""
+        """Shut down the sending side, and keep reading."""
         try:
             self._socket.shutdown(socket.SHUT_WR)
         except OSError:
-            pass  # the node was quicker
+            pass  # the node has closed it already
 
     def await_end(self) -> int:
-        """Read until the node ends the connection; how many bytes came."""
+        """Read until the node closes the connection; returns how many bytes came."""
         count = 0
         try:
             while piece := self._socket.recv(1 << 16):
@@ -30,7 +30,7 @@ class HostileClient(RawClient):
         return count
 
     def send_what_fits(self, data: bytes) -> int:
-        """Send without ever waiting for the node to read; how many bytes it took."""
+        """Send without waiting for the node to read; returns how many bytes were sent."""
         self._socket.setblocking(False)
         sent = 0
         try:

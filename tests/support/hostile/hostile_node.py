@@ -1,11 +1,11 @@
-"""A node under attack: a process of its own whose log leaves nothing out, whose memory is watched, and that must still serve.
+"""A node under attack: a separate process with an unlimited log and measured memory, which must keep serving.
 
     with HostileNode() as node:
-        ... do one's worst to node.port ...
+        ... attack node.port ...
         node.must_serve()
 
-Leaving the block asks three more things: the node is alive, its memory has grown by at most `growth_bytes_max`, and its log has
-no traceback. A node spares its log by leaving out lines; here it may not, or a traceback could be among them.
+Leaving the block checks three more things: the node is alive, its memory has grown by at most `growth_bytes_max`, and its log
+has no traceback. The limit on log lines is off, so that a traceback cannot be among the lines left out.
 """
 
 import contextlib
@@ -76,14 +76,14 @@ class HostileNode:
 
     @property
     def log(self) -> str:
-        """What the node has said so far, in its own log and on the terminal."""
+        """The node's output so far, in its own log and on the terminal."""
         texts = [self.log_path.read_text(errors="replace")]
         texts += [path.read_text(errors="replace") for path in sorted((self.data / "logs").glob("*.log"))]
         return "\n".join(texts)
 
     @property
     def memory_bytes(self) -> int:
-        """What the process has in memory now."""
+        """The resident memory of the process."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     @property
@@ -94,7 +94,7 @@ class HostileNode:
 
     @property
     def memory_bytes_peak(self) -> int:
-        """The most that the process ever had in memory."""
+        """The peak resident memory of the process."""
         found = re.search(r"VmHWM:\s+(\d+) kB", Path(f"/proc/{self.pid}/status").read_text())
         assert found is not None
         return int(found[1]) * 1024
@@ -107,7 +107,7 @@ class HostileNode:
         return HostileClient(self.port, timeout_s=timeout_s)
 
     def must_serve(self, timeout_s: float = 60) -> None:
-        """Metadata, a produced record and its fetch: what any client wants of a node."""
+        """Check that the node answers Metadata, and that a record can be produced and fetched."""
         assert self.is_alive, f"the node is gone: {self.log[-5000:]}"
         if describe_topic(self.bootstrap, PROBE_TOPIC).error_code:
             make_topic(self.bootstrap, PROBE_TOPIC)
@@ -127,16 +127,16 @@ class HostileNode:
         assert values_of(bytes(found.records))[:1] == [value]
 
     def must_be_unharmed(self) -> None:
-        """Alive, serving, not grown, and without a traceback in its log."""
+        """Check that the node is alive, serves, has not grown, and has no traceback in its log."""
         self.must_serve()
         grown = self.memory_bytes - self.memory_bytes_before
         assert grown <= self._growth_bytes_max, f"the node has grown by {grown / 1e6:.0f} MB"
         log = self.log
         at = log.find("Traceback")
-        assert at < 0, f"the node met what it did not foresee: …{log[max(0, at - 1000) : at + 4000]}"
+        assert at < 0, f"the node logged a traceback: …{log[max(0, at - 1000) : at + 4000]}"
 
     def stop(self) -> None:
-        """Tell it to stop, and wait until it has."""
+        """Stop it with SIGTERM, and wait until it has ended."""
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(60)
 
@@ -144,7 +144,7 @@ class HostileNode:
         self._process.send_signal(number)
 
     def await_exit(self) -> int:
-        """Wait for the end that was brought about otherwise; the exit code."""
+        """Wait until the node has ended, for example after `send_signal`; returns the exit code."""
         return self._process.wait(60)
 
     def kill(self) -> None:

@@ -1,8 +1,8 @@
-"""Requests that no client would send: random ones that keep to the schema, and bytes of good ones that were tampered with.
+"""Requests that no client would send: random ones that follow the schema, and valid ones with changed bytes.
 
-`random_request` fills every field of any request with what hurts most: extremes, names that exist and names that cannot, nulls,
-empty and repeated entries, tagged fields that nobody knows. `tampered` changes the bytes of a request: sizes that lie, bits
-that flipped, ends cut off, parts doubled. Both depend on nothing but the `Random` they are given.
+`random_request` fills every field of any request with extreme values: limits, names that exist and impossible ones, nulls,
+empty and repeated entries, unknown tagged fields. `tampered` changes the bytes of a request: wrong sizes, flipped bits, cut
+ends, doubled parts. Both depend only on the `Random` they get.
 """
 
 from random import Random
@@ -20,7 +20,7 @@ from ottla.wire.headers import encode_request
 from ottla.wire.schema.model import INTEGER_RANGES, FieldSchema, StructSchema
 
 TOPICS = ("one", "two", "keyed", "small")
-"""Topics that are there; see `tests/fuzz/test_broker_fuzz.py`."""
+"""Topics that exist; see `tests/fuzz/test_broker_fuzz.py`."""
 
 NAMES = (
     *TOPICS,
@@ -118,7 +118,7 @@ NUMBERS = (
     2**63 - 1,
 )
 WAIT_MS_MAX = 20
-"""Times to wait are kept short, so that a request that is never answered can be told from one that waits."""
+"""The limit for wait times, so that a request that is never answered is not mistaken for a parked one."""
 
 LYING_SIZES = (
     b"\xff\xff\xff\xff",
@@ -139,13 +139,13 @@ LYING_SIZES = (
 
 
 def random_request(random: Random, api_key: int, version: int) -> bytes:
-    """The frame of a request that is well-formed and otherwise as odd as can be."""
+    """The frame of a well-formed request with extreme values."""
     client_id = random.choice([None, "", "odd", "é" * 9])
     return join_parts(encode_request(random_message(random, api_key, version), version, random.getrandbits(31), client_id))
 
 
 def random_message(random: Random, api_key: int, version: int) -> Any:
-    """The same, before it is written."""
+    """A well-formed request with extreme values, not yet encoded."""
     binding = binding_of(APIS[api_key].request_class)
     message: Any = _struct(random, binding, binding.schema.root, version)
     for name in ("timeout_ms", "max_wait_ms"):
@@ -212,7 +212,7 @@ def _text(random: Random, field: FieldSchema) -> str:
 
 
 def random_records(random: Random) -> bytes | None:
-    """Records for Produce: good ones, good ones with a wrong header, nonsense, nothing."""
+    """Records for Produce: valid batches, batches with a wrong header, garbage, nothing."""
     kind = random.randrange(10)
     if kind == 0:
         return random.choice([None, b"", b"\0", bytes(61), bytes(200), random.randbytes(100)])
@@ -253,7 +253,7 @@ HEADER_FIELDS = {
 
 
 def spoil_header(random: Random, batch: bytearray) -> None:
-    """Give one or two fields of a batch's header a value of their own, under a CRC that is right."""
+    """Set one or two fields of a batch's header to random values, with a correct CRC."""
     for name in random.sample(sorted(HEADER_FIELDS), random.choice([1, 1, 2])):
         position, size = HEADER_FIELDS[name]
         limit = 1 << (8 * size - 1)
@@ -264,12 +264,12 @@ def spoil_header(random: Random, batch: bytearray) -> None:
 
 
 def make_crc_right(batch: bytearray) -> None:
-    """Let the CRC be that of what the batch has become."""
+    """Set the CRC to that of the changed batch."""
     batch[17:21] = crc32c(bytes(batch[21:])).to_bytes(4, "big")
 
 
 def tampered(random: Random, frame: bytes) -> bytes:
-    """A request's frame, changed; its size is right, so that what comes next is read as a request again."""
+    """A request's frame with changed bytes; its size is correct, so that the next frame is read as a request again."""
     data = bytearray(frame[4:])
     for _ in range(random.choice([1, 1, 1, 2, 4])):
         if not data:

@@ -36,7 +36,7 @@ import org.apache.kafka.storage.log.metrics.BrokerTopicStats;
  */
 public class CleanLog {
     static final PrintStream OUT = System.out;
-    /** Stands still at the time of the test's records, so that no producer has expired. */
+    /** A fixed clock at the time of the test's records, so that no producer has expired. */
     static final Time CLOCK = (Time) Proxy.newProxyInstance(CleanLog.class.getClassLoader(), new Class<?>[] {Time.class},
         (proxy, method, arguments) ->
             method.getName().equals("milliseconds") ? (Object) 1_700_000_000_000L : method.invoke(Time.SYSTEM, arguments));

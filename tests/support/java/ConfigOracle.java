@@ -17,7 +17,7 @@ import org.apache.kafka.server.metrics.ClientMetricsConfigs;
 import org.apache.kafka.storage.internals.log.LogConfig;
 
 /**
- * What Apache Kafka's own tables of settings say.
+ * Prints Apache Kafka's own tables of settings, and validates values and files with them.
  *
  * "tables": one line per setting: table, name, type, default, valid values, importance, update mode, internal.
  * "values": for each line table \t name \t value of standard input, "ok \t value as text" or "no \t why".

@@ -1,6 +1,5 @@
 // One worker of tests/compat/transactions/exactly_once_load.py: reads records in a group, writes them on and commits, each time in one
-// transaction. Whatever goes wrong ends it; whoever started it starts it again. It ends with STARVED if it was handed nothing for
-// STARVING_S seconds.
+// transaction. Any error ends it; the test starts it again. It ends with STARVED if it got no records for STARVING_S seconds.
 //
 // ExactlyOnceWorker BOOTSTRAP TRANSACTIONAL_ID PROTOCOL INPUT OUTPUT GROUP SESSION_MS STARVING_S STARVED
 

@@ -1,10 +1,10 @@
-// Members of consumer groups, as many as wanted in one Java process, each with a thread of its own.
+// Members of consumer groups, any number in one Java process, each with its own thread.
 //
 // A line on standard input is a command, its words separated by tabs:
 //     open NAME TOPICS key=value...    subscribe to TOPICS: names separated by commas, or ~ and a regular expression
-//     close NAME                       leave (a static member: be gone without leaving, as Kafka's consumer does it)
-//     abandon NAME                     be gone without a word to the coordinator
-// What happens is told on standard output, a line each, with tabs:
+//     close NAME                       leave the group (a static member does not leave, as in Kafka's consumer)
+//     abandon NAME                     end without leaving the group
+// Events are printed on standard output, one per line, with tabs:
 //     NAME assigned|revoked|lost topic-0 topic-1...
 //     NAME record topic partition offset value
 //     NAME failed text, NAME closed
@@ -86,7 +86,7 @@ public class GroupMembers {
                         for (ConsumerRecord<String, String> each : consumer.poll(Duration.ofMillis(100)))
                             tell(name, "record", each.topic(), "" + each.partition(), "" + each.offset(), each.value());
                     } catch (WakeupException woken) {
-                        // Told to end: the loop's condition knows.
+                        // Woken up to end: the loop's condition is false now.
                     }
                 }
                 var how = isAbandoned ? CloseOptions.GroupMembershipOperation.REMAIN_IN_GROUP
@@ -99,7 +99,7 @@ public class GroupMembers {
                     try {
                         consumer.close(CloseOptions.timeout(Duration.ofMillis(200)));
                     } catch (RuntimeException again) {
-                        // It has been told why it ends.
+                        // The reason is printed already.
                     }
                 }
             }

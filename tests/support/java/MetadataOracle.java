@@ -45,7 +45,7 @@ public class MetadataOracle {
         out.flush();
     }
 
-    // One delta per record: within one delta, Apache's forgets to drop the settings of a topic that was made and removed in it.
+    // One delta per record: Apache does not drop the settings of a topic that is created and removed in one delta.
     static MetadataImage image(List<String> records) {
         MetadataImage image = MetadataImage.EMPTY;
         for (String record : records) {

@@ -24,14 +24,14 @@ import org.apache.kafka.common.utils.Exit;
  * lone "-". The process ends with its input.
  */
 public class RunTools {
-    /** Thrown where a tool would end the process. Some tools catch it: what they do then no longer counts. */
+    /** Thrown where a tool would end the process. Some tools catch it: their output after that is ignored. */
     static final class Ended extends Error {
         Ended() {
             super("the tool has ended", null, false, false);
         }
     }
 
-    /** Goes to whichever buffer is current: libraries that keep System.out keep this. What comes after the end is dropped. */
+    /** Writes to the current buffer: libraries that keep System.out keep this. Output after the end is dropped. */
     static final class Switch extends OutputStream {
         volatile ByteArrayOutputStream target;
 
@@ -50,10 +50,10 @@ public class RunTools {
         }
     }
 
-    /** What the current tool first asked to end with; null while it runs. */
+    /** The first exit code of the current tool; null while it runs. */
     private static volatile Integer exitCode;
 
-    /** What the current tool wants done when its process ends: the producer's last records are sent here. */
+    /** The shutdown hooks of the current tool: the producer's last records are sent here. */
     private static final List<Runnable> atEnd = Collections.synchronizedList(new ArrayList<>());
 
     private static void end(int code) {

@@ -1,12 +1,12 @@
-// Transactional producers, as many as wanted in one Java process, each told what to do step by step.
+// Transactional producers, any number in one Java process, each controlled step by step.
 //
 // A line on standard input is a command, its words separated by tabs; the answer is one line: "ok", or "failed" and why.
 //     open NAME key=value...
 //     init NAME | begin NAME | flush NAME | commit NAME | abort NAME
 //     send NAME topic partition value            answered when the broker has acknowledged the record
 //     offsets NAME group topic partition offset  the offset belongs to the transaction
-//     close NAME                                 in good order
-//     abandon NAME                               at once, whatever is open
+//     close NAME                                 close the producer cleanly
+//     abandon NAME                               close it at once, without ending an open transaction
 // The process ends with its input.
 
 import java.io.BufferedReader;

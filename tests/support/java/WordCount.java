@@ -2,7 +2,7 @@
 //
 // WordCount STATE_FOLDER key=value...      runs until it is killed; settings are those of Kafka Streams
 //
-// Says "running" when it runs, and "failed" and why when it gives up.
+// Prints "running" when it runs, and "failed" with the reason when it fails.
 
 import java.util.Arrays;
 import java.util.Properties;

@@ -1,13 +1,13 @@
-"""Log directories that a real Apache Kafka 4.3.0 wrote, and what Kafka's own clients say is in them.
+"""Log directories that a real Apache Kafka 4.3.0 wrote, and their content as Kafka's own clients read it.
 
-Made once per test run (also with several pytest workers) by java/FillTopics.java in two stages with a restart between them:
+Written once per test run (also with several pytest workers) by java/FillTopics.java in two stages with a restart between them:
 
     stopped/    the directory after a clean shutdown
-    crashed/    the same as it lay on disk a moment before, with the server still running: no clean-shutdown mark, stale
-                checkpoints, indexes preallocated and padded with zeros
+    crashed/    its files just before that, with the server still running: no clean shutdown file, stale checkpoints, indexes
+                preallocated and padded with zeros
     recovered/  `crashed` after Apache Kafka itself was started on it, recovered it and was stopped
 
-Whoever opens a log for writing works on a copy (`LogsFromApache.copy`).
+A test that writes to a log works on a copy (`LogsFromApache.copy`).
 """
 
 import fcntl
@@ -32,7 +32,7 @@ SETTINGS: dict[str, object] = {
     "log.segment.delete.delay.ms": 0,
     "log.initial.task.delay.ms": 0,
     "log.message.timestamp.before.max.ms": 2**63 - 1,
-    # Nothing but a clean stop may move the checkpoints, so that `crashed` has old ones.
+    # Only a clean shutdown may write the checkpoints, so that `crashed` has old ones.
     "log.flush.offset.checkpoint.interval.ms": 3_600_000,
     "log.flush.start.offset.checkpoint.interval.ms": 3_600_000,
 }
@@ -53,7 +53,7 @@ class SeenRecord:
 
 @dataclass(slots=True)
 class SeenTopic:
-    """All that Apache's clients say of partition 0 of a topic."""
+    """Partition 0 of a topic, as Apache's clients read it."""
 
     records: list[SeenRecord] = field(default_factory=list)
     committed: list[SeenRecord] = field(default_factory=list)
@@ -61,14 +61,14 @@ class SeenTopic:
     end: int = -1
     last_stable: int = -1
     lookups: dict[int, tuple[int, int] | None] = field(default_factory=dict)
-    """Timestamp asked for → (offset, timestamp) found."""
+    """Requested timestamp → (offset, timestamp) found."""
     producers: dict[int, dict[str, int]] = field(default_factory=dict)
-    """Producer id → what DescribeProducers says of it."""
+    """Producer id → its fields in DescribeProducers."""
 
 
 @dataclass(frozen=True, slots=True)
 class LogsFromApache:
-    """The directories and what is in them."""
+    """The directories and their content."""
 
     stopped: Path
     crashed: Path
@@ -76,13 +76,13 @@ class LogsFromApache:
     seen: dict[str, SeenTopic]
 
     def copy(self, topic: str, into: Path, *, crashed: bool = False) -> Path:
-        """A copy of partition 0 of `topic` to do with as one likes."""
+        """A copy of partition 0 of `topic`, which may be written to."""
         source = self.crashed if crashed else self.stopped
         return Path(shutil.copytree(source / f"{topic}-0", into / f"{topic}-0"))
 
 
 def make_logs(kafka: ApacheKafka, folder: Path) -> LogsFromApache:
-    """The logs in `folder`, written there by the first process that asks; the others wait for it."""
+    """The logs in `folder`, written there by the first process that calls this; the others wait for it."""
     folder.mkdir(parents=True, exist_ok=True)
     seen_path = folder / "seen.jsonl"
     with open(folder / "lock", "w") as lock:
@@ -108,16 +108,16 @@ def _write_logs(kafka: ApacheKafka, stopped: Path, crashed: Path, recovered: Pat
     with kafka.start_server(SETTINGS, data_dir=stopped) as server:
         kafka.run_java("FillTopics.java", server.bootstrap, "second")
         _await_cleaned(server)
-        told = kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
+        read = kafka.run_java("ReadTopics.java", server.bootstrap, *TOPICS)
         shutil.copytree(stopped, crashed)
     shutil.copytree(crashed, recovered)
     kafka.start_server(SETTINGS, data_dir=recovered).stop()
-    seen_path.with_suffix(".part").write_text(told.stdout)
+    seen_path.with_suffix(".part").write_text(read.stdout)
     seen_path.with_suffix(".part").rename(seen_path)
 
 
 def _await_cleaned(server: KafkaServer) -> None:
-    """Wait until the cleaner has gone through every segment it may, of every compacted topic."""
+    """Wait until the cleaner has cleaned every segment it may, of every compacted topic."""
     _await(lambda: all(_is_cleaned(server.data_dir, topic) for topic in COMPACTED_TOPICS), "the log cleaner to finish")
 
 
@@ -139,31 +139,31 @@ def read_seen(path: Path) -> dict[str, SeenTopic]:
     """What java/ReadTopics.java printed."""
     topics = {topic: SeenTopic() for topic in TOPICS}
     for line in path.read_text(encoding="utf-8").splitlines():
-        told: dict[str, Any] = json.loads(line)
-        topic = topics[told["topic"]]
-        if "offset" in told:
-            (topic.records if told["isolation"] == "read_uncommitted" else topic.committed).append(_record(told))
-        elif "beginning" in told and told["isolation"] == "read_uncommitted":
-            topic.beginning, topic.end = told["beginning"], told["end"]
-        elif "beginning" in told:
-            topic.last_stable = told["end"]
-        elif "at_time" in told:
-            found = told["found_offset"], told["found_timestamp"]
-            topic.lookups[told["at_time"]] = None if found[0] is None else found
+        row: dict[str, Any] = json.loads(line)
+        topic = topics[row["topic"]]
+        if "offset" in row:
+            (topic.records if row["isolation"] == "read_uncommitted" else topic.committed).append(_record(row))
+        elif "beginning" in row and row["isolation"] == "read_uncommitted":
+            topic.beginning, topic.end = row["beginning"], row["end"]
+        elif "beginning" in row:
+            topic.last_stable = row["end"]
+        elif "at_time" in row:
+            found = row["found_offset"], row["found_timestamp"]
+            topic.lookups[row["at_time"]] = None if found[0] is None else found
         else:
-            topic.producers[told["producer_id"]] = told
+            topic.producers[row["producer_id"]] = row
     return topics
 
 
-def _record(told: dict[str, Any]) -> SeenRecord:
+def _record(row: dict[str, Any]) -> SeenRecord:
     return SeenRecord(
-        offset=told["offset"],
-        timestamp=told["timestamp"],
-        append_time=told["append_time"],
-        leader_epoch=told["leader_epoch"],
-        key=_bytes(told["key"]),
-        value=_bytes(told["value"]),
-        headers=tuple((name, _bytes(value)) for name, value in told["headers"]),
+        offset=row["offset"],
+        timestamp=row["timestamp"],
+        append_time=row["append_time"],
+        leader_epoch=row["leader_epoch"],
+        key=_bytes(row["key"]),
+        value=_bytes(row["value"]),
+        headers=tuple((name, _bytes(value)) for name, value in row["headers"]),
     )
 
 

@@ -47,7 +47,7 @@ def values_of(data: bytes) -> list[bytes | None]:
 
 
 def records_of(data: bytes) -> list[Record]:
-    """The records of all whole batches in `data`; a torn last batch is passed over, as a consumer does."""
+    """The records of all whole batches in `data`; a torn last batch is ignored, as by a consumer."""
     records: list[Record] = []
     position = 0
     while len(data) - position >= 61:

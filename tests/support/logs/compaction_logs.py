@@ -1,8 +1,8 @@
-"""Random logs for compaction: every kind of batch that a compacted topic may hold, as segment files on any disk.
+"""Random logs for compaction: every kind of batch that a compacted topic may have, as segment files on any disk.
 
-`write_log` writes plain `.log` files, as a crash would leave them: whoever opens them recovers indexes and producers. In
-them: keys few enough to collide, tombstones, records without key, headers, all codecs, both timestamp types, idempotent and
-transactional producers, commits, aborts, transactions left open.
+`write_log` writes only `.log` files, as after a crash; recovery builds indexes and producers. They have few keys, so that these
+repeat, tombstones, records without a key, headers, all codecs, both timestamp types, idempotent and transactional producers,
+commits, aborts, open transactions.
 """
 
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ T0 = 1_700_000_000_000
 
 @dataclass
 class RandomLog:
-    """Builds batches one after the other, with the offsets they have in the log."""
+    """Builds batches one after the other, with their offsets in the log."""
 
     random: Random
     keys: int = 12
@@ -102,7 +102,7 @@ class RandomLog:
 
 
 def random_log(random: Random, segments: int = 8, keys: int = 12, codecs: tuple[Codec, ...] = tuple(Codec)) -> RandomLog:
-    """A log of that many segments, no transaction left open but in the last."""
+    """A log of `segments` segments; transactions are open only in the last."""
     log = RandomLog(random, keys, codecs)
     for number in range(segments):
         log.segment(random.randint(1, 8))
@@ -112,7 +112,7 @@ def random_log(random: Random, segments: int = 8, keys: int = 12, codecs: tuple[
 
 
 def write_log(disk: Disk, folder: str, log: RandomLog) -> None:
-    """The segments of `log` as files in `folder`."""
+    """Write the segments of `log` as files in `folder`."""
     disk.make_directory(folder)
     for base_offset, batches in log.segments:
         file = disk.open(f"{folder}/{base_offset:020d}.log", OpenMode.CREATE)
@@ -131,7 +131,7 @@ def batches_of(log: PartitionLog) -> list[BatchView]:
 
 
 def committed_records(log: PartitionLog) -> list[Record]:
-    """What a consumer of committed records gets, up to the last stable offset."""
+    """The records that a read_committed consumer gets, up to the last stable offset."""
     aborted = log.aborted_transactions(0, log.log_end_offset)
     records = []
     for batch in batches_of(log):

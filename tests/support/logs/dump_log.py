@@ -1,8 +1,8 @@
-"""What Kafka's DumpLogSegments prints, as structures.
+"""Parses the output of Kafka's DumpLogSegments.
 
-Every line is either understood or a complaint: a line this parser has never seen counts as one, so that a new way for Kafka to
-say "this log is wrong" cannot pass unseen. Offsets that do not follow each other are told apart (`gaps`): after compaction
-they are as they should be. Keys and payloads must be free of line ends for the lines to be told apart.
+Every line is either understood or a complaint: an unknown line counts as one, so that no message of Kafka about a damaged log
+is missed. Offsets that do not follow each other are listed separately (`gaps`): after compaction they are expected. Keys and
+payloads must not contain line ends.
 """
 
 import re
@@ -42,7 +42,7 @@ GAP = re.compile(r"  (-?\d+) is followed by (-?\d+)$")
 
 @dataclass(frozen=True, slots=True)
 class DumpedRecord:
-    """One record line. `key` and `payload` are None unless printed; `rest` is what a control record says of itself."""
+    """One record line. `key` and `payload` are None unless printed; `rest` is the description of a control record."""
 
     offset: int
     timestamp: int
@@ -81,7 +81,7 @@ class DumpedBatch:
 
 @dataclass(frozen=True, slots=True)
 class DumpedProducer:
-    """One producer of a snapshot file; the last five are None where the snapshot holds no batch of it."""
+    """One producer of a snapshot file; the last five fields are None if the snapshot has no batch of it."""
 
     producer_id: int
     producer_epoch: int
@@ -97,7 +97,7 @@ class DumpedProducer:
 
 @dataclass(slots=True)
 class DumpedFile:
-    """What was printed under one file's name."""
+    """The output for one file."""
 
     path: str
     batches: list[DumpedBatch] = field(default_factory=list)
@@ -116,11 +116,11 @@ class DumpedFile:
 
 @dataclass(slots=True)
 class Dump:
-    """A whole run of the tool."""
+    """The output of one run of the tool."""
 
     files: list[DumpedFile] = field(default_factory=list)
     gaps: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
-    """File → pairs of offsets that follow each other in it without being neighbours."""
+    """File → pairs of successive offsets with a gap between them."""
     complaints: list[str] = field(default_factory=list)
 
     def file(self, name_end: str) -> DumpedFile:
@@ -130,7 +130,7 @@ class Dump:
 
 
 def parse_dump(stdout: str, stderr: str = "") -> Dump:
-    """The structures of one run. On standard error gaps are listed; whatever else is there is a complaint."""
+    """Parse the output of one run. Standard error lists gaps; every other line there is a complaint."""
     dump = Dump()
     current = DumpedFile("")
     for line in stdout.splitlines():
@@ -145,7 +145,7 @@ def parse_dump(stdout: str, stderr: str = "") -> Dump:
             with_gaps = line.removeprefix(GAPS_TITLE)
         elif gap := GAP.match(line):
             if int(gap[1]) < 0:
-                continue  # how the tool says that a file does not begin at offset 0
+                continue  # the tool's message for a file that does not begin at offset 0
             dump.gaps.setdefault(with_gaps, []).append((int(gap[1]), int(gap[2])))
         elif line.strip():
             dump.complaints.append(line)
@@ -153,7 +153,7 @@ def parse_dump(stdout: str, stderr: str = "") -> Dump:
 
 
 def _take(line: str, into: DumpedFile) -> bool:
-    """File `line` away; False if it is none that a sound file gives."""
+    """Add `line` to `into`; False if it is not a line of an undamaged file."""
     if match := DEEP_RECORD.match(line):
         into.batches[-1].records.append(_record(match))
     elif match := BATCH.match(line):

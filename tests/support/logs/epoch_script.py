@@ -1,4 +1,4 @@
-"""Leader epoch scripts: steps that our leader epochs and Apache's both run, printing the same lines where they agree.
+"""Leader epoch scripts: steps for our leader epochs and Apache's, which print the same lines if they agree.
 
 new | assign EPOCH OFFSET | truncate-end OFFSET | truncate-start OFFSET
 end-offset EPOCH LOG_END | epoch-for OFFSET | neighbours EPOCH
@@ -12,7 +12,7 @@ from ottla.sim.disk import MemoryDisk
 
 
 def run_epoch_script(lines: Iterable[str]) -> list[str]:
-    """What our leader epochs answer to each step."""
+    """The result of our leader epochs for each step."""
     epochs = LeaderEpochs(MemoryDisk(), "/t-0")
     output = []
     for line in lines:
@@ -41,7 +41,7 @@ def run_epoch_script(lines: Iterable[str]) -> list[str]:
 
 
 def random_epoch_script(random: Random, steps: int = 40) -> list[str]:
-    """Mostly rising epochs and offsets, with steps back, truncations and questions between."""
+    """Mostly rising epochs and offsets, with some falling ones, truncations and queries."""
     lines = ["new"]
     epoch = offset = 0
     for _ in range(steps):

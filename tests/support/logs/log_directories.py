@@ -1,4 +1,4 @@
-"""A node's log directories on a simulated disk, formatted, with everything a test wants to do to them."""
+"""A node's formatted log directories on a simulated disk, with shortcuts for tests."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -12,7 +12,7 @@ from ottla.env import Disk, Helpers
 from ottla.ids import TopicPartition, Uuid
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
 from ottla.log.directories.opening import open_all
 from ottla.log.directories.upkeep import Upkeep
@@ -55,7 +55,7 @@ class NodeStorage:
         run(write_meta_properties(self.disk, path, meta, T0))
 
     def open(self, helpers: Helpers | None = None) -> LogDirectories:
-        world = LogWorld(self.disk, self.clock, self.new_uuid, helpers)
+        world = DirectoryWorld(self.disk, self.clock, self.new_uuid, helpers)
         compactor = Compactor(self.disk, self.clock, helpers or _NoHelpers()) if self.compaction else None
         self.directories = run(open_all(world, self.config, lambda _topic: self.topic_config, node_id=1, compactor=compactor))
         self.upkeep = Upkeep(self.directories, self.clock, self.config.producer_id_expiration_ms)
@@ -67,7 +67,7 @@ class NodeStorage:
         return partition
 
     def fill(self, partition: TopicPartition, batches: int = 30) -> None:
-        """Batches of two records of some 60 bytes; all of it is below the high watermark."""
+        """Append batches of two records of some 60 bytes, and set the high watermark to the log end offset."""
         log = self.directories.find(partition)
         assert log is not None
         for _ in range(batches):

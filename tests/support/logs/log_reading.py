@@ -1,4 +1,4 @@
-"""Reading a partition log the way a consumer does: fetch after fetch, control records dropped, aborted data passed over."""
+"""Reads a partition log as a consumer does: fetch after fetch, without control records and aborted data."""
 
 from collections.abc import Iterator
 
@@ -12,7 +12,7 @@ from ottla.records.record import Record
 
 
 def consume(log: PartitionLog, isolation: Isolation, max_bytes: int = 1500) -> Iterator[tuple[BatchView, Record]]:
-    """Every record a consumer would be given, with its batch, in fetches of about `max_bytes`."""
+    """Every record a consumer gets, with its batch, in fetches of about `max_bytes`."""
     offset = log.log_start_offset
     while True:
         found = log.read(offset, max_bytes, isolation)
@@ -26,12 +26,12 @@ def consume(log: PartitionLog, isolation: Isolation, max_bytes: int = 1500) -> I
             if passed_over.skips(batch):
                 continue
             yield from ((batch, record) for record in read_records(batch) if record.offset >= offset)
-        assert next_offset > offset, f"a read at offset {offset} of {log.partition} does not lead on"
+        assert next_offset > offset, f"a read at offset {offset} of {log.partition} makes no progress"
         offset = next_offset
 
 
 def whole_batches(data: bytes) -> Iterator[BatchView]:
-    """The batches of a fetch, without the last one if it is cut."""
+    """The whole batches of a fetch: a cut last one is left out."""
     position = 0
     while len(data) - position >= HEADER_SIZE:
         batch = BatchView(data, position)
@@ -42,14 +42,14 @@ def whole_batches(data: bytes) -> Iterator[BatchView]:
 
 
 class AbortedProducers:
-    """Which batches of a fetch belong to aborted transactions, by the list that came with it."""
+    """Says which batches of a fetch belong to aborted transactions, by the list in its response."""
 
     def __init__(self, aborted: list[AbortedTxn]) -> None:
         self._waiting = sorted(aborted, key=lambda txn: txn.first_offset)
         self._aborting: set[int] = set()
 
     def skips(self, batch: BatchView) -> bool:
-        """Whether a consumer of committed records passes over the batch; to be asked batch after batch."""
+        """Whether a read_committed consumer skips the batch. Call it for every batch, in order."""
         while self._waiting and self._waiting[0].first_offset <= batch.last_offset:
             self._aborting.add(self._waiting.pop(0).producer_id)
         if batch.is_control:

@@ -1,4 +1,4 @@
-"""The records in files of a metadata log: its segments and its snapshots."""
+"""Reads the records in the files of a metadata log: its segments and its snapshots."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,7 +10,7 @@ from ottla.wire.log_records import LogRecord, decode_metadata_record
 
 
 def records_of(path: Path) -> Iterator[tuple[int, LogRecord]]:
-    """(offset, record) of a segment or a snapshot; control batches are the quorum's."""
+    """(offset, record) of a segment or a snapshot, without the quorum's control batches."""
     for batch in whole_batches(path.read_bytes()):
         batch.check()
         if not batch.is_control:
@@ -20,5 +20,5 @@ def records_of(path: Path) -> Iterator[tuple[int, LogRecord]]:
 
 
 def log_of(folder: Path) -> list[tuple[int, LogRecord]]:
-    """The same of all segments of a metadata log's folder."""
+    """(offset, record) of all segments in a metadata log's folder."""
     return [entry for segment in sorted(folder.glob("*.log")) for entry in records_of(segment)]

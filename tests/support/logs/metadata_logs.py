@@ -1,7 +1,7 @@
 """Random metadata logs: valid sequences of every kind of record, under a given metadata.version.
 
-`random_log(rng, count, version)` keeps a little model of what there is (topics, brokers, entries of other subjects), so that
-every record makes sense after those before it. The ids are drawn from few, so that things are changed, removed and made again.
+`random_log(rng, count, version)` keeps a small model of topics, brokers and other entries, so that every record is valid after
+those before it. There are few different ids, so that entries are changed, removed and created again.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def some(rng: random.Random, items: list[int], least: int = 0) -> list[int]:
 
 
 class LogMaker:
-    """What the log has said so far, as far as the next record must know it."""
+    """The state of the log so far, as far as the next record depends on it."""
 
     def __init__(self, rng: random.Random, version: int) -> None:
         self.rng = rng
@@ -298,5 +298,5 @@ class LogMaker:
 
 
 def random_log(rng: random.Random, count: int, version: int) -> list[Message]:
-    """`count` records, the first of which finalises metadata.version."""
+    """`count` records; the first finalises metadata.version."""
     return LogMaker(rng, version).make(count)

@@ -1,4 +1,4 @@
-"""Opening a partition folder that Apache Kafka wrote (`apache_logs.py`) with Ottla, and reading it as its consumer does."""
+"""Opens a partition folder that Apache Kafka wrote (`apache_logs.py`) with Ottla, and reads it as a consumer does."""
 
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ottla.log.recovery.loading import LoadReport, load_log
 from ottla.sim.clock import ManualClock
 
 START_MS = 1_700_000_000_000
-"""When the records say they were written; with a clock of that time their producers have not expired."""
+"""The timestamp of the records; with a clock at that time their producers have not expired."""
 
 
 def config_of(topic: str) -> LogConfig:
@@ -32,7 +32,7 @@ def config_of(topic: str) -> LogConfig:
 
 
 async def open_apaches_log(folder: Path, directory: Path, *, clean_shutdown: bool) -> tuple[PartitionLog, LoadReport]:
-    """Open `folder` with what the checkpoints of `directory` say of it. Every record counts as replicated."""
+    """Open `folder` with its entries in the checkpoints of `directory`. Every record counts as replicated."""
     topic = folder.name.rpartition("-")[0]
     log, report = await load_log(
         RealDisk(),
@@ -52,7 +52,7 @@ def _checkpoint(directory: Path, name: str, topic: str) -> int:
 
 
 def seen_by(log: PartitionLog, isolation: Isolation) -> list[SeenRecord]:
-    """What a consumer of `log` would be given, control records left out."""
+    """The records that a consumer of `log` gets, without control records."""
     return [
         SeenRecord(
             record.offset, record.timestamp, batch.is_append_time, batch.leader_epoch, record.key, record.value, record.headers

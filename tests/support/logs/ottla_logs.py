@@ -1,7 +1,7 @@
-"""Logs that Ottla writes for Apache Kafka to judge: one folder per way of getting there, and what must be in each.
+"""Logs that Ottla writes for Apache Kafka to read: one folder per script, and the expected content of each.
 
-Everything goes through `PartitionLog` and `Compactor`, on the real disk, with a clock that only moves when told. Contents
-are the same in each run.
+They are written with `PartitionLog` and `Compactor`, on the real disk, with a manual clock. The content is the same in each
+run.
 """
 
 from collections.abc import Awaitable, Callable
@@ -32,7 +32,7 @@ HEADERS: tuple[tuple[tuple[str, bytes | None], ...], ...] = (
 
 @dataclass
 class LogWriter:
-    """Appends to a log as its leader, and remembers every record it was given an offset for."""
+    """Appends to a log as its leader, and remembers every record with its offset."""
 
     log: PartitionLog
     clock: ManualClock
@@ -46,7 +46,7 @@ class LogWriter:
     def send(
         self, count: int, *, codec: Codec = Codec.NONE, keys: int = 20, producer_id: int = -1, transactional: bool = False
     ) -> None:
-        """One batch of `count` records; some without key or value, some with headers, some out of order in time."""
+        """Append one batch of `count` records; some without key or value, some with headers, some with earlier timestamps."""
         records = [self._record(index, keys) for index in range(count)]
         sequence = -1
         if producer_id >= 0:
@@ -80,7 +80,7 @@ class LogWriter:
         return Record(index, self.clock.now_ms() - back_ms, key, value, HEADERS[number % 3])
 
     def end(self, producer_id: int, *, is_commit: bool) -> None:
-        """The marker that ends a transaction."""
+        """Append the end marker of a transaction."""
         self.clock.advance(1)
         marker = build_end_marker(
             is_commit=is_commit,
@@ -93,11 +93,11 @@ class LogWriter:
         self.commit_all()
 
     def commit_all(self) -> None:
-        """Every record counts as replicated."""
+        """Raise the high watermark to the log end offset."""
         self.log.update_high_watermark(self.log.log_end_offset)
 
     async def compact(self) -> int:
-        """Compact until nothing is left to do; returns how many passes that took."""
+        """Compact until no log is due; returns the number of passes."""
         disk = self.log.disk
         compactor = Compactor(disk, self.clock, InPlaceHelpers(disk, self.clock))
         passes = 0
@@ -120,7 +120,7 @@ def fill(codec: Codec) -> Script:
 
 
 async def truncate(writer: LogWriter) -> None:
-    """Cut in an older segment, in the middle of a batch, and go on in a new leader epoch; twice."""
+    """Truncate in an older segment, in the middle of a batch, and append in a new leader epoch; twice."""
     for epoch, share in ((1, 0.6), (2, 0.8)):
         await fill(Codec.NONE)(writer)
         cut = int(writer.log.log_end_offset * share)
@@ -133,7 +133,7 @@ async def truncate(writer: LogWriter) -> None:
 
 
 async def transact(writer: LogWriter) -> None:
-    """Overlapping transactions, every third aborted, one left open, plain records in between."""
+    """Overlapping transactions, every third aborted, the last one open, plain records in between."""
     for number in range(30):
         for producer_id in (100, 101, 102):
             writer.send(3, producer_id=producer_id, transactional=True)
@@ -144,7 +144,7 @@ async def transact(writer: LogWriter) -> None:
 
 
 async def compact(writer: LogWriter) -> None:
-    """Two rounds of many updates of few keys; tombstones of the first are gone after the second."""
+    """Two rounds of many updates of few keys; the second removes the tombstones of the first."""
     for _ in range(2):
         for number in range(150):
             writer.send(4, codec=Codec(number % 5), keys=15)
@@ -180,7 +180,7 @@ SCRIPTS: dict[str, tuple[LogConfig, Script]] = {
 
 
 async def write_log(name: str, directory: Path) -> LogWriter:
-    """Write the log called `name` to `directory`/name-0. The log is still open: close it when done with it."""
+    """Write the log called `name` to `directory`/name-0. The caller closes the log."""
     config, script = SCRIPTS[name]
     clock = ManualClock(T0)
     log, _ = await load_log(RealDisk(), clock, str(directory / f"{name}-0"), config)

@@ -1,4 +1,4 @@
-"""A partition log on a simulated disk, with the checkpoints that its owner would keep."""
+"""A partition log on a simulated disk, with the checkpoint entries that its owner would write."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -27,7 +27,7 @@ def run(work: Coroutine[Any, Any, T]) -> T:
 
 
 class LogOnDisk:
-    """`log` on `disk`; `recovery_point` and `log_start_offset` are what the owner's checkpoints say."""
+    """`log` on `disk`; `recovery_point` and `log_start_offset` are the checkpoint entries."""
 
     def __init__(self, config: LogConfig = SMALL, options: LogOptions | None = None) -> None:
         self.clock = ManualClock(T0)
@@ -67,7 +67,7 @@ class LogOnDisk:
         return self.load(clean=True)
 
     def crash(self, power_loss: bool = False) -> LoadReport:
-        """The end of the process, and the next start."""
+        """Kill the process, and start again."""
         self.disk = self.disk.crash(power_loss)
         return self.load()
 
@@ -84,7 +84,7 @@ class LogOnDisk:
         return self.log.append_as_leader(make_batch(*values, **batch), epoch).first_offset
 
     def fill(self, batches: int, value_bytes: int = 60, epoch: int = 0) -> None:
-        """Append batches of two records; value and time tell the offset."""
+        """Append batches of two records; value and timestamp follow from the offset."""
         for _ in range(batches):
             offset = self.log.log_end_offset
             values = [b"%d " % (offset + index) + b"x" * value_bytes for index in range(2)]

@@ -1,4 +1,4 @@
-"""Producer scripts: steps that our producer state and Apache's both run, printing the same lines where they agree.
+"""Producer scripts: steps for our producer state and Apache's, which print the same lines if they agree.
 
 One step per line; `ProducerOracle.java` is the Apache side.
 
@@ -29,7 +29,7 @@ APACHE_NAMES = {
 
 
 def run_script(lines: Iterable[str]) -> list[str]:
-    """What our producer state makes of each step."""
+    """The result of our producer state for each step."""
     state = ProducerState("t-0")
     output = []
     for line in lines:
@@ -118,7 +118,7 @@ def _shown(state: ProducerState) -> str:
 
 
 def random_script(random: Random, steps: int = 60) -> list[str]:
-    """Three producers that mostly behave, so that states grow interesting, and now and then do not."""
+    """Three producers that mostly send valid batches, so that the state grows, and sometimes invalid ones."""
     lines = ["new"]
     offset = high_watermark = 0
     epochs = {1: 0, 2: 0, 3: 0}

@@ -1,4 +1,4 @@
-"""A node with settings and a controller, and nothing else: for tests of who describes and changes settings.
+"""A node with only settings and a controller, for tests of the handlers that describe and change settings.
 
     node = ConfigNode({"log.retention.hours": "5"})
     response = node.ask(DescribeConfigsRequest(...))
@@ -46,7 +46,7 @@ TOPIC_IDS = {"t": Uuid(b"topic-t-topic-t-"), "u": Uuid(b"topic-u-topic-u-")}
 
 
 class FakeLoggers:
-    """Two loggers, and what becomes of them."""
+    """Two loggers, and their levels."""
 
     def __init__(self) -> None:
         self.now: dict[str, str] = {"root": "INFO", "ottla.log": "INFO"}
@@ -97,7 +97,7 @@ class ConfigNode:
         return decision.response
 
     def replay(self, *records: Message) -> None:
-        """Put records into the log, committed."""
+        """Replay committed records."""
         self.written += records
         self.state.replay(records, self.state.next_offset, 1, 0)
         delta = MetadataDelta(self.metadata.image)
@@ -107,7 +107,7 @@ class ConfigNode:
         self.metadata.image = image
 
     def ask(self, request: Message, version: int | None = None) -> Any:
-        """The answer of the request's handler, refusals included, in `version` or the newest."""
+        """The response of the request's handler, refusals included, in `version` or the newest."""
         return asyncio.run(self._ask(request, version))
 
     async def _ask(self, request: Message, version: int | None) -> Any:

@@ -4,7 +4,7 @@
     cluster.add_broker(1)
     cluster.create_topic("t", partitions=2, replication_factor=1)
 
-Every record that is applied goes through its bytes, in the version that the cluster's metadata.version writes.
+Every record is encoded and decoded before it is applied, in the version of the cluster's metadata.version.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
 
 
 class SeededRandomness:
-    """Chance from a seed."""
+    """Randomness from a seed."""
 
     def __init__(self, seed: int = 1) -> None:
         self._random = random.Random(seed)
@@ -113,7 +113,7 @@ class ControllerCluster:
         return self.apply(register_broker(self.state, self.registration(broker_id, **fields), self.now_ms)).broker_epoch
 
     def heartbeat(self, broker_id: int, **fields: Any) -> BrokerHeartbeatResponse:
-        """A heartbeat of a broker that has read everything."""
+        """A heartbeat of a broker that has read the whole metadata log."""
         known = {
             "broker_id": broker_id,
             "broker_epoch": self.state.image.cluster.brokers[broker_id].epoch,
@@ -122,7 +122,7 @@ class ControllerCluster:
         return self.apply(broker_heartbeat(self.state, BrokerHeartbeatRequest(**(known | fields)), self.now_ms))
 
     def add_broker(self, broker_id: int, **fields: Any) -> None:
-        """Register a broker and let it in."""
+        """Register a broker and unfence it."""
         self.register(broker_id, **fields)
         assert not self.heartbeat(broker_id).is_fenced
 
@@ -134,7 +134,7 @@ class ControllerCluster:
         assignments: Sequence[Sequence[int]] = (),
         configs: Mapping[str, str] | None = None,
     ) -> Topic:
-        """Make a topic; it must succeed."""
+        """Create a topic; it must succeed."""
         request = CreateTopicsRequest(
             topics=[
                 CreatableTopic(

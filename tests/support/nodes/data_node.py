@@ -1,7 +1,7 @@
-"""A node's partitions on a simulated disk with two log directories, for tests of the handlers that look into logs.
+"""A node's partitions on a simulated disk with two log directories, for tests of handlers that read logs.
 
-The logs and partitions are the real ones. What makes and finds them is a stand-in for the broker's `Partitions`, so that such a
-test fails for what it tests.
+Logs and partitions are the real ones. A stand-in for the broker's `Partitions` creates and finds them, so that such a test does
+not depend on that class.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ R = TypeVar("R")
 
 
 class StandInPartitions:
-    """Finds partitions by name, as the broker's `Partitions` does; also what they tell of themselves."""
+    """Finds partitions by name, as the broker's `Partitions` does; also receives their events."""
 
     def __init__(self, storage: NodeStorage) -> None:
         self.storage = storage
@@ -55,7 +55,7 @@ class StandInPartitions:
 
 
 class DataNode:
-    """Node 1 with the topics that `topic` has made. Everything below the log end is replicated, as on one node it is."""
+    """Node 1 with the topics created by `topic`. Everything below the log end is replicated, as on a single node."""
 
     def __init__(self, compaction: bool = False) -> None:
         self.storage = NodeStorage(compaction=compaction)
@@ -82,14 +82,14 @@ class DataNode:
         return self.partitions.all[TopicPartition(name, 0)]
 
     def follow(self, name: str, leader: int = 2) -> None:
-        """Let another node lead partition 0 of a topic."""
+        """Make another node the leader of partition 0 of a topic."""
         state = self.image.topics.by_name[name].partitions[0]
         self.partitions.all[TopicPartition(name, 0)].adopt(state._replace(leader=leader, leader_epoch=state.leader_epoch + 1))
 
     def ask(self, handler: Any, request: Any, version: int) -> Any:
-        """The handler's answer, awaited if need be; what it refuses is refused in its own way.
+        """The handler's response, awaited if it is parked; a refusal goes through the handler's `refuse`.
 
-        Request and answer go through their bytes: what the version lacks is not seen by the other side, or cannot be sent.
+        Request and response are encoded and decoded in `version`: fields that the version lacks are lost, or cannot be sent.
         """
         context = context_of(self.image, request.KEY, version, **self.services)
         received = decode_all(type(request), version, encode_bytes(request, version))
@@ -105,7 +105,7 @@ class DataNode:
 
 
 async def settled(handled: Handled) -> Any:
-    """What a handler returned, once it is there."""
+    """The response of a handler, awaited if it is parked."""
     return await future_of(handled)
 
 
@@ -119,7 +119,7 @@ def append(hosted: Partition, *values: bytes, timestamp: int = T0, **batch: Any)
 
 
 def end_transaction(hosted: Partition, producer_id: int, commit: bool) -> int:
-    """The marker of a transaction's end; returns its offset."""
+    """Append the end marker of a transaction; returns its offset."""
     marker = build_end_marker(is_commit=commit, producer_id=producer_id, producer_epoch=0, coordinator_epoch=0, timestamp_ms=T0)
     return hosted.append(marker, acks=1, origin=AppendOrigin.COORDINATOR).first_offset
 

@@ -1,10 +1,10 @@
-"""A Kafka node that says what a test tells it to, behind a network in memory: for tests of whoever talks to nodes.
+"""A Kafka node with scripted responses, behind a network in memory: for tests of clients.
 
     node = FakeNode({MetadataRequest: lambda request, version: MetadataResponse(...)})
     network = FakeNetwork({("localhost", 9092): node})
 
-An answer is a message; None for no answer at all; bytes to send as they are; `HANG_UP` to close the connection. Everything the
-node was asked is in `node.asked`, as (message, version).
+A response is a message; None for no response; bytes to send as they are; `HANG_UP` to close the connection. All requests are in
+`node.asked`, as (message, version).
 """
 
 import asyncio
@@ -25,11 +25,11 @@ Handler = Callable[[Any, int], object]
 
 
 def all_versions(**changes: tuple[int, int] | None) -> list[ApiVersion]:
-    """What Kafka 4.3 advertises, with `changes` by API name; None leaves an API out."""
+    """The versions that Kafka 4.3 advertises, with `changes` by API name; None leaves an API out."""
     ranges = {api.name: (api.key, api.advertised()) for api in APIS.values() if not api.is_removed}
     served = []
-    for name, (key, usual) in ranges.items():
-        versions = changes.get(name, usual)
+    for name, (key, advertised) in ranges.items():
+        versions = changes.get(name, advertised)
         if versions is not None:
             served.append(ApiVersion(api_key=key, min_version=versions[0], max_version=versions[1]))
     return served
@@ -59,14 +59,14 @@ class FakeNode:
         reply = self.handlers[type(message)](message, header.request_api_version)
         if not isinstance(reply, Message):
             return reply
-        # A refused ApiVersions is answered in version 0, whatever was asked for.
+        # A refused ApiVersions is answered in version 0, in every version of the request.
         is_refusal = isinstance(reply, ApiVersionsResponse) and reply.error_code == ErrorCode.UNSUPPORTED_VERSION
         version = 0 if is_refusal else header.request_api_version
         return join_parts(encode_response(reply, version, header.correlation_id))
 
 
 class FakeStream:
-    """The client's end of a connection to a `FakeNode`; bytes arrive in the next turn of the loop, in pieces if so told."""
+    """The client's end of a connection to a `FakeNode`; bytes arrive in the next turn of the loop, `piece_bytes` at a time."""
 
     def __init__(self, node: FakeNode, owner: StreamOwner, peer: tuple[str, int], piece_bytes: int) -> None:
         self.peer = peer
@@ -124,7 +124,7 @@ class FakeStream:
 
 
 class FakeNetwork:
-    """`Network` on which only the given nodes can be reached. An exception in a node's place is raised on connecting."""
+    """`Network` with only the given nodes. An exception in place of a node is raised on connecting."""
 
     def __init__(self, nodes: Mapping[tuple[str, int], FakeNode | OSError], piece_bytes: int = 1 << 30) -> None:
         self.nodes = dict(nodes)
@@ -139,4 +139,4 @@ class FakeNetwork:
         return FakeStream(node, owner, (host, port), self.piece_bytes)
 
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
-        raise NotImplementedError("a client's network: nothing listens on it")
+        raise NotImplementedError("a client's network: it cannot listen")

@@ -26,7 +26,7 @@ from ottla.broker.settings import BrokerSettings
 from ottla.env import World
 from ottla.ids import DIRECTORY_UNASSIGNED, Uuid
 from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories.log_directory import LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld
 from ottla.log.directories.meta_properties import MetaProperties, write_meta_properties
 from ottla.log.directories.opening import open_all
 from ottla.metadata.image.delta import MetadataDelta
@@ -65,7 +65,7 @@ def virtual(work: Coroutine[Any, Any, T]) -> T:
 
 
 class HeldPartitions:
-    """Node 1 with its log directories. Made by `open`; `restart` closes it, or lets it crash, and opens it again."""
+    """Node 1 with its log directories. Get it from `open`; `restart` closes it, or lets it crash, and opens it again."""
 
     def __init__(self, disk: MemoryDisk, settings: Mapping[str, str], paths: tuple[str, ...]) -> None:
         self.disk = disk
@@ -81,7 +81,7 @@ class HeldPartitions:
         }
         self.metadata = MetadataCache()
         self.records: list[Message] = []
-        """Everything that was ever committed, as a restart reads it again."""
+        """All metadata records so far, which a restart reads again."""
         self.stopped: list[str] = []
         self.new_uuid = uuids()
         self._committing = asyncio.Lock()
@@ -107,7 +107,7 @@ class HeldPartitions:
         config = self.settings.current.log
         compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock))
         self.directories = await open_all(
-            LogWorld(self.disk, self.clock, self.new_uuid),
+            DirectoryWorld(self.disk, self.clock, self.new_uuid),
             config,
             lambda topic: self.settings.topic_config(topic),
             node_id=NODE,
@@ -132,7 +132,7 @@ class HeldPartitions:
     async def restart(
         self, crash: bool = False, power_loss: bool = False, before: Sequence[Message] = (), faults: Sequence[Fault] = ()
     ) -> None:
-        """Stop and start again. `before`: records that were committed, `faults`: what broke while the node was down."""
+        """Stop and start again. `before`: records committed while the node was down, `faults`: what failed in that time."""
         await self.partitions.stop()
         if crash or power_loss:
             self.disk = self.disk.crash(power_loss)
@@ -147,7 +147,7 @@ class HeldPartitions:
     # The cluster
 
     async def commit(self, *records: Message) -> None:
-        """Let the node follow `records`, after those that it is just following."""
+        """Let the node follow `records`, after those that it follows already."""
         async with self._committing:
             await self._commit(records)
 
@@ -222,7 +222,7 @@ class HeldPartitions:
     def produce(
         self, topic: str | Uuid, index: int, records: bytes | bytearray | None, acks: int = -1, version: int = 12, **more: Any
     ) -> Handled:
-        """What the handler returns for one batch."""
+        """The handler's result for one batch."""
         view = None if records is None else memoryview(bytearray(records))
         data = TopicProduceData(partition_data=[PartitionProduceData(index=index, records=view)])
         if isinstance(topic, str):
@@ -233,7 +233,7 @@ class HeldPartitions:
         return produce.handle(self.context(0, version), ProduceRequest(acks=acks, topic_data=[data], **more))
 
     def produced(self, *arguments: Any, **more: Any) -> PartitionProduceResponse:
-        """The answer for one batch, which must be there at once."""
+        """The response for one batch, which must not be parked."""
         return only_answer(self.produce(*arguments, **more))
 
     def fetch(self, request: Any, version: int = 12) -> Handled:
@@ -247,6 +247,6 @@ def only_answer(handled: Any) -> PartitionProduceResponse:
 
 
 def waiting(handled: Handled) -> "asyncio.Future[Any]":
-    """The answer that a parked request will get."""
+    """The response that a parked request will get."""
     assert isinstance(handled, Pending), handled
     return future_of(handled)

@@ -1,4 +1,4 @@
-"""Small metadata images, and requests on their way, for tests of handlers."""
+"""Small metadata images and request contexts, for tests of handlers."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -53,7 +53,7 @@ def image_of(brokers: list[BrokerRegistration], topics: dict[str, list[Partition
 def context_of(
     image: MetadataImage, api_key: int, version: int, *, on_controller: bool = False, **services: Any
 ) -> RequestContext:
-    """A request's context over services that are only what the test gives, and the image."""
+    """A request's context with the image and only the services that the test gives."""
     cache = MetadataCache()
     cache.image = image
     known: Any = SimpleNamespace(metadata=cache, cluster_id="cluster", node_id=1, **services)

@@ -1,11 +1,11 @@
-"""Listeners and a dispatcher with handlers that a test holds in its hand, and a client that speaks in frames.
+"""Listeners and a dispatcher with handlers that a test controls, and a client that sends and receives frames.
 
-`EchoServer` serves ApiVersions as the broker does, and three APIs in a way of its own:
+`EchoServer` serves ApiVersions as the broker does, and three APIs differently:
 
-- SaslHandshake answers with the mechanism it was asked for; `park NAME` is answered when the test completes `parked["NAME"]`,
-  `raise` fails as a bug would, `refuse` as a request that is not allowed;
-- Produce does the same by the name of the first topic, and answers nothing with acks=0;
-- Metadata answers with `metadata`, however large that is.
+- SaslHandshake returns the requested mechanism; `park NAME` is answered when the test completes `parked["NAME"]`, `raise` fails
+  as a bug would, `refuse` as a request that is not allowed;
+- Produce does the same by the name of the first topic, and has no response with acks=0;
+- Metadata returns `metadata`, of any size.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ from ottla.wire.messages.sasl_handshake import SaslHandshakeRequest, SaslHandsha
 
 
 class Waiting(Pending):
-    """A reply that a test gives; `answer` is what would have been answered at once."""
+    """A reply that a test completes; `answer` is the response of an unparked request."""
 
     __slots__ = ("answer", "is_abandoned")
 
@@ -54,7 +54,7 @@ class Waiting(Pending):
 
 
 class EchoServer:
-    """Made inside a running loop. `asked` is what reached the handlers, in order."""
+    """A server, created inside a running loop. `asked` has the requests that reached the handlers, in order."""
 
     def __init__(self, network: Network, settings: NetSettings | None = None) -> None:
         image = MetadataImage(features={"metadata.version": 30})
@@ -69,7 +69,7 @@ class EchoServer:
         self.listeners = Listeners(world, settings if settings is not None else NetSettings(), self.dispatcher)
 
     async def start(self, host: str = "127.0.0.1", names: Sequence[str] = ("PLAINTEXT",)) -> int:
-        """Serve on `host`; the port of the first listener. CONTROLLER is the controller's, BROKERS the brokers'."""
+        """Serve on `host`; returns the port of the first listener. CONTROLLER is the controller's, BROKERS the brokers'."""
         listeners = [Listener(name, host, 0, "PLAINTEXT") for name in names]
         bound = await self.listeners.open(listeners, ("CONTROLLER",), "BROKERS")
         self.listeners.serve()
@@ -143,13 +143,13 @@ def hello(correlation_id: int = 0) -> bytes:
 
 
 def reply_to_shake(frame: bytes | bytearray) -> tuple[int, SaslHandshakeResponse]:
-    """The correlation id and the answer."""
+    """The correlation id and the response."""
     correlation_id, position = read_response_header(frame, ApiKey.SASL_HANDSHAKE, 1)
     return correlation_id, decode_all(SaslHandshakeResponse, 1, frame, position)
 
 
 class FrameClient:
-    """A client that sends bytes as they are and gets frames."""
+    """A client that sends bytes as they are and receives frames."""
 
     def __init__(self) -> None:
         self.owner = Recorder()
@@ -177,12 +177,12 @@ class FrameClient:
         return self._frames.pop(0)
 
     async def answers(self, count: int) -> list[tuple[int, list[str]]]:
-        """Correlation ids and mechanisms of the next `count` answers to `shake`."""
+        """Correlation ids and mechanisms of the next `count` responses to `shake`."""
         found = [reply_to_shake(await self.frame()) for _ in range(count)]
         return [(correlation_id, response.mechanisms) for correlation_id, response in found]
 
     async def silence(self, seconds: float = 0.2) -> None:
-        """Make sure that nothing comes."""
+        """Check that nothing is received."""
         await asyncio.sleep(seconds)
         assert not self._has_frame()
 

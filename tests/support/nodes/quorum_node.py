@@ -1,4 +1,4 @@
-"""A quorum of one and its controller on a simulated disk: formatted, started, written to, crashed, started again."""
+"""A quorum of one and its controller on a simulated disk, to format, start, write to, crash and start again."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -30,7 +30,7 @@ Publish = Callable[[MetadataDelta, MetadataImage], None]
 
 
 def settings_of(changes: dict[str, str] | None = None) -> dict[str, str]:
-    """A server.properties for one node; a change to "" takes a setting out."""
+    """A server.properties for one node; a change to "" removes a setting."""
     settings = {
         "process.roles": "broker,controller",
         "node.id": "1",
@@ -43,7 +43,7 @@ def settings_of(changes: dict[str, str] | None = None) -> dict[str, str]:
 
 
 class QuorumNode:
-    """`quorum` and `controller` of a node on `disk`. `published` collects what was published, in order."""
+    """`quorum` and `controller` of a node on `disk`. `published` has the published images, in order."""
 
     def __init__(self, changes: dict[str, str] | None = None, seed: int = 0) -> None:
         self.clock = ManualClock()
@@ -87,7 +87,7 @@ class QuorumNode:
         self.published.append(image)
 
     async def write(self, *records: Message) -> int:
-        """Commit `records` as one change; returns the number of records, as an answer to tell from others."""
+        """Write `records` as one change; returns their number, by which a test can recognise the result."""
 
         def decide(state: ControllerState, now_ms: int) -> Decision[int]:
             return Decision(len(records), records)
@@ -95,11 +95,11 @@ class QuorumNode:
         return await self.controller.write(decide)
 
     async def set(self, name: str, value: str) -> None:
-        """Set a broker setting for all: the smallest change there is."""
+        """Set a cluster-wide broker setting: the smallest change there is."""
         await self.write(setting(name, value))
 
     def settings(self) -> dict[str, str]:
-        """What `set` has set, as published last."""
+        """The settings made by `set`, as published last."""
         image = self.controller.published
         return {
             name: value
@@ -112,7 +112,7 @@ class QuorumNode:
         await self.quorum.close()
 
     def crash(self, power_loss: bool = True) -> None:
-        """The end of the process, and perhaps of the power; `start` finds what is left."""
+        """Kill the process, perhaps with a power loss; `start` then finds what is left."""
         if self.is_open and self.quorum._committer is not None:
             self.quorum._committer.cancel()
         self.disk = self.disk.crash(power_loss)

@@ -1,4 +1,4 @@
-"""Owners of streams for tests: what comes is kept, and can be awaited."""
+"""Stream owners for tests: they record received data and events, which can be awaited."""
 
 import asyncio
 from collections.abc import Callable
@@ -7,7 +7,7 @@ from ottla.env import Stream
 
 
 class Recorder:
-    """`StreamOwner` that keeps all it is told. `data` is what was received, `events` the order of the rest."""
+    """`StreamOwner` that records all calls. `data` is what was received, `events` the other calls in order."""
 
     def __init__(self, buffer_bytes: int = 65_536) -> None:
         self._buffer = bytearray(buffer_bytes)
@@ -41,7 +41,7 @@ class Recorder:
         self._changed.set()
 
     async def until(self, condition: Callable[[], bool], what: str, timeout_s: float = 60) -> None:
-        """Wait until `condition` holds; it can only change when this owner is told something."""
+        """Wait until `condition` holds; it is checked after every call to this owner."""
         try:
             async with asyncio.timeout(timeout_s):
                 while not condition():
@@ -61,7 +61,7 @@ class Recorder:
 
 
 class Acceptor:
-    """What a listener calls: every stream gets a `Recorder`, and starts to receive unless told otherwise."""
+    """What a listener calls: gives every stream a `Recorder`, and lets it receive unless `resume` is False."""
 
     def __init__(self, resume: bool = True) -> None:
         self._resume = resume

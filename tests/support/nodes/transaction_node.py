@@ -1,4 +1,4 @@
-"""Node 1 with both coordinators, on a simulated disk in virtual time: requests go straight to the handlers.
+"""Node 1 with both coordinators, on a simulated disk in virtual time. Requests go directly to the handlers.
 
 async def scenario() -> None:
     node = await TransactionNode.open()
@@ -35,7 +35,7 @@ TOPIC = "t"
 
 
 class Ids:
-    """Producer ids, of which `left` are at hand; `wait_and_take` gets more, unless the controller refuses."""
+    """Producer ids; `left` are reserved. `wait_and_take` reserves more, unless the controller refuses."""
 
     def __init__(self) -> None:
         self.next = count(5000)
@@ -55,7 +55,7 @@ class Ids:
 
 
 class TransactionNode:
-    """Made by `open`: with topic `t` of two partitions, and both internal topics of one partition each."""
+    """A node with topic `t` of two partitions, and both internal topics of one partition each. Get it from `open`."""
 
     def __init__(self, held: HeldPartitions) -> None:
         self.held = held
@@ -90,11 +90,11 @@ class TransactionNode:
         return NAMES[self.host.shard_for(name).shard.table.by_id[name].state]
 
     def follow(self) -> None:
-        """The cluster has changed: let the coordinators follow."""
+        """Let the coordinators follow a change of the cluster."""
         self.coordinators.metadata_changed(MetadataDelta(self.held.metadata.image), self.held.metadata.image)
 
     async def lead(self, leader: int, index: int = 0) -> None:
-        """Let another node, or none (-1), lead a partition of `t`."""
+        """Make another node, or none (-1), the leader of a partition of `t`."""
         await self.held.change(TOPIC, index, leader=leader)
         self.follow()
 
@@ -106,7 +106,7 @@ class TransactionNode:
     # -- requests
 
     async def ask(self, handler: Any, request: Any, version: int) -> Any:
-        """The handler's answer; what it refuses is refused in its own way."""
+        """The handler's response; a refusal goes through the handler's `refuse`."""
         context = self.held.context(request.KEY, version)
         try:
             handled = handler.handle(context, request)
@@ -128,7 +128,7 @@ class TransactionNode:
     def send(
         self, name: str, producer: Producer, sequence: int, value: bytes = b"v", *, index: int = 0, version: int = 12
     ) -> Any:
-        """What the produce handler returns for one batch of a transaction."""
+        """The produce handler's result for one batch of a transaction."""
         batch = make_batch(value, producer=(*producer, sequence), transactional=True)
         return self.held.produce(TOPIC, index, batch, version=version, transactional_id=name)
 
@@ -136,10 +136,10 @@ class TransactionNode:
         handled = self.send(*arguments, **more)
         return only_answer(await waiting(handled) if isinstance(handled, Pending) else handled)
 
-    # -- looking
+    # -- reading
 
     def values(self, index: int = 0, committed: bool = True) -> list[bytes | None]:
-        """What a reader gets of a partition of `t`: the records of batches that are not markers, less what was aborted."""
+        """The values that a consumer of a partition of `t` gets: without markers and aborted records."""
         isolation = Isolation.COMMITTED if committed else Isolation.HIGH_WATERMARK
         info = self.held.partition(TOPIC, index).read(0, 1 << 20, isolation)
         if info.records is None:

@@ -1,4 +1,4 @@
-"""A bare connection to a broker for tests: the protocol and nothing else."""
+"""A bare protocol connection to a test broker."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -1,9 +1,8 @@
-"""What tests say to any client library: records to send, what came of them, records read. One module per library does it.
+"""One interface to all client libraries: records to send, their results, records read. One module per library implements it.
 
     CLIENTS["aiokafka"]().produce(bootstrap, "orders", [Outgoing(b"value", key=b"k")], acks="all")
 
-Every call makes a client, uses it and closes it, so that nothing carries over from test to test. Error codes are Kafka's
-numbers.
+Every call creates a client, uses it and closes it, so that tests do not affect each other. Error codes are Kafka's numbers.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ class Outgoing:
 
 @dataclass(frozen=True, slots=True)
 class Receipt:
-    """Where a sent record went. With acks=0 nobody knows: offset -1."""
+    """The partition and offset of a sent record. With acks=0 the offset is unknown: -1."""
 
     partition: int
     offset: int
@@ -40,7 +39,7 @@ class Receipt:
 
 @dataclass(frozen=True, slots=True)
 class Refused:
-    """Why a record did not go anywhere: Kafka's error code, or what the library calls its own."""
+    """Why a record was not appended: Kafka's error code, or the library's own error."""
 
     code: int
     text: str = field(compare=False, default="")
@@ -93,21 +92,21 @@ class ClientLibrary(Protocol):
     def produce(
         self, bootstrap: str, topic: str, records: Sequence[Outgoing], options: ProducerOptions
     ) -> list[Receipt | Refused]:
-        """Send all, wait for all; what came of each."""
+        """Send all records and wait for all; returns the result of each."""
         ...
 
     def consume(
         self, bootstrap: str, topic: str, partitions: Sequence[int], start: int, count: int, options: ConsumerOptions
     ) -> list[Incoming]:
-        """Assign the partitions, read `count` records in all; fewer (or none) once `timeout_s` has passed."""
+        """Assign the partitions and read `count` records in all; returns fewer (or none) after `timeout_s`."""
         ...
 
     def offsets_for_time(self, bootstrap: str, topic: str, partition: int, timestamp_ms: int) -> int | None:
-        """The first offset at or after a time; None where there is none."""
+        """The first offset at or after a time; None if there is none."""
         ...
 
     def ends(self, bootstrap: str, topic: str, partition: int) -> tuple[int, int]:
-        """The first offset, and the one after the last."""
+        """The log start offset, and the log end offset."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""aiokafka, as `tests.support.peers.clients` wants it: every call runs an event loop of its own."""
+"""aiokafka behind the interface of `tests.support.peers.clients`: every call runs its own event loop."""
 
 import asyncio
 import time

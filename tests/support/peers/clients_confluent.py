@@ -1,4 +1,4 @@
-"""confluent-kafka (librdkafka), as `tests.support.peers.clients` wants it."""
+"""confluent-kafka (librdkafka) behind the interface of `tests.support.peers.clients`."""
 
 import time
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from confluent_kafka import (
 from tests.support.peers.clients import ConsumerOptions, Incoming, Outgoing, ProducerOptions, Receipt, Refused
 
 TIMESTAMP_TYPES = {1: 0, 2: 1}
-"""librdkafka's numbers for create time and append time, to Kafka's."""
+"""librdkafka's numbers for create time and append time → Kafka's."""
 
 
 class Confluent:

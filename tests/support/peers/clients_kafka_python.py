@@ -1,4 +1,4 @@
-"""kafka-python, as `tests.support.peers.clients` wants it."""
+"""kafka-python behind the interface of `tests.support.peers.clients`."""
 
 import time
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Fetch requests in few words, and what their answers hold."""
+"""Shortcuts for Fetch requests and for the content of their responses."""
 
 from typing import Any
 
@@ -25,7 +25,7 @@ def fetch_of(topic: str | Uuid, *parts: FetchPartition, **more: Any) -> FetchReq
 
 
 def found(handled: Any) -> list[PartitionData]:
-    """What is said of each partition."""
+    """The partitions of the response."""
     assert isinstance(handled, FetchResponse), handled
     assert handled.error_code == 0
     return [data for entry in handled.responses for data in entry.partitions]

@@ -1,4 +1,4 @@
-"""Members of consumer groups, of any client library: what they were assigned, what they read, and how they end.
+"""Members of consumer groups, of any client library: their assignments, their records, and how they end.
 
     with Members(java) as members:
         one = members.open("java", bootstrap, MemberOptions("orders", topics=("t",), protocol="consumer"))
@@ -25,7 +25,7 @@ Partition = tuple[str, int]
 
 HEARTBEAT_MS = 150
 SESSION_MS = 6_000
-"""Of classic members; the new protocol's are the server's to say."""
+"""The session timeout of classic members; for the consumer protocol the server sets it."""
 
 FAST_GROUPS: dict[str, Any] = {
     "group.min.session.timeout.ms": 500,
@@ -35,17 +35,17 @@ FAST_GROUPS: dict[str, Any] = {
     "group.consumer.session.timeout.ms": SESSION_MS,
     "group.consumer.assignment.interval.ms": 0,
 }
-"""Settings of a server whose groups come to rest soon."""
+"""Settings of a server whose groups settle soon."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberOptions:
-    """How a member takes part. `protocol`: `eager` (range), `cooperative` (cooperative-sticky) or `consumer` (KIP-848)."""
+    """Options of a member. `protocol`: `eager` (range), `cooperative` (cooperative-sticky) or `consumer` (KIP-848)."""
 
     group: str
     topics: tuple[str, ...] = ()
     pattern: str = ""
-    """A regular expression in place of topics."""
+    """A regular expression instead of topics."""
     protocol: str = "eager"
     instance_id: str = ""
     session_ms: int = SESSION_MS
@@ -75,10 +75,10 @@ class Member:
         self.ended = threading.Event()
 
     def note(self, what: str, partitions: Iterable[Partition]) -> None:
-        """The group has given or taken partitions."""
-        told = frozenset(partitions)
-        self.events.append((what, told))
-        self.assignment = self.assignment | told if what == "assigned" else self.assignment - told
+        """Note partitions that the group has assigned or revoked."""
+        changed = frozenset(partitions)
+        self.events.append((what, changed))
+        self.assignment = self.assignment | changed if what == "assigned" else self.assignment - changed
 
     def fail(self, text: str) -> None:
         self.failure = text
@@ -87,14 +87,14 @@ class Member:
     @property
     def taken_away(self) -> frozenset[Partition]:
         """All partitions that were ever revoked or lost."""
-        return frozenset().union(*(told for what, told in self.events if what != "assigned"))
+        return frozenset().union(*(changed for what, changed in self.events if what != "assigned"))
 
     @property
     def values(self) -> list[str]:
         return [record.value for record in self.records]
 
     def close(self, timeout_s: float = HANG_S) -> None:
-        """End in good order, and return when that is done."""
+        """Leave the group and close the client; returns when that is done."""
         self.begin_close()
         assert self.ended.wait(timeout_s), f"{self.name} was still closing after {timeout_s} s"
         assert self.failure is None, f"{self.name} failed: {self.failure}"
@@ -103,7 +103,7 @@ class Member:
         raise NotImplementedError
 
     def abandon(self) -> None:
-        """Be gone without a word to the coordinator, as a crash would. Not every library can."""
+        """End without leaving the group, as a crash would. Not every library can."""
         raise NotImplementedError
 
     def __repr__(self) -> str:
@@ -118,7 +118,7 @@ _LIBRARIES = {"confluent": "ConfluentMember", "kafka-python": "KafkaPythonMember
 
 
 class Members:
-    """All members of a test; whichever it leaves open is closed with it."""
+    """All members of a test; those still open are closed at its end."""
 
     def __init__(self, java: Callable[[], Open]) -> None:
         self._java = java
@@ -126,7 +126,7 @@ class Members:
         self._numbers = count(1)
 
     def open(self, library: str, bootstrap: str, options: MemberOptions) -> Member:
-        """A new member; it joins by and by."""
+        """A new member; it joins in the background."""
         name = f"{options.group}-{library}-{next(self._numbers)}"
         if library == "java":
             member = self._java()(name, bootstrap, options)
@@ -164,13 +164,13 @@ def is_shared(members: Sequence[Member], partitions: frozenset[Partition], idle:
 
 
 def await_shared(members: Sequence[Member], partitions: frozenset[Partition], idle: int = 0, timeout_s: float = HANG_S) -> None:
-    """Return when the members share the partitions and nothing moves any more."""
+    """Return when the members share the partitions and no rebalance follows."""
 
     def settled() -> bool:
         before = [len(member.events) for member in members]
         if not is_shared(members, partitions, idle):
             return False
-        time.sleep(2 * HEARTBEAT_MS / 1000)  # a rebalance that is under way shows itself within two heartbeats
+        time.sleep(2 * HEARTBEAT_MS / 1000)  # a running rebalance shows within two heartbeats
         return before == [len(member.events) for member in members] and is_shared(members, partitions, idle)
 
     await_members(members, settled, f"{len(partitions)} partitions to be shared", timeout_s)
@@ -183,7 +183,7 @@ def await_values(members: Sequence[Member], expected: Iterable[str], timeout_s: 
 
 
 def await_members(members: Sequence[Member], condition: Callable[[], bool], what: str, timeout_s: float) -> None:
-    """Return when `condition` holds; no member may fail meanwhile."""
+    """Return when `condition` holds; no member may fail before."""
     deadline = time.monotonic() + timeout_s
     while not condition():
         assert not any(member.failure for member in members), f"while waiting for {what}: {list(members)}"

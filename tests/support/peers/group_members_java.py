@@ -28,7 +28,7 @@ class JavaMember(Member):
 
 
 class JavaMembers:
-    """The process. It starts with the first member and ends with `stop`."""
+    """The Java process. It starts with the first member and ends with `stop`."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
         self._command = [*kafka.jvm(), "-cp", kafka.classpath, str(JAVA_SOURCES / "GroupMembers.java")]
@@ -69,7 +69,7 @@ class JavaMembers:
                 member.note(what, map(_partition, rest))
 
     def stop(self) -> None:
-        """End the process, and with it whoever is still a member."""
+        """End the process with all members that are left."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

@@ -1,4 +1,4 @@
-"""Members of groups from the Python libraries, each in a thread of its own: confluent-kafka, kafka-python, aiokafka."""
+"""Members of groups from the Python libraries, each in its own thread: confluent-kafka, kafka-python, aiokafka."""
 
 import asyncio
 import re
@@ -10,7 +10,7 @@ from tests.support.peers.group_members import HEARTBEAT_MS, Member, MemberOption
 
 POLL_S = 0.05
 KAFKA_PYTHON_POLL_S = 2
-"""A poll of kafka-python that ends while a join is under way may forget about it, and the member is silent from then on."""
+"""A poll of kafka-python that ends during a join may lose that join, and the member then sends nothing more."""
 TOPIC_REFRESH_MS = 1000
 CONFLUENT_STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 
@@ -39,7 +39,7 @@ class ThreadMember(Member):
     def run(self) -> None:
         raise NotImplementedError
 
-    def told(self, what: str, partitions: Iterable[Any]) -> None:
+    def note_partitions(self, what: str, partitions: Iterable[Any]) -> None:
         self.note(what, [(each.topic, each.partition) for each in partitions])
 
 
@@ -53,9 +53,9 @@ class ConfluentMember(ThreadMember):
         topics = [f"^{self.options.pattern}"] if self.options.pattern else list(self.options.topics)
         consumer.subscribe(
             topics,
-            on_assign=lambda _, partitions: self.told("assigned", partitions),
-            on_revoke=lambda _, partitions: self.told("revoked", partitions),
-            on_lost=lambda _, partitions: self.told("lost", partitions),
+            on_assign=lambda _, partitions: self.note_partitions("assigned", partitions),
+            on_revoke=lambda _, partitions: self.note_partitions("revoked", partitions),
+            on_lost=lambda _, partitions: self.note_partitions("lost", partitions),
         )
         while not self.is_over:
             message = consumer.poll(POLL_S)
@@ -65,7 +65,7 @@ class ConfluentMember(ThreadMember):
             if error is not None:
                 if error.fatal():
                     raise KafkaException(error)
-                continue  # transient: the library goes on by itself
+                continue  # transient: the library retries by itself
             where = (message.topic(), message.partition())
             self.records.append(Taken(where, message.offset(), message.value().decode()))
         consumer.close()
@@ -103,13 +103,13 @@ class KafkaPythonMember(ThreadMember):
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is not typed
             def on_partitions_assigned(self, assigned: Any) -> None:
-                member.told("assigned", assigned)
+                member.note_partitions("assigned", assigned)
 
             def on_partitions_revoked(self, revoked: Any) -> None:
-                member.told("revoked", revoked)
+                member.note_partitions("revoked", revoked)
 
             def on_partitions_lost(self, lost: Any) -> None:
-                member.told("lost", lost)
+                member.note_partitions("lost", lost)
 
         strategies = {"eager": RangePartitionAssignor, "cooperative": CooperativeStickyAssignor}
         consumer = KafkaConsumer(
@@ -122,7 +122,7 @@ class KafkaPythonMember(ThreadMember):
             heartbeat_interval_ms=HEARTBEAT_MS,
             metadata_max_age_ms=TOPIC_REFRESH_MS,
         )
-        # It assigns what it knows of topics, and may hang when it learns of more right after.
+        # It assigns the partitions it knows, and may hang if it learns of more right after.
         for topic in self.options.topics:
             consumer.partitions_for_topic(topic)
         if self.options.pattern:
@@ -149,10 +149,10 @@ class AioKafkaMember(ThreadMember):
 
         class Listener(ConsumerRebalanceListener):  # type: ignore[misc]  # the library is not typed
             def on_partitions_assigned(self, assigned: Any) -> None:
-                member.told("assigned", assigned)
+                member.note_partitions("assigned", assigned)
 
             def on_partitions_revoked(self, revoked: Any) -> None:
-                member.told("revoked", revoked)
+                member.note_partitions("revoked", revoked)
 
         assert self.options.protocol == "eager", "aiokafka knows no other"
         consumer = AIOKafkaConsumer(

@@ -1,4 +1,4 @@
-"""Requests about groups to a broker, in their newest versions and with the answers made short."""
+"""Requests about groups to a broker, in their newest versions, with shortened responses."""
 
 import time
 from collections.abc import Callable
@@ -19,7 +19,7 @@ Offsets = dict[tuple[str, int], int]
 
 
 def until(condition: Callable[[], bool], what: str) -> None:
-    """Ask again until it is so: brokers finish some things after they have answered."""
+    """Wait until `condition` holds: brokers complete some requests after they have answered."""
     end_s = time.monotonic() + HANG_S
     while not condition():
         assert time.monotonic() < end_s, f"{what} does not come"
@@ -46,7 +46,7 @@ class GroupRequests:
         return self._client.request(request, version)
 
     def commit(self, group_id: str, offsets: Offsets, metadata: str = "") -> list[int]:
-        """Commit an offset each; the codes in order."""
+        """Commit one offset per partition; returns the error codes in order."""
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for (name, index), offset in offsets.items():
             part = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)

@@ -1,9 +1,9 @@
-"""A client that says exactly what a test tells it to: one connection, one request at a time, any API in any version.
+"""A client that sends exactly what a test gives it: one connection, one request at a time, any API in any version.
 
     with RawClient(port) as client:
         response = client.request(ListOffsetsRequest(...), version=8)
 
-Nothing is negotiated, retried or hidden: what a client library would never send can be sent, and every error code is seen.
+Nothing is negotiated, retried or hidden: a test can send what no client library would, and sees every error code.
 """
 
 import socket
@@ -17,7 +17,7 @@ from ottla.wire.headers import encode_request, read_response_header
 
 
 class ConnectionClosed(ConnectionError):
-    """The broker ended the connection where a response was due."""
+    """The broker closed the connection before the response was complete."""
 
 
 class RawClient:
@@ -46,7 +46,7 @@ class RawClient:
         return self._correlation_id
 
     def send_bytes(self, data: bytes) -> None:
-        """Send anything at all."""
+        """Send any bytes."""
         self._socket.sendall(data)
 
     def receive(self, api_key: int, version: int, correlation_id: int | None = None) -> Any:

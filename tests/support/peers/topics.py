@@ -1,4 +1,4 @@
-"""Topics for tests, made and asked about with plain requests, so that no client library's admin is in the way."""
+"""Topics for tests, created and described with raw requests instead of a client library's admin client."""
 
 import time
 from collections.abc import Callable, Mapping
@@ -15,7 +15,7 @@ LATEST = -1
 
 
 def make_topic(bootstrap: str, name: str, partitions: int = 1, configs: Mapping[str, object] | None = None) -> Uuid:
-    """Make a topic and return its id, when every partition has a leader."""
+    """Create a topic; returns its id when every partition has a leader."""
     settings = [CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
     wanted = CreatableTopic(name=name, num_partitions=partitions, replication_factor=1, configs=settings)
     with RawClient.to(bootstrap) as client:
@@ -27,7 +27,7 @@ def make_topic(bootstrap: str, name: str, partitions: int = 1, configs: Mapping[
 
 
 def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
-    """What Metadata says of a topic; nothing is made by asking."""
+    """The Metadata response for a topic; does not create it."""
     with RawClient.to(bootstrap) as client:
         request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         (topic,) = client.request(request, 12).topics
@@ -36,7 +36,7 @@ def describe_topic(bootstrap: str, name: str) -> MetadataResponseTopic:
 
 
 def await_leaders(bootstrap: str, name: str, partitions: int | None = None, timeout_s: float = HANG_S) -> None:
-    """Return when the topic has that many partitions (None: any) and their leader answers for them: it may learn of it last."""
+    """Return when the topic has that many partitions (None: any) and their leaders answer: a leader may learn of it last."""
 
     def all_led() -> bool:
         topic = describe_topic(bootstrap, name)

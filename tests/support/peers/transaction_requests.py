@@ -1,11 +1,11 @@
-"""Plain requests of transactional producers, to any server in any version; what came back, in short tuples.
+"""Raw requests of transactional producers, to any server in any version; responses as short tuples.
 
     raw = TransactionRequests(server.bootstrap)
     code, producer = raw.initialise("id")
     raw.add("id", producer, "topic", 0)
 
-Answers that only say "not now" (a coordinator that loads, a transaction that is being ended) are asked for again, unless
-`patient=False`; their number differs from run to run.
+Requests with a retriable error (a coordinator that loads, a transaction that is being ended) are sent again, unless
+`patient=False`: how often they occur differs from run to run.
 """
 
 import time
@@ -32,13 +32,13 @@ from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, To
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 NOT_NOW = (14, 15, 16, 51)
-"""Coordinator loads, is not available, is elsewhere; the transaction before is being ended."""
+"""Retriable errors: the coordinator loads, is not available, has moved; the previous transaction is being ended."""
 OLD, NEW = 0, 2
 """Requests as a producer of transaction version 0 or 1 sends them, and of version 2."""
 
 
 class TransactionRequests:
-    """One connection. Every method sends one request and says what came back."""
+    """One connection. Every method sends one request and returns its result."""
 
     def __init__(self, bootstrap: str) -> None:
         self.client = RawClient.to(bootstrap)
@@ -54,7 +54,7 @@ class TransactionRequests:
                 return response
 
     def find_coordinator(self, name: str) -> None:
-        """Have the coordinator's topic made, and wait until it serves `name`."""
+        """Have the coordinator's topic created, and wait until it serves `name`."""
         request = FindCoordinatorRequest(key=name, key_type=1)
         self._ask(request, 3, lambda response: response.error_code, True)
         self._ask(
@@ -152,7 +152,7 @@ class TransactionRequests:
         return found.error_code, found.transaction_state, found.producer_epoch, dict(sorted(topics.items()))
 
     def listed(self, *, version: int = 2, **filters: Any) -> tuple[int, list[tuple[str, str]], list[str]]:
-        """(code, ids with their states, filters that are not known)."""
+        """(code, ids with their states, unknown filters)."""
         response = self.client.request(ListTransactionsRequest(**filters), version)
         states = sorted((each.transactional_id, each.transaction_state) for each in response.transaction_states)
         return response.error_code, states, sorted(response.unknown_state_filters)

@@ -1,4 +1,4 @@
-"""Transactional producers of any client library, told step by step; and what readers see of their work.
+"""Transactional producers of any client library, controlled step by step; and what consumers read of their records.
 
     with Producers(java) as producers:
         one = producers.open("confluent", bootstrap, "payments")
@@ -30,7 +30,7 @@ LIBRARIES = ("confluent", "java", "kafka-python", "aiokafka")
 
 
 class TransactionFailed(Exception):
-    """A step failed; `fenced` if because another producer has the transactional id, or the coordinator gave up on this one."""
+    """A step failed; `fenced` if another producer has taken the transactional id, or the coordinator has timed this one out."""
 
     def __init__(self, text: str, fenced: bool) -> None:
         super().__init__(text)
@@ -57,7 +57,7 @@ class TransactionalProducer(Protocol):
     def close(self) -> None: ...
 
     def abandon(self) -> None:
-        """Be gone, whatever is open."""
+        """End without ending an open transaction."""
         ...
 
 
@@ -72,7 +72,7 @@ _CLASSES = {
 
 
 class Producers:
-    """The producers of a test; whichever it leaves open is abandoned with it."""
+    """The producers of a test; those still open are abandoned at its end."""
 
     def __init__(self, java: Callable[[], Open]) -> None:
         self._java = java
@@ -86,7 +86,7 @@ class Producers:
         timeout_ms: int = TIMEOUT_MS,
         more: Mapping[str, str] | None = None,
     ) -> TransactionalProducer:
-        """A new producer; nothing is asked of the coordinator yet."""
+        """A new producer; it has not contacted the coordinator yet."""
         if library == "java":
             opened = self._java()(bootstrap, transactional_id, timeout_ms, more or {})
         else:
@@ -118,7 +118,7 @@ def set_transaction_version(bootstrap: str, level: int) -> None:
 
 
 def ends(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[int]:
-    """Of each partition the last stable offset, or the high watermark."""
+    """The last stable offset (`committed`) or the high watermark of each partition."""
     asked = [ListOffsetsPartition(partition_index=index, timestamp=-1) for index in range(partitions)]
     request = ListOffsetsRequest(
         replica_id=-1, isolation_level=int(committed), topics=[ListOffsetsTopic(name=topic, partitions=asked)]
@@ -145,12 +145,12 @@ def await_all_decided(bootstrap: str, topic: str, partitions: int) -> None:
 
 
 def read(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[str]:
-    """What a reader sees now, partition after partition."""
+    """The values that a consumer reads now, partition after partition."""
     return [value for values in read_partitions(bootstrap, topic, partitions, committed) for value in values]
 
 
 def read_partitions(bootstrap: str, topic: str, partitions: int, committed: bool) -> list[list[str]]:
-    """What a reader sees now of each partition, up to the end that its isolation level has."""
+    """The values that a consumer reads now of each partition, up to the end for its isolation level."""
     from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 
     # Markers have offsets but no value, so the end is an offset and not a count.
@@ -181,7 +181,7 @@ def read_partitions(bootstrap: str, topic: str, partitions: int, committed: bool
 
 
 def committed_offset(bootstrap: str, group: str, topic: str, partition: int) -> int | None:
-    """What a group has committed, once no transaction is open that may change it."""
+    """The committed offset of a group, once no open transaction may change it."""
     from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
     from confluent_kafka.admin import AdminClient
 

@@ -43,7 +43,7 @@ class JavaTransactions:
 
 
 class JavaProducers:
-    """The process. It starts with the first producer and ends with `stop`."""
+    """The Java process. It starts with the first producer and ends with `stop`."""
 
     def __init__(self, kafka: ApacheKafka) -> None:
         source = JAVA_SOURCES / "TransactionalProducers.java"
@@ -65,7 +65,7 @@ class JavaProducers:
         return JavaTransactions(self, name)
 
     def tell(self, *words: object) -> None:
-        """One command, to its end; `TransactionFailed` if it failed."""
+        """Run one command to its end; `TransactionFailed` if it failed."""
         if self._process is None:
             self._process = subprocess.Popen(
                 self._command,
@@ -85,7 +85,7 @@ class JavaProducers:
             raise TransactionFailed(f"{answer[1]}: {answer[2]}", fenced=answer[1] in FENCED)
 
     def stop(self) -> None:
-        """End the process, and with it all producers."""
+        """End the process with all producers."""
         if self._process is not None:
             self._process.kill()
             self._process.wait()

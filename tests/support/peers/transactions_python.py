@@ -139,7 +139,7 @@ class KafkaPythonTransactions:
 
 
 class AioKafkaTransactions:
-    """aiokafka, on an event loop of its own."""
+    """aiokafka, on its own event loop."""
 
     def __init__(self, bootstrap: str, transactional_id: str, timeout_ms: int, more: Mapping[str, str]) -> None:
         self._loop = asyncio.new_event_loop()
@@ -183,7 +183,7 @@ class AioKafkaTransactions:
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def abandon(self) -> None:
-        """Its tasks stop where they are."""
+        """Cancel its tasks at once."""
         self._loop.call_soon_threadsafe(self._loop.stop)
 
     def _do(self, step: Coroutine[Any, Any, object]) -> None:

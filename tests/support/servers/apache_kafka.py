@@ -1,7 +1,7 @@
-"""Apache Kafka 4.3.0, run from here: its tools, its server, and Java programs of ours on its class path.
+"""Runs Apache Kafka 4.3.0: its tools, its server, and Java programs of ours on its class path.
 
-The pytest fixture `apache_kafka` (tests/conftest.py) hands out one `ApacheKafka` per session; benchmarks call
-`ApacheKafka.obtain()`. Servers listen on free loopback ports and keep their data in temporary folders unless told otherwise.
+The pytest fixture `apache_kafka` (tests/conftest.py) gives one `ApacheKafka` per session; benchmarks call
+`ApacheKafka.obtain()`. Servers listen on free loopback ports and keep their data in temporary folders by default.
 
     kafka = ApacheKafka.obtain()
     with kafka.start_server({"num.partitions": 3}) as server:
@@ -35,7 +35,7 @@ CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a finished Java program left."""
+    """The exit code and output of a finished Java program."""
 
     rc: int
     stdout: str
@@ -56,7 +56,7 @@ class ApacheKafka:
 
     @classmethod
     def obtain(cls, groups: Sequence[str] = ("core",)) -> "ApacheKafka":
-        """Find Java, fetch what the cache lacks; `KafkaUnavailable` says what is missing."""
+        """Find Java, and fetch the jars that are not in the cache; `KafkaUnavailable` says what is missing."""
         return cls(find_java(), fetch_jars(groups))
 
     @property
@@ -70,7 +70,7 @@ class ApacheKafka:
         return os.pathsep.join(self._server_jars)
 
     def jvm(self, flags: Sequence[str] = QUICK_JVM_FLAGS) -> list[str]:
-        """How a command begins that runs Java. Libraries that it unpacks go where temporary files of ours go."""
+        """The beginning of a Java command. Libraries that it unpacks go to our temporary folder."""
         return [self.java, *flags, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]
 
     def run_tool(
@@ -115,10 +115,10 @@ class ApacheKafka:
         jvm_flags: Sequence[str] = QUICK_JVM_FLAGS,
         ready_timeout_s: float = HANG_S,
     ) -> KafkaServer:
-        """A single-node cluster (broker and controller), formatted if `data_dir` is not, up and answering on return.
+        """Start a single-node cluster (broker and controller), formatted if `data_dir` is not; returns when it answers.
 
-        Use as a context manager, or call `stop`. Without `data_dir` the data goes when the server does. A port taken by
-        someone else in between is answered with another try on other ports.
+        Use as a context manager, or call `stop`. Without `data_dir` the data is removed with the server. If another process
+        takes one of the ports first, it tries again with other ports.
         """
         command = [*self.jvm(jvm_flags), *LOG_LEVELS, "-cp", self.server_classpath, "kafka.Kafka"]
         attempts = 3
@@ -138,7 +138,7 @@ class ApacheKafka:
         raise AssertionError("unreachable: the last attempt returns or raises")
 
     def dump_log_segments(self, files: Sequence[str | Path], *options: str, deep: bool = True, timeout_s: float = 240) -> Dump:
-        """Kafka's own DumpLogSegments over `files` (one Java start for all), as structures."""
+        """Run Kafka's own DumpLogSegments over `files` (one Java start for all); returns its parsed output."""
         arguments = ["--files", ",".join(map(str, files)), *options]
         if deep:
             arguments.append("--deep-iteration")

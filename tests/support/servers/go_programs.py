@@ -3,7 +3,7 @@
     program = build_go_program("franz", folder)
     subprocess.run([program, server.bootstrap, "produce"])
 
-`GoUnavailable` says why there can be none: no Go, or no registry. Code that does not build is an error like any other.
+`GoUnavailable` if there is no Go or no registry. Code that does not build raises another error.
 """
 
 import os
@@ -12,19 +12,19 @@ import subprocess
 from pathlib import Path
 
 GO_SOURCES = Path(__file__).parents[1] / "go"
-USUAL_PLACE = "/usr/local/go/bin/go"
+DEFAULT_PATH = "/usr/local/go/bin/go"
 BUILD_TIMEOUT_S = 500
 
 
 class GoUnavailable(Exception):
-    """Go or a module of the program cannot be had here; the text says which."""
+    """Go or a module of the program is not available; the text says which."""
 
 
 def build_go_program(name: str, folder: Path) -> Path:
     """The path of the program, built into `folder`."""
-    go = shutil.which("go") or shutil.which(USUAL_PLACE)
+    go = shutil.which("go") or shutil.which(DEFAULT_PATH)
     if go is None:
-        raise GoUnavailable("there is no Go here: neither is `go` in the path, nor is there " + USUAL_PLACE)
+        raise GoUnavailable("Go is not installed: there is neither `go` in the path nor " + DEFAULT_PATH)
     fetched = _go(go, name, "mod", "download")
     if fetched.returncode != 0:
         raise GoUnavailable(f"the modules of tests/support/go/{name} cannot be fetched: {fetched.stderr.strip()[-1000:]}")
@@ -35,7 +35,7 @@ def build_go_program(name: str, folder: Path) -> Path:
 
 
 def _go(go: str, name: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    """Without a C compiler and without looking at the repository: what is built depends on the sources alone."""
+    """Run Go without a C compiler and without version control, so that the result depends on the sources alone."""
     environment = os.environ | {"CGO_ENABLED": "0", "GOFLAGS": "-buildvcs=false", "GOWORK": "off"}
     return subprocess.run(
         [go, *arguments],

@@ -1,4 +1,4 @@
-"""Long-running Java programs on Kafka's class path: compiled once, started as often as a test kills them.
+"""Long-running Java programs on Kafka's class path: compiled once, and started again when a test has killed them.
 
 programs = JavaPrograms(ApacheKafka.obtain(["streams"]), folder)
 with programs.start("WordCount", "/some/state", "application.id=words") as process:
@@ -20,13 +20,13 @@ TAIL_LINES = 40
 TAIL_CHARACTERS = 300
 LOGGED = (
     "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",
-    # That a killed broker does not answer is no news.
+    # Tests kill brokers: warnings about lost connections are expected.
     "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.NetworkClient=error",
 )
 
 
 class JavaProcess:
-    """A program that runs until it ends or is killed. What it prints is kept."""
+    """A program that runs until it ends or is killed. Its output is kept."""
 
     def __init__(self, name: str, command: list[str]) -> None:
         self.name = name

@@ -1,8 +1,8 @@
-"""Apache Kafka's jars, from Maven Central into a cache on this machine.
+"""Fetches Apache Kafka's jars from Maven Central into a local cache.
 
 One folder per set of jar groups under $OTTLA_CACHE (or ~/.cache/ottla): `kafka-4.3.0-core`, `kafka-4.3.0-core-streams`. A
-folder appears whole or not at all: Maven copies into a folder beside it, which is then renamed. A lock file lets two
-processes ask at once; the second waits and finds the work done. Nothing here is removed again; delete the folder to fetch anew.
+folder is always complete: Maven copies into a folder beside it, which is then renamed. A lock file lets two processes start at
+once; the second waits and finds the jars there. Nothing is removed; delete the folder to fetch again.
 """
 
 import fcntl
@@ -26,7 +26,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "core": (
         f"org.apache.kafka:kafka_2.13:{KAFKA_VERSION}",
         f"org.apache.kafka:kafka-tools:{KAFKA_VERSION}",
-        # Tools stay quiet, the server must not: both bindings are fetched, and each class path takes one of them.
+        # Tools log nothing, the server logs: both bindings are fetched, and each class path has one of them.
         f"org.slf4j:slf4j-nop:{SLF4J_VERSION}",
         f"org.slf4j:slf4j-simple:{SLF4J_VERSION}",
     ),
@@ -37,11 +37,11 @@ GROUPS: dict[str, tuple[str, ...]] = {
 
 
 class KafkaUnavailable(Exception):
-    """Apache Kafka cannot be had on this machine; the text says what is missing and how to get it."""
+    """Apache Kafka is not available; the text says what is missing and how to get it."""
 
 
 def cache_folder() -> Path:
-    """Where fetched things are kept between runs."""
+    """The folder for downloads, kept between runs."""
     chosen = os.environ.get("OTTLA_CACHE")
     return Path(chosen) if chosen else Path.home() / ".cache" / "ottla"
 
@@ -53,16 +53,16 @@ def find_java() -> str:
     java = java or shutil.which("java")
     if java is None:
         raise KafkaUnavailable(f"no java on PATH: install a JDK {JAVA_MAJOR_MIN} or newer")
-    told = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=HANG_S, check=False).stderr
-    match = re.search(r'version "(\d+)', told)
+    output = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=HANG_S, check=False).stderr
+    match = re.search(r'version "(\d+)', output)
     if match is None or int(match[1]) < JAVA_MAJOR_MIN:
-        first_line = told.strip().splitlines()[0] if told.strip() else "nothing"
+        first_line = output.strip().splitlines()[0] if output.strip() else "nothing"
         raise KafkaUnavailable(f"{java} is too old (it says {first_line}): install a JDK {JAVA_MAJOR_MIN} or newer")
     return java
 
 
 def fetch_jars(groups: Sequence[str] = ("core",)) -> list[Path]:
-    """The jars of `groups` with all they need, fetched on first use. `core` is always among them."""
+    """The jars of `groups` with their dependencies, fetched on first use. `core` is always included."""
     wanted = ["core", *sorted(set(groups) - {"core"})]
     folder = cache_folder() / f"kafka-{KAFKA_VERSION}-{'-'.join(wanted)}"
     if not folder.is_dir():
@@ -75,7 +75,7 @@ def fetch_jars(groups: Sequence[str] = ("core",)) -> list[Path]:
 
 @contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on `path`; the system gives it back if this process dies."""
+    """Hold an exclusive lock on `path`; the system releases it if this process dies."""
     with open(path, "w") as handle:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield
@@ -93,13 +93,13 @@ def _copy_with_maven(coordinates: Sequence[str], folder: Path) -> None:
         command += ["-DincludeScope=runtime", f"-DoutputDirectory={libs}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=900, check=False)
         if done.returncode != 0 or not any(libs.glob("kafka_2.13-*.jar")):
-            told = (done.stdout + done.stderr).strip()[-2000:]
-            raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit {done.returncode}):\n{told}")
+            output = (done.stdout + done.stderr).strip()[-2000:]
+            raise KafkaUnavailable(f"Maven could not fetch Apache Kafka {KAFKA_VERSION} (exit {done.returncode}):\n{output}")
         libs.rename(folder)
 
 
 def _project_text(coordinates: Sequence[str]) -> str:
-    """A Maven project that does nothing but need `coordinates` (group:artifact:version)."""
+    """A Maven project that only depends on `coordinates` (group:artifact:version)."""
     dependencies = ""
     for coordinate in coordinates:
         group, artifact, version = coordinate.split(":")

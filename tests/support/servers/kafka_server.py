@@ -1,8 +1,8 @@
 """One server process, Apache Kafka's or Ottla's: its settings, its start, its readiness and its end.
 
-The process is ended by its own pid in every case: by `stop`, by leaving the `with` block, or at interpreter exit; and by the
-keeper (`keeping.py`) if this process is killed. Ready means that the broker answers a Metadata request and counts itself among
-the brokers (a node that is only a controller: ApiVersions).
+The process is always ended by its own pid: by `stop`, by leaving the `with` block, or at interpreter exit; and by the keeper
+(`keeping.py`) if this process is killed. Ready means that the broker answers a Metadata request and is in its list of brokers
+(a node that is only a controller: answers ApiVersions).
 """
 
 import atexit
@@ -27,7 +27,7 @@ QUICK_JVM_FLAGS = (
     "-Djava.awt.headless=true",
     "-Dfile.encoding=UTF-8",
 )
-"""Quick to start, small: for tests."""
+"""JVM flags for tests: a fast start and little memory."""
 
 SERVER_JVM_FLAGS = (
     "-Xmx1G",
@@ -39,10 +39,10 @@ SERVER_JVM_FLAGS = (
     "-XX:+ExplicitGCInvokesConcurrent",
     "-Djava.awt.headless=true",
 )
-"""What Kafka's own start script gives its server: for benchmarks, which must not hobble the other side."""
+"""The JVM flags of Kafka's own start script, for fair benchmarks."""
 
 LOG_LEVELS = ("-Dorg.slf4j.simpleLogger.defaultLogLevel=warn", "-Dorg.slf4j.simpleLogger.log.kafka.server.KafkaRaftServer=info")
-"""How far the server came, and what went wrong; not the story of each segment."""
+"""Log levels: the steps of the start, warnings and errors; no line per segment."""
 
 HANG_S = 180
 """How long to wait for a process or a server. A busy machine (load 8 on two cores) needs up to 60 s; only a hang needs more."""
@@ -53,11 +53,11 @@ READY_POLL_S = 0.02
 
 
 class ServerFailed(AssertionError):
-    """The server did not come up, or did not go down; the text has the end of its log."""
+    """The server did not start or stop; the text has the end of its log."""
 
 
 def free_ports(count: int) -> list[int]:
-    """`count` different loopback ports that nobody listens on right now."""
+    """`count` different loopback ports that are free right now."""
     held = [socket.socket() for _ in range(count)]
     try:
         for each in held:
@@ -69,7 +69,7 @@ def free_ports(count: int) -> list[int]:
 
 
 def default_properties(data_dir: str | Path, broker_port: int, controller_port: int) -> dict[str, object]:
-    """The settings of a node that is broker and controller, with internal topics fit for a cluster of one."""
+    """The settings of a node that is broker and controller, with internal topics for a single-node cluster."""
     return {
         "process.roles": "broker,controller",
         "node.id": 1,
@@ -102,9 +102,9 @@ def ports_of(properties: Mapping[str, object]) -> dict[str, int]:
 
 
 class KafkaServer:
-    """A server that runs until it is stopped. Made by `ApacheKafka.start_server` and `start_ottla`.
+    """A server that runs until it is stopped. Get one from `ApacheKafka.start_server` or `start_ottla`.
 
-    `command` is what the path of a properties file is appended to; `name` is what errors call the server.
+    The path of a properties file is appended to `command`; `name` is the server's name in errors.
     """
 
     def __init__(
@@ -196,7 +196,7 @@ class KafkaServer:
         shutil.rmtree(self._folder, ignore_errors=True)
 
     def log_tail(self) -> str:
-        """The end of what the server has printed, fit for an error's text."""
+        """The end of the server's output, for error texts."""
         return "\n".join(line[:LOG_LINE_CHARACTERS_MAX] for line in self.log_text().splitlines()[-LOG_TAIL_LINES:])
 
     def _answers(self) -> bool:
@@ -211,7 +211,7 @@ METADATA, API_VERSIONS = 3, 18
 
 
 def broker_count(connection: socket.socket) -> int:
-    """How many brokers a Metadata request (version 1, no topics) is answered with."""
+    """The number of brokers in the response to a Metadata request (version 1, no topics)."""
     body = _ask(connection, METADATA, 1, struct.pack(">i", 0))
     return int(struct.unpack_from(">i", body, 0)[0])
 
@@ -222,7 +222,7 @@ def answers_api_versions(connection: socket.socket) -> bool:
 
 
 def _ask(connection: socket.socket, api_key: int, version: int, body: bytes) -> bytes:
-    """One request and the body of its response. Written out here so that the harness stands on nothing it helps to test."""
+    """Send one request; returns the body of its response. Encoded by hand: the harness must not use the code under test."""
     client = b"ottla-harness"
     frame = struct.pack(">hhih", api_key, version, 1, len(client)) + client + body
     connection.sendall(struct.pack(">i", len(frame)) + frame)

@@ -1,10 +1,10 @@
-"""Kafka's command line tools, called one after the other in one Java process: a start of Java per call is what would be slow.
+"""Kafka's command line tools, called one after the other in one Java process, since starting Java for each call is slow.
 
     with KafkaTools(kafka) as tools:
         print(tools.topics("--bootstrap-server", address, "--list").stdout)
 
-Each call sees the tool's own exit code and output, as if it had been started alone (tests/support/java/RunTools.java). One
-process serves one caller at a time.
+Each call returns the tool's own exit code and output, as in its own process (tests/support/java/RunTools.java). One process
+serves one caller at a time.
 """
 
 import base64
@@ -35,7 +35,7 @@ TOOLS = {
     "cluster": "org.apache.kafka.tools.ClusterTool",
     "dump_log": "org.apache.kafka.tools.DumpLogSegments",
 }
-"""What `KafkaTools.run` knows by a short name."""
+"""Short names for `KafkaTools.run`."""
 
 
 class KafkaTools:

@@ -1,10 +1,10 @@
-"""The keeper of a test process or a benchmark, as a process of its own (`keeping.py` starts it and says what for).
+"""The keeper of a test process or a benchmark: a separate process that cleans up after it (started by `keeping.py`).
 
     python -I -S keeper.py MARK FOLDER
 
-It reads its standard input, on which nothing ever comes. Where that ends, the process that started it has ended, in whatever
-way; then every process with MARK in its environment is killed, until there is none, and FOLDER is removed. Standard library
-only, and little of it: every test process starts one.
+It reads its standard input, which stays empty. When that ends, the process that started it has ended, also by a kill. The
+keeper then kills every process with MARK in its environment, until there is none, and removes FOLDER. It imports little, and
+only the standard library, since every test process starts one.
 """
 
 import os
@@ -15,12 +15,12 @@ import time
 GIVE_UP_S = 20
 PAUSE_S = 0.02
 QUIET_LOOKS = 2
-"""So often in a row must nothing be found: a process that is just being started has its parent's environment for a moment."""
+"""How many scans in a row must find nothing: a process that is just starting has its parent's environment for a moment."""
 
 
 def main() -> None:
     mark, folder = sys.argv[1].encode(), sys.argv[2]
-    # Whoever ends a whole terminal, session or group of processes does not mean the one that tidies up.
+    # Signals to a whole terminal, session or process group are not meant for the process that cleans up.
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     while os.read(0, 4096):
@@ -34,7 +34,7 @@ def main() -> None:
 
 
 def kill_marked(mark: bytes) -> int:
-    """Kill every process whose environment has `mark`; how many there were."""
+    """Kill every process whose environment has `mark`; returns how many there were."""
     if not os.path.exists("/proc/self/environ"):
         return _kill_listed(mark)
     found = 0
@@ -50,13 +50,13 @@ def _kill_if_marked(pid: int, mark: bytes) -> bool:
             if mark not in environment.readall():
                 return False
         os.kill(pid, signal.SIGKILL)
-    except OSError:  # it has ended meanwhile, or is not ours
+    except OSError:  # it has just ended, or is not ours
         return False
     return True
 
 
 def _kill_listed(mark: bytes) -> int:
-    """Where there is no /proc: what `ps` tells of environments."""
+    """Like `kill_marked` on systems without /proc, with the environments that `ps` shows."""
     import subprocess
 
     listed = subprocess.run(["ps", "-axEww", "-o", "pid=,command="], capture_output=True, check=False).stdout
@@ -64,13 +64,13 @@ def _kill_listed(mark: bytes) -> int:
     for pid in pids:
         try:
             os.kill(pid, signal.SIGKILL)
-        except OSError:  # it has ended meanwhile
+        except OSError:  # it has just ended
             pass
     return len(pids)
 
 
 def remove(folder: str, deadline: float) -> None:
-    """Remove a folder into which the dying may still have written."""
+    """Remove a folder into which killed processes may still have written."""
     import shutil
 
     while os.path.exists(folder):

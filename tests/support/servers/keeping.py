@@ -1,15 +1,15 @@
-"""Nothing that tests or benchmarks start outlives them: neither processes nor temporary folders, not even after a `kill -9`.
+"""Ends all processes and removes all temporary folders of tests and benchmarks with them, even after a `kill -9`.
 
-`keep()` (called by tests/conftest.py, by the benchmark and by the harness's servers; the second call does nothing)
+`keep()` (called by tests/conftest.py, by the benchmark and by the harness's servers; a second call does nothing)
 
-- puts a mark into this process's environment, which all that is started from now on inherits, in any generation;
-- makes one folder, in which all temporary files of this process and of what it starts are from now on;
-- starts a keeper (`keeper.py`) that holds the other end of a pipe. When this process ends, so does the pipe, and the keeper
-  kills what has the mark and removes the folder.
+- puts a mark into this process's environment, which all processes started from now on inherit, in any generation;
+- creates one folder for all temporary files of this process and of the processes it starts;
+- starts a keeper (`keeper.py`) that holds the other end of a pipe. When this process ends, the pipe ends, and the keeper kills
+  the processes with the mark and removes the folder.
 
-Nothing of it depends on which thread starts a child, or on what a child does with its descriptors. A child that is given an
-environment without the mark is on its own. If the keeper was killed too (the machine was switched off), the folder is removed
-by the next process that calls `keep()`: it is locked by its owner as long as that lives.
+This does not depend on the thread that starts a child, or on what a child does with its descriptors. A child that gets an
+environment without the mark is not ended. If the keeper was killed too (the machine was switched off), the next process that
+calls `keep()` removes the folder: a living owner holds a lock on its folder.
 """
 
 import atexit
@@ -24,7 +24,7 @@ import uuid
 from pathlib import Path
 
 MARKS = "OTTLA_TESTS_KEPT"
-"""The environment variable: the marks of this process and of those above it, so that each keeper finds all below its own."""
+"""The environment variable with the marks of this process and its ancestors, so that each keeper finds all descendants."""
 
 FOLDER_PREFIX = "ottla-tests-"
 PYTEST_FOLDERS = "PYTEST_DEBUG_TEMPROOT"
@@ -37,7 +37,7 @@ _keeper: "subprocess.Popen[bytes] | None" = None
 
 
 def keep() -> None:
-    """From now on, what this process starts ends with it, and its temporary files go with it."""
+    """From now on, processes and temporary files of this process end with it."""
     global _keeper
     if _keeper is not None:
         return
@@ -46,7 +46,7 @@ def keep() -> None:
     folder = tempfile.mkdtemp(prefix=FOLDER_PREFIX, dir=outer)
     lock(folder)
     mark = uuid.uuid4().hex
-    # What pytest keeps of the last runs for people to look at stays where they look for it.
+    # pytest's folders of the last runs stay where developers look for them.
     os.environ.setdefault(PYTEST_FOLDERS, str(outer))
     unmarked = {name: value for name, value in os.environ.items() if name != MARKS}
     _keeper = subprocess.Popen(
@@ -63,7 +63,7 @@ def keep() -> None:
 
 
 def _end() -> None:
-    """A process that ends in good order waits for its keeper, so that whoever awaits it finds everything gone."""
+    """Wait for the keeper at a normal exit, so that everything is removed when this process has ended."""
     assert _keeper is not None
     assert _keeper.stdin is not None
     _keeper.stdin.close()
@@ -74,7 +74,7 @@ def _end() -> None:
 
 
 def lock(folder: str | Path) -> int | None:
-    """Hold `folder` until this process ends, or None if someone else does."""
+    """Lock `folder` until this process ends; None if another process holds the lock."""
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

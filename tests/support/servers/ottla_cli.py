@@ -1,10 +1,10 @@
-"""The `ottla` command, run within the test process: quick, and seen from the outside all the same.
+"""Runs the `ottla` command within the test process: fast, with the same input and output as in its own process.
 
     said = run_cli("topics", "list", "-b", bootstrap)
     assert said.rc == 0, said.err
 
-Standard input is a real file or pipe, since verbs read its descriptor; output is no file, and a terminal only where
-a test asks for one.
+Standard input is a real file or pipe, since verbs read its descriptor. Output is not a file, and a terminal only if a test
+sets `columns`.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from ottla.cli.main import main
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a command left."""
+    """The exit code and output of a command."""
 
     rc: int
     out: str
@@ -39,7 +39,7 @@ class _Terminal(io.TextIOWrapper):
 
 
 def run_cli(*arguments: object, stdin: bytes = b"", columns: int | None = None, err_is_terminal: bool = False) -> Said:
-    """One `ottla` command, to its end; on a terminal without colours if `columns` says how wide it is."""
+    """Run one `ottla` command; on a terminal without colours if `columns`, its width, is given."""
     out = (io.TextIOWrapper if columns is None else _Terminal)(io.BytesIO(), "utf-8")
     err = (_Terminal if err_is_terminal else io.TextIOWrapper)(io.BytesIO(), "utf-8")
     rc = 0

@@ -1,10 +1,10 @@
-"""An Ottla node as a process of its own, in the same hands as Apache Kafka's server: the same settings, the same interface.
+"""An Ottla node in a separate process, with the same settings and interface as Apache Kafka's server.
 
     with start_ottla({"num.partitions": 3}) as server:
         ... server.bootstrap, server.controller_bootstrap, server.data_dir, server.pid ...
 
-`start_ottla` formats the directory if it is not formatted, with `ottla storage format`, and runs `ottla server start` on a
-properties file as it is written for Kafka. `ottla up` has tests of its own.
+`start_ottla` formats the directory if it is not formatted, with `ottla storage format`, and runs `ottla server start` with a
+properties file for Kafka. `ottla up` has its own tests.
 """
 
 import subprocess
@@ -23,13 +23,13 @@ OTTLA = (sys.executable, "-m", "ottla.cli.main")
 
 
 def run_ottla(*arguments: object, stdin: str = "", timeout_s: float = HANG_S) -> subprocess.CompletedProcess[str]:
-    """One `ottla` command, to its end."""
+    """Run one `ottla` command, and wait for its end."""
     command = [*OTTLA, *map(str, arguments)]
     return subprocess.run(command, input=stdin, capture_output=True, text=True, timeout=timeout_s, check=False)
 
 
 def format_ottla(properties: Mapping[str, object], cluster_id: str = CLUSTER_ID, options: Sequence[str] = ()) -> None:
-    """Format the directories that `properties` name, as those of a node that is its own quorum."""
+    """Format the directories in `properties` for a node that is its own quorum."""
     with tempfile.TemporaryDirectory(prefix="ottla-format-") as folder:
         config = Path(folder) / "server.properties"
         config.write_text(properties_text(properties))
@@ -41,7 +41,7 @@ def format_ottla(properties: Mapping[str, object], cluster_id: str = CLUSTER_ID,
 def start_ottla(
     properties: Mapping[str, object] | None = None, *, data_dir: str | Path | None = None, ready_timeout_s: float = HANG_S
 ) -> KafkaServer:
-    """A single-node cluster, formatted if `data_dir` is not, up and answering on return. As `ApacheKafka.start_server`."""
+    """Start a single-node cluster, formatted if `data_dir` is not; returns when it answers. As `ApacheKafka.start_server`."""
     attempts = 3
     for attempt in range(1, attempts + 1):
         server = KafkaServer([*OTTLA, "server", "start"], properties or {}, data_dir, name="Ottla")

@@ -1,4 +1,4 @@
-"""A server that is killed and started again on the same directory and ports, so that clients live on."""
+"""A server that is killed and started again on the same directory and ports, while clients keep running."""
 
 import tempfile
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class RestartingServer:
         self.server: KafkaServer | None = None
 
     def start(self) -> KafkaServer:
-        """Start it on what is there; returns when it answers."""
+        """Start it on the existing data; returns when it answers."""
         self.server = self._start_server(self._properties, data_dir=self._folder.name)
         return self.server
 

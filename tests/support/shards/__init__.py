@@ -1,1 +1,1 @@
-"""Coordinator shards without a host: decisions replayed at once, time moved by hand."""
+"""Coordinator shards without a host: decisions are replayed at once, and tests move the time."""

@@ -1,6 +1,6 @@
-"""A shard of groups without a host: decisions are replayed at once, answers kept, time moved by hand. For classic groups.
+"""A shard of classic groups without a host: decisions are replayed at once, responses are kept, and the test moves the time.
 
-What is written goes through the codec, so that another bench can be loaded from any prefix of the log.
+Records are encoded and decoded, so that another bench can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LoggedRecord = tuple[bytes, bytes | None]
 
 
 class Asked(Reply):
-    """A request that was made, and its answer."""
+    """A request and its response."""
 
     __slots__ = ("answer", "is_answered", "what")
 
@@ -46,7 +46,7 @@ class Asked(Reply):
 
     @property
     def code(self) -> int:
-        """The error code of the answer; it must be there."""
+        """The error code of the response, which must be there."""
         assert self.is_answered, f"{self.what} is not answered yet"
         code: int = self.answer.code if isinstance(self.answer, KafkaError) else self.answer.error_code
         return code
@@ -56,7 +56,7 @@ class Asked(Reply):
 
 
 class NoTopics:
-    """A cluster without topics: classic groups do not ask."""
+    """A cluster without topics: classic groups do not use them."""
 
     def names(self) -> Iterable[str]:
         return ()
@@ -98,12 +98,12 @@ class ClassicBench:
 
     @property
     def timers(self) -> list[Any]:
-        """Names of the timers that are set, but for the one that looks for offsets that have expired."""
+        """Names of the running timers, without the one for expired offsets."""
         return [name for name in self.table.timers._actions if name != ("offsets",)]
 
     def waiting(self) -> list[Reply]:
         """The requests that are parked."""
-        lost = KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator is given up")
+        lost = KafkaError(ErrorCode.NOT_COORDINATOR, "the coordinator has moved")
         return [answer.reply for answer in self.classic.refuse_waiting(lost)]
 
     def group(self, group_id: str = "g") -> ClassicGroup:
@@ -112,7 +112,7 @@ class ClassicBench:
         return group
 
     def follow(self, key: bytes, value: bytes | None) -> None:
-        """Replay a record that somebody else has written."""
+        """Replay a record that this shard has not written."""
         self.shard.replay(decoded(key, value), len(self.log), None)
         self.log.append((key, value))
 
@@ -127,7 +127,7 @@ class ClassicBench:
             reply.is_answered, reply.answer = True, response
 
     def advance(self, time_ms: int) -> None:
-        """Let time pass; whatever is due on the way is done in its time."""
+        """Advance the time; timers on the way run at their deadlines."""
         until_ms = self.now_ms + time_ms
         while (deadline_ms := self.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
@@ -137,11 +137,11 @@ class ClassicBench:
     def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicBench:
         """Another bench that has read the first `count` records of this one's log, or all of them."""
         again = ClassicBench(settings or self.table.settings, self.log[:count])
-        again._uuids = self._uuids  # no id is handed out twice
+        again._uuids = self._uuids  # no id is used twice
         return again
 
     def values(self, group_id: str = "g") -> list[Any]:
-        """What was written of the group: messages, None for a tombstone."""
+        """The records of the group: messages, None for a tombstone."""
         records = [decoded(key, value) for key, value in self.log]
         mine = (each for each in records if isinstance(each.key, GroupMetadataKey) and each.key.group == group_id)
         return [each.value and each.value.message for each in mine]
@@ -248,10 +248,10 @@ class ClassicBench:
         offset: int = fetched.topics[0].partitions[0].committed_offset
         return offset
 
-    # -- stories that many tests begin with
+    # -- common preparations
 
     def new_id(self, **join: Any) -> str:
-        """A member id that was handed out."""
+        """A generated member id."""
         asked = self.join(**join)
         member_id: str = asked.answer.member_id
         return member_id
@@ -268,7 +268,7 @@ class ClassicBench:
         return ids
 
     def settle(self) -> None:
-        """Every member of "g" syncs; the leader last, and assigns to each its own id."""
+        """Let every member of "g" sync; the leader last, which assigns to each its own id."""
         group = self.group()
         assert group.state == "CompletingRebalance", group
         assert group.leader_id is not None
@@ -278,7 +278,7 @@ class ClassicBench:
 
 
 def decoded(key: bytes, value: bytes | None) -> CoordinatorRecord:
-    """A record as a load reads it."""
+    """Decode a record as a load does."""
     decoded_key = decode_coordinator_key(InternalLog.GROUPS, key)
     decoded_value = None if value is None else decode_coordinator_value(InternalLog.GROUPS, decoded_key, value)
     return CoordinatorRecord(decoded_key, decoded_value)

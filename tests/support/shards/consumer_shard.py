@@ -1,6 +1,6 @@
-"""The groups of one shard without a host: decisions are replayed at once, answers kept, time and topics changed by hand.
+"""The groups of one shard without a host: decisions are replayed at once, responses are kept, the test moves time and topics.
 
-What is written goes through the codec, so that another bench can be loaded from any prefix of the log.
+Records are encoded and decoded, so that another bench can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ottla.wire.messages.consumer_group_heartbeat import (
 )
 
 Owned = Mapping[str, Iterable[int]] | Mapping[Uuid, Iterable[int]]
-"""What a member holds, by the names of topics or by their ids."""
+"""The partitions that a member owns, by topic name or id."""
 
 
 def topic_id(number: int) -> Uuid:
@@ -33,7 +33,7 @@ def topic_id(number: int) -> Uuid:
 
 
 class BenchTopics:
-    """Topics of one moment: names with their ids and numbers of partitions."""
+    """A snapshot of the topics: names with their ids and numbers of partitions."""
 
     def __init__(self, version: int, known: Mapping[str, tuple[Uuid, int]], racks: Sequence[str] = ()) -> None:
         self.version = version
@@ -98,10 +98,10 @@ class ConsumerBench:
         assert isinstance(group, ClassicGroup)
         return group
 
-    # -- the world
+    # -- topics, settings, time
 
     def set_topic(self, name: str, count: int | None) -> None:
-        """Make the topic, give it another number of partitions, or (None) delete it."""
+        """Create the topic, change its number of partitions, or (None) delete it."""
         known = dict(self.topics.known)
         if count is None:
             del known[name]
@@ -132,7 +132,7 @@ class ConsumerBench:
             reply.is_answered, reply.answer = True, response
 
     def advance(self, time_ms: int) -> None:
-        """Let time pass; whatever is due on the way is done in its time."""
+        """Advance the time; timers on the way run at their deadlines."""
         until_ms = self.now_ms + time_ms
         while (deadline_ms := self.shard.next_deadline_ms) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
@@ -144,7 +144,7 @@ class ConsumerBench:
         return ConsumerBench(self.topics, self.settings, self.log[:count])
 
     def written(self, start: int = 0) -> list[tuple[int, Any]]:
-        """What was written from record `start` on: the type of each record, and its message or None."""
+        """The records from number `start` on: the type of each, and its message or None."""
         records = [decoded(key, value) for key, value in self.log[start:]]
         return [(each.key.KEY, each.value and each.value.message) for each in records]
 
@@ -194,7 +194,7 @@ class ConsumerBench:
         return asked.answer
 
     def given(self, asked: Asked | ConsumerGroupHeartbeatResponse) -> dict[str, list[int]] | None:
-        """What a member was told to hold, by name; None if it was told nothing."""
+        """The assignment in a response, by topic name; None if it has none."""
         response = self.response(asked) if isinstance(asked, Asked) else asked
         if response.assignment is None:
             return None
@@ -204,5 +204,5 @@ class ConsumerBench:
 
 
 def told_by_records(shard: GroupShard) -> dict[str, Any]:
-    """Everything of a shard's consumer groups that records tell."""
+    """The part of a shard's consumer groups that is stored in records."""
     return {group_id: vars(group).copy() for group_id, group in shard.table.by_id.items() if isinstance(group, ConsumerGroup)}

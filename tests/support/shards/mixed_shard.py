@@ -27,7 +27,7 @@ VERSION = 3
 
 
 def subscription(topics: Sequence[str], owned: Held | None = None) -> bytes:
-    """What a member tells of itself."""
+    """The subscription of a member."""
     message = ConsumerProtocolSubscription(
         topics=list(topics),
         owned_partitions=[
@@ -39,7 +39,7 @@ def subscription(topics: Sequence[str], owned: Held | None = None) -> bytes:
 
 
 def assignment(held: Held, user_data: bytes | None = None) -> bytes:
-    """What a leader gives a member."""
+    """The assignment that a leader gives a member."""
     message = ConsumerProtocolAssignment(
         assigned_partitions=[
             ConsumerProtocolAssignmentTopicPartition(topic=name, partitions=list(partitions))
@@ -109,7 +109,7 @@ class MixedBench(ConsumerBench):
         return code
 
     def new_id(self) -> str:
-        """A member id that was handed out."""
+        """A generated member id."""
         member_id: str = self.classic_join().answer.member_id
         return member_id
 

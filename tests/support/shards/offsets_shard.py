@@ -1,6 +1,6 @@
-"""Committed offsets without a host: decisions are replayed at once, answers handed back, time moved by hand.
+"""Committed offsets without a host: decisions are replayed at once, responses are returned, and the test moves the time.
 
-What is written goes through the codec and is kept, so that another bench can be loaded from any prefix of the log.
+Records are encoded, decoded and kept, so that another bench can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from ottla.wire.messages.txn_offset_commit import (
 WALL_AHEAD_MS = 1_700_000_000_000
 CLASSIC_TYPE = 2
 Codes = dict[tuple[str, int], int]
-"""Error codes of an answer, by topic and partition."""
+"""Error codes of a response, by topic and partition."""
 
 
 LEADER_EPOCHS_SINCE = 6
@@ -74,7 +74,7 @@ class LoggedRecord(NamedTuple):
 
 
 class OffsetsBench:
-    """The offsets of one shard. Topics: "t" with 4 partitions, "u" with 2. Requests are about the group "g" unless told."""
+    """The offsets of one shard. Topics: "t" with 4 partitions, "u" with 2. The default group of requests is "g"."""
 
     def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:
         self.table = GroupTable(settings or GroupSettings(), FixedTopics({"t": 4, "u": 2}), lambda: Uuid(bytes(16)))
@@ -91,14 +91,14 @@ class OffsetsBench:
         return Instant(WALL_AHEAD_MS + self.now_ms, self.now_ms)
 
     def state(self) -> tuple[dict[Place, CommittedOffset], dict[tuple[int, Place], CommittedOffset], list[str]]:
-        """All there is: offsets that count, those that wait, and the groups."""
+        """The whole state: committed offsets, those of open transactions, and the groups."""
         pending = {(producer_id, place): committed for producer_id, place, committed in self.offsets.pending}
         return dict(self.offsets.committed), pending, sorted(self.table.by_id)
 
-    # -- what a host does
+    # -- the host's part
 
     def submit(self, effects: Effects) -> Any:
-        """Do what a decision wants done; the answer, if there is one."""
+        """Carry out a decision; returns the response, if there is one."""
         for record in effects.records:
             value = None if record.value is None else encode_coordinator_value(*record.value)
             key = encode_coordinator_key(record.key)
@@ -109,7 +109,7 @@ class OffsetsBench:
         return effects.answers[0].response if effects.answers else None
 
     def end(self, producer: Producer, is_commit: bool) -> None:
-        """The marker of the producer's transaction."""
+        """End the producer's transaction with a marker."""
         self._replay(LoggedRecord(b"", None, producer, is_commit))
 
     def _replay(self, logged: LoggedRecord) -> None:
@@ -128,7 +128,7 @@ class OffsetsBench:
             self.offsets.replay(record, offset, logged.producer)
 
     def advance(self, time_ms: int) -> None:
-        """Let time pass; whatever is due on the way is done in its time."""
+        """Advance the time; timers on the way run at their deadlines."""
         until_ms = self.now_ms + time_ms
         while (deadline_ms := self.table.timers.next_deadline_ms) is not None and deadline_ms <= until_ms:
             self.now_ms = max(self.now_ms, deadline_ms)
@@ -140,7 +140,7 @@ class OffsetsBench:
     def put_group(self, group: Group) -> None:
         self.table.by_id[group.group_id] = group
 
-    # -- requests, with their answers made short
+    # -- requests, with shortened responses
 
     def ask_commit(self, request: OffsetCommitRequest, version: int = 9) -> Any:
         return self.submit(self.offsets.commit(request, Caller("client", "/host", version), Reply(), self.now))
@@ -148,7 +148,7 @@ class OffsetsBench:
     def commit(
         self, offsets: dict[tuple[str, int], int], group_id: str = "g", version: int = 9, metadata: str = "", **extra: Any
     ) -> Codes:
-        """Commit an offset each; the codes."""
+        """Commit one offset per partition; returns the error codes."""
         request = OffsetCommitRequest(group_id=group_id, **extra)
         leader_epoch = 3 if version >= LEADER_EPOCHS_SINCE else -1
         for (name, index), offset in offsets.items():
@@ -178,7 +178,7 @@ class OffsetsBench:
         version: int = 9,
         **extra: Any,
     ) -> dict[tuple[str, int], int]:
-        """The committed offsets of partitions, or of all; an error code stands there as -1000 - code."""
+        """The committed offsets of partitions, or of all; an error is shown as -1000 - code."""
         wanted = None
         if topics is not None:
             wanted = [OffsetFetchRequestTopics(name=name, partition_indexes=indexes) for name, indexes in topics.items()]

@@ -1,4 +1,4 @@
-"""A coordinator shard as small as can be: it keeps a number per name. For tests of what hosts shards."""
+"""A minimal coordinator shard that keeps a number per name, for tests of the hosts of shards."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,7 +27,7 @@ from ottla.wire.messages.offset_records import OffsetCommitKey, OffsetCommitValu
 
 
 class TallyShard:
-    """Numbers by name; those set within a transaction count once it is committed."""
+    """Numbers by name; those set within a transaction apply once it is committed."""
 
     def __init__(self) -> None:
         self.numbers: dict[str, int] = {}

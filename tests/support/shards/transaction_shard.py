@@ -1,4 +1,4 @@
-"""A transaction coordinator's shard in a test's hands: requests in, answers out, records kept as bytes as a log would.
+"""A transaction coordinator's shard without a host: takes requests, returns responses, and keeps its records as bytes.
 
 shard = ShardInHand(transaction_version=2)
 producer = shard.initialise("id")
@@ -29,11 +29,11 @@ from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 T0 = 1_700_000_000_000
 OLD, NEW = 0, 2
-"""The transaction version that a client's request speaks."""
+"""The transaction version of a client's request."""
 
 
 class ShardInHand:
-    """One shard, its log, its clock, and the orders it gave that nobody has carried out."""
+    """One shard, its log, its clock, and its orders that are not yet carried out."""
 
     def __init__(self, transaction_version: int = 2, **settings: Any) -> None:
         self.settings = TransactionSettings(transaction_version=transaction_version, **settings)
@@ -52,7 +52,7 @@ class ShardInHand:
         return self.shard.table.by_id
 
     def submit(self, effects: Effects) -> Any:
-        """Do what a decision wants done; the answer, if it gave one. A `KafkaError` among the answers is raised."""
+        """Carry out a decision; returns the response, if there is one. A `KafkaError` among the responses is raised."""
         for record in effects.records:
             self.log.append(_encoded(record))
             self.shard.replay(_decoded(*self.log[-1]), len(self.log) - 1, None)
@@ -65,7 +65,7 @@ class ShardInHand:
         return response
 
     def loaded(self, up_to: int | None = None) -> TransactionShard:
-        """Another shard, that was loaded from the log or its first records."""
+        """Another shard, loaded from the log or from its first records."""
         shard = TransactionShard(self.settings, lambda: next(self.ids))
         for offset in range(len(self.log[:up_to])):
             self.replay_into(shard, offset)
@@ -75,7 +75,7 @@ class ShardInHand:
         shard.replay(_decoded(*self.log[offset]), offset, None)
 
     def restart(self) -> None:
-        """Load the shard anew; orders that were not carried out are given again."""
+        """Load the shard again; orders that were not carried out are repeated."""
         self.shard = self.loaded()
         self.orders = []
         self.submit(self.shard.loaded(self.now))
@@ -94,20 +94,20 @@ class ShardInHand:
         assert done == "added"
 
     def end(self, name: str, producer: Producer, commit: bool, client: int = NEW) -> Producer:
-        """The producer's next id and epoch, where the answer has them."""
+        """The producer's next id and epoch, if the response has them."""
         request = EndTxnRequest(transactional_id=name, producer_id=producer.id, producer_epoch=producer.epoch, committed=commit)
         response = self.submit(self.shard.end(request, client, Reply(), self.now))
         return Producer(response.producer_id, response.producer_epoch)
 
     def carry_out(self) -> list[SendMarkers]:
-        """Let every order be carried out; returns them."""
+        """Carry out every order; returns them."""
         orders, self.orders = self.orders, []
         for order in orders:
             self.submit(self.shard.complete(order.transactional_id, order.producer, self.now))
         return orders
 
     def pass_time(self, elapsed_ms: int) -> None:
-        """Let time pass, and everything be done that is due meanwhile, at its time."""
+        """Advance the time; timers on the way run at their deadlines."""
         until = self.elapsed_ms + elapsed_ms
         while (deadline := self.shard.next_deadline_ms) is not None and deadline <= until:
             self.elapsed_ms = max(self.elapsed_ms, deadline)
@@ -116,7 +116,7 @@ class ShardInHand:
 
 
 def code_of(act: Callable[[], Any]) -> int:
-    """The code with which `act` is refused; 0 if it is not."""
+    """The error code of `act`; 0 if it succeeds."""
     try:
         act()
     except KafkaError as refused:

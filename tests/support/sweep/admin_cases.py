@@ -1,4 +1,4 @@
-"""The cases of the sweep for topics, settings and the cluster, at the broker's listener and at the controller's."""
+"""The cases of the sweep for topics, settings and the cluster, on the broker's listener and on the controller's."""
 
 from collections.abc import Callable, Iterator
 
@@ -54,13 +54,13 @@ SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3
 NOT_AT_THE_CONTROLLER = {
     *("change, null", "change, same twice", "change a fixed setting of the broker", "alter a fixed setting of the broker")
 }
-"""What Apache's broker refuses, and its controller lets through."""
+"""Cases that Apache's broker refuses and its controller accepts."""
 
 Makers = dict[str, Callable[[int], Message | None]]
 
 
 def admin_cases(topics: Topics) -> Iterator[Case]:
-    """Everything that is asked of the broker; then, of what the controller's listener serves, the same there."""
+    """All cases on the broker's listener, then those that the controller's listener serves too."""
     tables: dict[int, Callable[[str], Makers]] = {
         ApiKey.CREATE_TOPICS: _create_topics,
         ApiKey.DELETE_TOPICS: _delete_topics,

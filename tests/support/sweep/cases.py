@@ -1,7 +1,7 @@
-"""The cases of the sweep: for every API this broker serves, requests in every version, with what goes well and what does not.
+"""The cases of the sweep: for every API this broker serves, successful and refused requests in every version.
 
 The order matters, since some cases change what later ones see. Topics: `sweep` (2 partitions, ten records in the first),
-`keyed` (compacted), `shrinking` (for DeleteRecords), `grown` (for CreatePartitions); others are made and deleted on the way.
+`keyed` (compacted), `shrinking` (for DeleteRecords), `grown` (for CreatePartitions); others are created and deleted by cases.
 """
 
 from collections.abc import Callable, Iterator
@@ -36,7 +36,7 @@ FINAL_EPOCH = -1
 
 
 class Topics:
-    """The topics of the sweep, by name to id."""
+    """The topics of the sweep: name → id."""
 
     def __init__(self, bootstrap: str) -> None:
         self.ids = {

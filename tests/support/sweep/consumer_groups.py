@@ -1,7 +1,7 @@
 """The sweep of ConsumerGroupHeartbeat and ConsumerGroupDescribe: stories in every version, and every reply in them.
 
-Also what members of the classic protocol are told in consumer groups, and what becomes of groups that change their protocol.
-Ids of topics, and those that the server gave to members, become the order of their appearance in their story.
+Also the responses to members of the classic protocol in consumer groups, and groups that change their protocol. Topic ids and
+generated member ids are replaced by the order of their appearance in their story.
 """
 
 import re
@@ -51,14 +51,14 @@ Owned = Mapping[str, Sequence[int]]
 
 
 class ConsumerGroupSweep:
-    """Tells every story to one server, and keeps the replies by name."""
+    """Runs every story against one server, and keeps the replies by name."""
 
     def __init__(self, bootstrap: str) -> None:
         self.replies: dict[str, Any] = {}
         self._client = RawClient.to(bootstrap, client_id="sweep")
         self._labels: dict[str, str] = {}
         self.topic_ids: dict[str, Uuid] = {}
-        self.told: list[str] = []
+        self.group_ids: list[str] = []
         """The group of every story."""
         self.group_id = ""
         self.version = 0
@@ -79,11 +79,11 @@ class ConsumerGroupSweep:
         for version in versions_of(ApiKey.CONSUMER_GROUP_HEARTBEAT):
             self._labels, self.version, self._steps = {}, version, 0
             self.group_id = f"{name} {version}"
-            self.told.append(self.group_id)
+            self.group_ids.append(self.group_id)
             story(self)
 
     def begin(self) -> None:
-        """Wait until the server knows the topics, made if need be, and serves groups."""
+        """Create the topics if they do not exist, and wait until the server knows them and serves groups."""
         find = FindCoordinatorRequest(coordinator_keys=["g"])
         until(lambda: self._client.request(find, 4).coordinators[0].error_code == 0, "a coordinator")
         until(lambda: self._client.request(ListGroupsRequest(), 5).error_code == 0, "what it has to load")
@@ -109,7 +109,7 @@ class ConsumerGroupSweep:
 
         until(is_assigned, "the coordinator to know the topics")
 
-    # -- asking
+    # -- requests
 
     def ask(self, request: Message, version: int | None = None) -> Any:
         """Send a request, in the story's version if no other is named, and keep the reply."""
@@ -136,7 +136,7 @@ class ConsumerGroupSweep:
 
     @staticmethod
     def labelled(text: str, labels: dict[str, str]) -> str:
-        """The text with ids that the server gave replaced by the order of their appearance."""
+        """The text with generated ids replaced by the order of their appearance."""
         return _GIVEN_ID.sub(lambda found: labels.setdefault(found[0], f"id {len(labels)}"), text)
 
     # -- members of the consumer protocol
@@ -156,7 +156,7 @@ class ConsumerGroupSweep:
             self.ask(ConsumerGroupDescribeRequest(group_ids=list(group_ids) or [self.group_id]), version)
 
     def list_and_describe(self) -> None:
-        """What everybody else is told of the group."""
+        """List and describe the group, as other clients see it."""
         listed = self._client.request(ListGroupsRequest(), 5).groups
         self._steps += 1
         mine = [each for each in listed if each.group_id == self.group_id]
@@ -208,7 +208,7 @@ class ConsumerGroupSweep:
         return self.ask(LeaveGroupRequest(group_id=self.group_id, members=identities), 5)
 
     def stable_classic(self) -> str:
-        """A stable classic group of one member, which has all of the larger topic."""
+        """A stable classic group of one member, which owns all partitions of the larger topic."""
         member_id: str = self.join().member_id
         self.join(member_id)
         self.sync(member_id, 1, {member_id: {FOUR: [0, 1, 2, 3]}})

@@ -1,4 +1,4 @@
-"""The stories of the sweep of consumer groups. Each is told to a group of its own, in every version of the heartbeat."""
+"""The stories of the sweep of consumer groups. Each runs in its own group, in every version of the heartbeat."""
 
 from typing import Any
 

@@ -1,7 +1,7 @@
 """The sweep of JoinGroup, SyncGroup, Heartbeat and LeaveGroup: short stories in every version, and every reply in them.
 
-Unlike other sweeps it must take up what was answered: who was given an id goes on with it. In the replies ids become the order
-of their appearance in their story, so that those of two servers can be compared.
+Unlike other sweeps it uses earlier responses: a member continues with the id it got. In the replies ids are replaced by the
+order of their appearance in their story, so that the replies of two servers can be compared.
 """
 
 import re
@@ -29,7 +29,7 @@ _DROPPED = ("throttle_time_ms", "unknown_tags", "error_message")
 
 
 class MembershipSweep:
-    """Tells every story to one server, and keeps the replies by name."""
+    """Runs every story against one server, and keeps the replies by name."""
 
     def __init__(self, bootstrap: str) -> None:
         self.replies: dict[str, Any] = {}
@@ -42,7 +42,7 @@ class MembershipSweep:
         self._client.close()
 
     def run(self) -> dict[str, Any]:
-        """Every story; before the first the server has no coordinator."""
+        """Run every story; before the first the server has no coordinator."""
         for api_key in MEMBERSHIP:
             self._in_every_version(api_key, "too early", self._refusals)
         self._await_coordinator()
@@ -72,7 +72,7 @@ class MembershipSweep:
         heartbeat = HeartbeatRequest(group_id="g", member_id="nobody")
         until(lambda: self._client.request(heartbeat, 4).error_code == UNKNOWN_MEMBER_ID, "what it has to load")
 
-    # -- asking
+    # -- requests
 
     def ask(self, what: str, request: Message, version: int | None = None) -> Any:
         """Send a request, in the story's version if no other is named, and keep the reply."""
@@ -97,7 +97,7 @@ class MembershipSweep:
         return value
 
     def join(self, member_id: str = "", protocols: str = "range", **fields: Any) -> JoinGroupRequest:
-        """`protocols` are names, separated by spaces; with each the member says that it reads a topic of that name."""
+        """`protocols` are names, separated by spaces; for each, the member subscribes to a topic of that name."""
         request = JoinGroupRequest(
             group_id=self._group_id,
             member_id=member_id,
@@ -155,7 +155,7 @@ class MembershipSweep:
     # -- the stories
 
     def _refusals(self, api_key: int) -> None:
-        """To a group that is not there, and to one without a name."""
+        """Requests to a group that does not exist, and to one without a name."""
         requests: dict[int, Any] = {
             ApiKey.JOIN_GROUP: lambda: self.join("nobody"),
             ApiKey.SYNC_GROUP: lambda: self.sync("nobody", 1),

@@ -1,4 +1,4 @@
-"""The cases of the coordinators' sweep about offsets and groups as such: commit, fetch, delete, list, describe.
+"""The cases of the coordinators' sweep about offsets and groups: commit, fetch, delete, list, describe.
 
 The order matters, since cases change what later ones see. Topic: `sweep` with two partitions.
 """
@@ -30,14 +30,14 @@ IDS_SINCE, MEMBERS_SINCE, GROUPS_SINCE = 10, 9, 8
 
 
 class OffsetCases:
-    """Requests about the topic with this id; `story` happens between them."""
+    """Requests about the topic with this id; `story` sends the requests between them."""
 
     def __init__(self, topic_id: Uuid, story: Story) -> None:
         self._ids = {"sweep": topic_id}
         self._story = story
 
     def early(self) -> Iterator[Case]:
-        """Before the internal topic is there."""
+        """Cases before the internal topic exists."""
         yield from every_version("commit, too early", ApiKey.OFFSET_COMMIT, lambda v: self.commit(v, "g", {("sweep", 0): 1}))
         yield from every_version("fetch, too early", ApiKey.OFFSET_FETCH, lambda v: self.fetch(v, "g", sweep=[0]))
         yield from every_version("list, too early", ApiKey.LIST_GROUPS, lambda _: ListGroupsRequest())
@@ -214,7 +214,7 @@ class OffsetCases:
         return request
 
     def timed(self, version: int) -> OffsetCommitRequest | None:
-        """A commit for a time, which only old versions can say."""
+        """A commit with a retention time, which only old versions have."""
         return self.commit(version, "timed", {("sweep", 0): 3}, retention_time_ms=10**9) if version < 5 else None
 
     def fetch(self, version: int, group_id: str, stable: bool = False, **topics: list[int]) -> OffsetFetchRequest:

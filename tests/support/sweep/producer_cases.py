@@ -1,4 +1,4 @@
-"""The cases of the coordinators' sweep about transactions as such: begun, added to, ended, listed, described."""
+"""The cases of the coordinators' sweep about transactions: begin, add, end, list, describe."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -21,12 +21,12 @@ from ottla.wire.messages.list_transactions import ListTransactionsRequest
 from ottla.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic, WriteTxnMarkersRequest
 
 BROKERS_SINCE = 4
-"""AddPartitionsToTxn as brokers send it."""
+"""The first version of AddPartitionsToTxn that brokers send."""
 NOBODY = 999_999
 
 
 class ProducerCases:
-    """Transactions of `story`'s producer. What is sent depends on what it was answered, so cases are made in their turn."""
+    """Transactions of `story`'s producer. A request may depend on earlier responses, so cases are built in their turn."""
 
     def __init__(self, story: Story) -> None:
         self._story = story
@@ -42,7 +42,7 @@ class ProducerCases:
             yield from self._ending(version)
         yield from self._verifying()
         yield from self._markers()
-        yield from self._told()
+        yield from self._queries()
 
     def _case(self, name: str, api_key: int, version: int, make: Callable[[], Message]) -> Case:
         return Case(f"{APIS[api_key].name}: {name}", version, make)
@@ -125,7 +125,7 @@ class ProducerCases:
         yield self._case("end what has not begun", ApiKey.END_TXN, version, not_begun)
         yield self._case("commit", ApiKey.END_TXN, version, lambda: begun(True))
         yield self._case(f"describe a commit {version}", ApiKey.DESCRIBE_TRANSACTIONS, 0, after_all)
-        if version < 5:  # later ones give the producer another epoch, which makes these a matter of the moment
+        if version < 5:  # later ones raise the producer's epoch, so that the result depends on timing
             yield self._case("commit again", ApiKey.END_TXN, version, lambda: end(True))
             yield self._case("abort what is committed", ApiKey.END_TXN, version, lambda: end(False))
         yield self._case("abort", ApiKey.END_TXN, version, lambda: begun(False))
@@ -167,7 +167,7 @@ class ProducerCases:
         }.items():
             yield from every_version(name, ApiKey.WRITE_TXN_MARKERS, lambda _, topic=topic, index=index: marker(topic, index))
 
-    def _told(self) -> Iterator[Case]:
+    def _queries(self) -> Iterator[Case]:
         lists: dict[str, Callable[[int], Message | None]] = {
             "list": lambda _: ListTransactionsRequest(),
             "list completed": lambda _: ListTransactionsRequest(state_filters=["CompleteCommit", "CompleteAbort"]),

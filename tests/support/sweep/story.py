@@ -1,6 +1,6 @@
-"""What happens between the cases of a sweep over coordinators: groups that get members, transactions that begin and end.
+"""Requests between the cases of a sweep over coordinators: members join and leave, transactions begin and end.
 
-Requests are sent in one version each, with what the server has answered before; the cases themselves then vary the version.
+These requests are sent in one version each and use earlier responses; the cases themselves vary the version.
 """
 
 from typing import Any
@@ -22,11 +22,11 @@ from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAss
 
 GROUPS, TRANSACTIONS = 0, 1
 SUBSCRIBED_TO_SWEEP = b"\0\1\0\0\0\1\0\5sweep\xff\xff\xff\xff\0\0\0\0"
-"""What a member that reads the topic `sweep` says of itself."""
+"""The subscription of a member that reads the topic `sweep`."""
 
 
 class Story:
-    """Tells a server what to do outside of the cases, and remembers what it answered."""
+    """Sends requests outside of the cases, and remembers the responses."""
 
     def __init__(self, bootstrap: str) -> None:
         self._bootstrap = bootstrap
@@ -40,7 +40,7 @@ class Story:
             return client.request(request, version)
 
     def await_coordinators(self) -> None:
-        """Have both internal topics made, and what is in them served."""
+        """Have both internal topics created, and wait until they are served."""
         for kind in (GROUPS, TRANSACTIONS):
             request = FindCoordinatorRequest(key_type=kind, coordinator_keys=["g"])
             until(lambda request=request: self.ask(request, 4).coordinators[0].error_code == 0, "a coordinator")  # type: ignore[misc]
@@ -82,7 +82,7 @@ class Story:
     # -- transactions
 
     def begin_transaction(self, transactional_id: str, group_id: str | None = None) -> None:
-        """A producer begins; with a group, its transaction knows that offsets of that group will come."""
+        """Begin a transaction; with a group, add its offsets to the transaction."""
         request = InitProducerIdRequest(transactional_id=transactional_id, transaction_timeout_ms=60_000)
         answers: list[Any] = []
         until(lambda: answers.append(self.ask(request, 4)) or answers[-1].error_code == 0, "a producer id")  # type: ignore[func-returns-value]
@@ -100,7 +100,7 @@ class Story:
             assert added.error_code == 0
 
     def end_transaction(self, transactional_id: str, is_commit: bool, version: int, group_id: str) -> None:
-        """End it, and wait until its offsets count or are gone. Versions from 5 on give the producer its next epoch."""
+        """End it, and wait until its offsets are committed or dropped. Versions from 5 on raise the producer's epoch."""
         request = EndTxnRequest(
             transactional_id=transactional_id,
             producer_id=self.producer_id,

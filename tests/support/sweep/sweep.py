@@ -1,8 +1,8 @@
 """A sweep over every API and version: the same requests to any server, the replies in a form that can be compared.
 
 `sweep(server)` sends every case of `sweep_cases` in turn, to the broker's listener or the controller's, and returns one
-normalised reply per case. What must differ between servers (ids, ports, folders, times, words) becomes a placeholder; all else,
-down to the bytes of fetched records, must be the same. Replies of Apache Kafka 4.3.0 are kept in `GOLDEN`.
+normalised reply per case. Values that differ between servers (ids, ports, folders, times, texts) become placeholders;
+everything else, down to the bytes of fetched records, must be the same. Replies of Apache Kafka 4.3.0 are kept in `GOLDEN`.
 """
 
 import gzip
@@ -29,7 +29,7 @@ COORDINATED = {
     *(ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.ADD_OFFSETS_TO_TXN, ApiKey.END_TXN, ApiKey.WRITE_TXN_MARKERS),
     *(ApiKey.LIST_TRANSACTIONS, ApiKey.DESCRIBE_TRANSACTIONS),
 }
-"""APIs of coordinators, which have a sweep of their own."""
+"""APIs of coordinators, which have their own sweep."""
 
 DROPPED = {"throttle_time_ms", "unknown_tags", "session_id", "error_message", "batch_index_error_message"}
 TEXTS = {"documentation"}
@@ -40,7 +40,7 @@ NUMBERS = {
 }
 COORDINATOR_LOAD_IN_PROGRESS = 14
 NOT_SERVED_YET = {"share.version", "streams.version"}
-"""Features of groups that Ottla has not: their levels stay 0."""
+"""Features that Ottla does not have yet: their levels stay 0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ def read_golden(path: Path = GOLDEN) -> dict[str, Any]:
 
 
 def write_golden(replies: dict[str, Any], path: Path = GOLDEN) -> None:
-    """Keep Apache Kafka's replies; without the time in it, the file is the same for the same replies."""
+    """Write Apache Kafka's replies, without a timestamp: equal replies give an equal file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = "".join(json.dumps(row, sort_keys=True) + "\n" for row in replies.items())
     path.write_bytes(gzip.compress(text.encode(), mtime=0))

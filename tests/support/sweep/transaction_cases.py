@@ -1,4 +1,4 @@
-"""The cases of the coordinators' sweep about offsets that are committed within transactions."""
+"""The cases of the coordinators' sweep about offset commits within transactions."""
 
 from collections.abc import Iterator
 
@@ -18,11 +18,11 @@ from ottla.wire.messages.txn_offset_commit import (
 IMPLICIT_ADD_SINCE = 5
 MEMBERS_SINCE = 3
 NOBODY = 999_999
-"""A producer id that no server has handed out."""
+"""A producer id that no server has allocated."""
 
 
 def transaction_cases(offsets: OffsetCases, story: Story) -> Iterator[Case]:
-    """One transaction per version: begun, written to, looked at, ended."""
+    """One transaction per version: begin, commit offsets, fetch them, end."""
     for version in range(6):
         yield from _one_transaction(offsets, story, version)
     refusals = {

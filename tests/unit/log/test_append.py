@@ -45,7 +45,7 @@ def test_append_time_is_set_and_reported() -> None:
     assert env.log.segments.active.max_timestamp == T0 + 5000
 
 
-def test_a_retry_gets_the_offsets_of_the_first_time() -> None:
+def test_a_retried_batch_gets_its_first_offsets() -> None:
     env = LogOnDisk()
     for number in range(7):
         env.append(b"a", b"b", producer=(9, 0, 2 * number))
@@ -82,7 +82,7 @@ def test_a_refused_batch_leaves_nothing_behind() -> None:
         (LogConfig(), bytearray(), ErrorCode.INVALID_RECORD),
     ],
 )
-def test_what_a_producer_must_not_send(config: LogConfig, batch: bytearray, code: ErrorCode) -> None:
+def test_invalid_batches_of_clients_are_refused(config: LogConfig, batch: bytearray, code: ErrorCode) -> None:
     env = LogOnDisk(config)
     with pytest.raises(KafkaError) as refused:
         env.log.append_as_leader(batch, 0)
@@ -101,7 +101,7 @@ def test_only_coordinators_write_markers() -> None:
     assert env.log.producers.first_undecided_offset is None
 
 
-def test_the_topics_own_codec_wins() -> None:
+def test_the_topics_codec_replaces_the_producers() -> None:
     env = LogOnDisk(LogConfig(compression_type="gzip"))
     env.append(b"a" * 500, b"b" * 500)
     env.append(b"c" * 500, codec=Codec.ZSTD)
@@ -111,7 +111,7 @@ def test_the_topics_own_codec_wins() -> None:
     assert [record.value for record in env.records()] == [b"a" * 500, b"b" * 500, b"c" * 500]
 
 
-def test_more_than_a_segment_is_refused() -> None:
+def test_a_batch_larger_than_a_segment_is_refused() -> None:
     env = LogOnDisk(LogConfig(segment_bytes=500))
     with pytest.raises(KafkaError) as refused:
         env.append(b"x" * 500)
@@ -129,7 +129,7 @@ def test_rolls_when_the_segment_is_full() -> None:
     assert env.offsets() == list(range(80))
 
 
-def test_flush_is_asked_for_when_flush_messages_is_reached() -> None:
+def test_flush_is_needed_when_flush_messages_is_reached() -> None:
     env = LogOnDisk(LogConfig(flush_messages=3))
     needed = []
     for _ in range(4):
@@ -141,7 +141,7 @@ def test_flush_is_asked_for_when_flush_messages_is_reached() -> None:
     assert env.log.recovery_point == 3
 
 
-def test_a_duplicate_of_what_is_not_flushed_yet_asks_for_the_flush_too() -> None:
+def test_a_duplicate_of_an_unflushed_batch_needs_the_flush_too() -> None:
     env = LogOnDisk(LogConfig(flush_messages=1))
 
     def send() -> tuple[bool, bool]:
@@ -170,7 +170,7 @@ def test_a_follower_keeps_offsets_gaps_and_epochs() -> None:
     assert env.log.log_end_offset == 11
 
 
-def test_a_follower_passes_over_a_torn_last_batch() -> None:
+def test_a_follower_ignores_a_torn_last_batch() -> None:
     env = LogOnDisk()
     whole, torn = make_batch(b"a"), make_batch(b"b", base_offset=1)
     for cut in (len(torn) - 1, 61, 60, 1):
@@ -181,7 +181,7 @@ def test_a_follower_passes_over_a_torn_last_batch() -> None:
     assert info.first_offset == -1
 
 
-def test_a_follower_leaves_out_epochs_it_does_not_know() -> None:
+def test_a_follower_stops_at_a_batch_of_a_later_epoch() -> None:
     env = LogOnDisk()
     data = bytes(
         make_batch(b"a", leader_epoch=1)
@@ -214,7 +214,7 @@ def test_a_follower_refuses_disorder_and_damage() -> None:
     assert env.log.size_bytes == 0
 
 
-def test_a_follower_spreads_more_than_a_segment_takes_over_several() -> None:
+def test_a_follower_splits_a_large_append_over_segments() -> None:
     env = LogOnDisk()
     data = b"".join(bytes(make_batch(b"x" * 700, base_offset=n)) for n in range(7))
     assert len(data) > env.config.segment_bytes

@@ -1,4 +1,4 @@
-"""When no further file can be opened: what is there goes on, what is new has to wait, and no directory is taken for broken."""
+"""At the open files limit: open logs keep working, new files have to wait, and no directory counts as failed."""
 
 import errno
 
@@ -22,10 +22,10 @@ def short_of(node: NodeStorage, files_left: int | None) -> None:
     node.disk.files_left = files_left
 
 
-def test_as_many_partitions_are_made_as_there_is_room_for() -> None:
+def test_partitions_are_created_until_the_open_files_limit() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
-    short_of(node, 3 * 70 - 1)  # for a piece of 64 there is room, and a simulated disk does not count what is opened then
+    short_of(node, 3 * 70 - 1)  # room for a piece of 64; the simulated disk does not count the files opened then
     wanted = [NewPartition(TopicPartition("t", number), SMALL, TOPIC_ID) for number in range(64)]
     assert all(isinstance(made, PartitionLog) for made in run(directories.create_all(wanted)))
     short_of(node, 3 * 5 + 2)
@@ -36,12 +36,12 @@ def test_as_many_partitions_are_made_as_there_is_room_for() -> None:
     assert "u-5 cannot be made" in str(made[5])
     assert "ulimit -n" in str(made[5])
     assert directories.take_losses() == []
-    assert "u-5" not in node.disk.list_directory("/a"), "nothing is left behind"
+    assert "u-5" not in node.disk.list_directory("/a"), "no leftovers"
     short_of(node, None)
     assert all(isinstance(each, PartitionLog) for each in run(directories.create_all(wanted)))
 
 
-def test_a_log_goes_on_in_its_segment_and_rolls_when_there_is_room() -> None:
+def test_a_log_keeps_its_segment_until_it_can_roll() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")
@@ -56,7 +56,7 @@ def test_a_log_goes_on_in_its_segment_and_rolls_when_there_is_room() -> None:
     assert node.crash(power_loss=False).logs[T0].log_end_offset == 122
 
 
-def test_where_an_index_is_full_an_append_is_refused_and_the_log_stays_usable() -> None:
+def test_an_append_with_a_full_index_is_refused() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")
@@ -72,7 +72,7 @@ def test_where_an_index_is_full_an_append_is_refused_and_the_log_stays_usable() 
     assert log.append_as_leader(make_batch(b"v"), 0).first_offset == 6
 
 
-def test_retention_leaves_the_active_segment_until_another_can_be_begun() -> None:
+def test_retention_keeps_the_active_segment_until_it_can_roll() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.create("t")
@@ -90,7 +90,7 @@ def test_a_read_that_cannot_open_an_index_does_not_fail_the_disk() -> None:
     node.create("t")
     node.fill(T0, 60)
     log = directories.logs[T0]
-    run(log.flush())  # the indexes of the older segments are let go of
+    run(log.flush())  # closes the indexes of the older segments
     fault = node.disk.fail("open", "/a/t-0/*", errno.EMFILE)
     with pytest.raises(OutOfDescriptors, match="t-0 cannot be read"):
         log.read(30, 1000)

@@ -1,4 +1,4 @@
-"""Flushing: what a power loss leaves, what is asked of the owner, and failing devices."""
+"""Flushing: what survives a power loss, when a flush is due, and failing devices."""
 
 import asyncio
 import itertools
@@ -36,7 +36,7 @@ def test_what_was_flushed_survives_a_power_loss() -> None:
         env.fill(3, epoch=seed + 2)
         env.reopen()
         assert env.offsets() == [*left, *range(resumed, env.log.log_end_offset)]
-    assert lost, "no power loss ever took anything: the test shows nothing"
+    assert lost, "no power loss removed anything: the test shows nothing"
 
 
 def test_a_killed_process_loses_nothing() -> None:
@@ -80,13 +80,13 @@ def test_an_idle_flush_costs_nothing() -> None:
     assert env.disk.counts["sync"] == syncs
 
 
-def test_a_second_flush_does_not_vouch_for_what_the_first_has_only_begun() -> None:
+def test_a_second_flush_waits_for_the_first() -> None:
     for seed in range(30):
         env = LogOnDisk()
         env.disk.random.seed(seed)
         env.fill(12)
         run(hold_the_first_of_two_flushes(env))
-        if seed % 2:  # both were cancelled; the next one must do it all
+        if seed % 2:  # both were cancelled; the next one must sync everything
             env.flush()
             assert env.recovery_point == 24
         flushed = env.recovery_point
@@ -96,7 +96,7 @@ def test_a_second_flush_does_not_vouch_for_what_the_first_has_only_begun() -> No
 
 
 async def hold_the_first_of_two_flushes(env: LogOnDisk) -> None:
-    """Stop the first flush before the names of the files are safe, give a second one all the time it wants, and crash."""
+    """Stop the first flush before the file names are durable, let a second one run, and crash."""
     held: list[asyncio.Event] = []
 
     async def pause() -> None:
@@ -155,7 +155,7 @@ def test_a_clean_shutdown_survives_a_power_loss_right_after_it() -> None:
         assert env.log.append_as_leader(make_batch(b"p", producer=(4, 0, 0)), 0).is_duplicate
 
 
-def test_handles_of_old_indexes_are_given_back() -> None:
+def test_indexes_of_old_segments_are_closed() -> None:
     env = LogOnDisk()
     env.fill(40)
     env.flush()

@@ -40,7 +40,7 @@ def test_epochs_and_offsets_always_rise(pairs: list[tuple[int, int]]) -> None:
 
 
 @pytest.mark.parametrize(("epoch", "offset"), [(-1, 0), (0, -1)])
-def test_nonsense_breaks_an_invariant(epoch: int, offset: int) -> None:
+def test_invalid_epochs_break_an_invariant(epoch: int, offset: int) -> None:
     _, epochs = epochs_on_disk()
     with pytest.raises(BrokenInvariant, match="leader-epoch-checkpoint"):
         epochs.assign(epoch, offset)
@@ -90,7 +90,7 @@ def test_load_reads_what_flush_wrote_and_is_clean() -> None:
     assert not loaded.is_dirty
 
 
-def test_load_without_a_file_is_empty_and_damage_is_told() -> None:
+def test_load_without_a_file_is_empty_and_damage_raises() -> None:
     disk, _ = epochs_on_disk()
     assert LeaderEpochs.load(disk, "/t-0").entries == []
     asyncio.run(disk.replace_file("/t-0/leader-epoch-checkpoint", b"0\n1\n0\n"))

@@ -1,4 +1,4 @@
-"""Names on disk: made, read back, and refused."""
+"""Names on disk: formatted, parsed, and refused."""
 
 import pytest
 from hypothesis import given
@@ -41,7 +41,7 @@ def test_folder_names_are_read_back(topic: str, number: int) -> None:
 
 
 @given(TOPICS, st.integers(0, 2**31 - 1))
-def test_folders_on_their_way_out_fit_any_file_system(topic: str, number: int) -> None:
+def test_names_of_deleted_folders_fit_any_file_system(topic: str, number: int) -> None:
     partition = TopicPartition(topic, number)
     for name in (names.delete_folder_name(partition, UNIQUE), names.stray_folder_name(partition, UNIQUE)):
         assert len(name) <= 255

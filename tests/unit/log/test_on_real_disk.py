@@ -1,4 +1,4 @@
-"""The partition log on the real file system: the same life as on the simulated one."""
+"""The partition log on the real file system does what it does on the simulated one."""
 
 import asyncio
 from pathlib import Path
@@ -34,7 +34,7 @@ def offsets(log: PartitionLog) -> list[int]:
     return found
 
 
-def test_a_whole_life(tmp_path: Path) -> None:
+def test_append_truncate_delete_replace_and_reload(tmp_path: Path) -> None:
     folder = tmp_path / "topic-0"
 
     async def live() -> None:

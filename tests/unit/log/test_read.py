@@ -27,7 +27,7 @@ def test_every_offset_gives_the_batch_that_holds_it() -> None:
         assert [record.offset for record in records_of(info.records.read())] == [offset - offset % 2, offset - offset % 2 + 1]
 
 
-def test_sizes_are_kept_to() -> None:
+def test_reads_keep_to_max_bytes() -> None:
     env = filled()
     batch_bytes = env.log.segments.first.find(0).size  # type: ignore[union-attr]
     for max_bytes in (1, batch_bytes - 1, batch_bytes, batch_bytes + 1, 3 * batch_bytes):
@@ -40,7 +40,7 @@ def test_sizes_are_kept_to() -> None:
     assert torn.records.length == 10
 
 
-def test_outside_the_log_is_an_error_at_its_end_is_not() -> None:
+def test_a_read_outside_the_log_fails_and_at_its_end_is_empty() -> None:
     env = filled(3)
     assert env.log.read(6, 100).records is None
     env.log.update_high_watermark(6)
@@ -124,7 +124,7 @@ def test_a_failing_read_takes_the_log_offline() -> None:
 # -- transactions
 
 
-def test_readers_of_committed_records_stop_at_the_first_open_transaction() -> None:
+def test_read_committed_stops_at_the_first_open_transaction() -> None:
     env = LogOnDisk()
     env.append(b"before")
     env.append(b"in", producer=(1, 0, 0), transactional=True)
@@ -140,7 +140,7 @@ def test_readers_of_committed_records_stop_at_the_first_open_transaction() -> No
     assert env.log.read(0, 10_000, Isolation.COMMITTED).aborted == []
 
 
-def test_aborted_transactions_are_named_for_the_range_read() -> None:
+def test_a_read_lists_the_aborted_transactions_of_its_range() -> None:
     env = LogOnDisk()
     ends = {}
     for number in range(12):
@@ -167,7 +167,7 @@ def test_aborted_transactions_are_named_for_the_range_read() -> None:
         assert [(txn.first_offset, txn.last_offset) for txn in whole] == aborted
 
 
-def test_recovery_builds_the_transaction_index_anew() -> None:
+def test_recovery_rebuilds_the_transaction_index() -> None:
     env = LogOnDisk()
     for number in range(8):
         env.append(b"x" * 200, producer=(1, 0, number), transactional=True)

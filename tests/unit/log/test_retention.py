@@ -19,7 +19,7 @@ KEEP = dataclasses.replace(SMALL, retention_ms=-1, retention_bytes=-1)
 def log_with(batches: int = 40, **settings: object) -> LogOnDisk:
     """A log of several segments, all of it below the high watermark. Batches have two records, record n the time T0 + 10 n.
 
-    The settings come into force once it is filled: its records have no keys, which a compacted log would not take.
+    The settings are applied once it is filled: its records have no keys, which a compacted log would refuse.
     """
     env = LogOnDisk(KEEP)
     env.fill(batches)
@@ -33,14 +33,14 @@ def bases(expired: list[Expired]) -> list[int]:
     return [segment.base_offset for segment, _ in expired]
 
 
-def test_without_limits_nothing_goes() -> None:
+def test_without_limits_nothing_is_deleted() -> None:
     env = log_with()
     assert len(env.log.segments) > 3
     assert expired_segments(env.log, T0 + 10**15) == []
     assert run(apply_retention(env.log, T0 + 10**15)) == []
 
 
-def test_time_goes_by_the_newest_record_of_a_segment() -> None:
+def test_retention_ms_counts_from_the_newest_record_of_a_segment() -> None:
     env = log_with(retention_ms=1000)
     first, second = list(env.log.segments)[:2]
     newest_ms = first.max_timestamp
@@ -62,7 +62,7 @@ def test_file_time_counts_only_where_no_record_has_one() -> None:
     assert "no record has a timestamp, and its file is 1001 ms old" in expired_segments(env.log, T0 + 1001)[0].reason
 
 
-def test_old_files_with_young_records_stay_and_the_other_way_round() -> None:
+def test_record_times_count_and_file_times_do_not() -> None:
     env = log_with(retention_ms=1000)
     env.clock.jump(10**9)
     assert bases(expired_segments(env.log, T0)) == []
@@ -71,7 +71,7 @@ def test_old_files_with_young_records_stay_and_the_other_way_round() -> None:
     assert env.log.segments.active.base_offset not in bases(expired_segments(env.log, env.clock.now_ms()))
 
 
-def test_a_segment_from_the_future_holds_what_follows() -> None:
+def test_a_segment_with_a_future_timestamp_keeps_those_after_it() -> None:
     env = LogOnDisk(dataclasses.replace(KEEP, retention_ms=1000, message_timestamp_after_max_ms=10**7))
     for timestamp in (T0, T0 + 10**7, T0):
         env.append(b"v", timestamp=timestamp)
@@ -96,7 +96,7 @@ def test_size_reason_names_the_setting() -> None:
     assert expired_segments(env.log, T0)[0].reason == f"the log has {size} bytes, retention.bytes=0"
 
 
-def test_active_segment_is_rolled_and_goes_when_all_of_it_has_expired() -> None:
+def test_an_expired_active_segment_is_rolled_and_deleted() -> None:
     env = log_with(retention_ms=1000)
     end = env.log.log_end_offset
     gone = run(apply_retention(env.log, T0 + 10**9))
@@ -116,7 +116,7 @@ def test_an_empty_active_segment_stays() -> None:
     assert len(env.log.segments) == 1
 
 
-def test_nothing_at_or_above_the_high_watermark_goes() -> None:
+def test_segments_that_reach_the_high_watermark_are_kept() -> None:
     env = log_with(retention_ms=1000, retention_bytes=0)
     second, third = env.log.segments.base_offsets[1:3]
     for high_watermark, expected in ((second - 1, []), (second, [0]), (third - 1, [0]), (third, [0, second])):
@@ -181,7 +181,7 @@ def test_files_are_renamed_at_once_and_removed_after_the_delay() -> None:
     assert env.log.deletion_deadline_s is None
 
 
-def test_what_is_gone_stays_gone_after_a_kill() -> None:
+def test_deleted_segments_stay_deleted_after_a_kill() -> None:
     env = log_with(retention_ms=1000)
     run(apply_retention(env.log, env.log.segments.first.max_timestamp + 1001))
     start = env.log.log_start_offset
@@ -190,10 +190,10 @@ def test_what_is_gone_stays_gone_after_a_kill() -> None:
     assert not [name for name in env.files() if name.endswith(".deleted")]
 
 
-def test_segments_are_chosen_once_nobody_else_reshapes_the_log() -> None:
+def test_segments_are_chosen_under_the_lock() -> None:
     env = log_with(retention_ms=1000)
 
-    async def delete_meanwhile() -> list[Expired]:
+    async def delete_concurrently() -> list[Expired]:
         await env.log.reshaping.acquire()
         waiting = asyncio.ensure_future(apply_retention(env.log, T0 + 10**9))
         await asyncio.sleep(0)
@@ -201,7 +201,7 @@ def test_segments_are_chosen_once_nobody_else_reshapes_the_log() -> None:
         env.log.reshaping.release()
         return await waiting
 
-    assert run(delete_meanwhile()) == []
+    assert run(delete_concurrently()) == []
     assert env.log.log_start_offset == 0
 
 

@@ -1,4 +1,4 @@
-"""Cutting off the log's end: records, epochs, producers, watermarks, and kills half-way."""
+"""Truncating a log: records, epochs, producers, watermarks, and kills half-way."""
 
 import asyncio
 
@@ -37,13 +37,13 @@ def test_the_log_ends_where_it_was_cut(offset: int) -> None:
         assert env.log.epochs.entries[-1] == (3, offset)
 
 
-def test_inside_a_batch_the_whole_batch_goes() -> None:
+def test_truncating_the_log_inside_a_batch_cuts_the_whole_batch() -> None:
     env = filled()
     assert run(env.log.truncate_to(33))
     assert env.log.log_end_offset == 32
 
 
-def test_at_or_past_the_end_only_an_empty_epoch_goes() -> None:
+def test_truncating_at_or_past_the_end_drops_only_an_empty_epoch() -> None:
     env = filled()
     env.log.assign_epoch(7, 80)
     assert not run(env.log.truncate_to(80))
@@ -52,7 +52,7 @@ def test_at_or_past_the_end_only_an_empty_epoch_goes() -> None:
     assert env.log.log_end_offset == 80
 
 
-def test_before_the_first_segment_the_log_starts_anew() -> None:
+def test_truncating_before_the_first_segment_restarts_the_log() -> None:
     env = filled()
     env.log.update_high_watermark(80)
     run(env.log.delete_segments(list(env.log.segments)[:2]))
@@ -63,7 +63,7 @@ def test_before_the_first_segment_the_log_starts_anew() -> None:
     assert env.offsets() == list(range(start - 1, start + 5))
 
 
-def test_starting_anew_at_another_offset() -> None:
+def test_a_full_truncation_restarts_at_another_offset() -> None:
     env = filled()
     env.append(b"a", producer=(3, 0, 0))
     for offset in (0, 1000, 1002, 1001, 50):
@@ -78,7 +78,7 @@ def test_starting_anew_at_another_offset() -> None:
         assert env.offsets() == list(range(offset, offset + 4))
 
 
-def test_producers_go_back_with_the_records() -> None:
+def test_producers_are_rolled_back_with_the_records() -> None:
     env = LogOnDisk()
     for number in range(20):
         env.append(b"x" * 150, producer=(5, 0, number))
@@ -128,7 +128,7 @@ def test_nothing_is_appended_while_files_are_being_cut() -> None:
     assert env.append(b"now") == 10
 
 
-def test_a_flush_under_way_does_not_move_the_recovery_point_past_a_cut() -> None:
+def test_a_running_flush_does_not_raise_the_recovery_point_past_a_cut() -> None:
     env = filled()
 
     async def both() -> None:
@@ -170,7 +170,7 @@ def test_killed_at_every_point_of_a_truncation(power_loss: bool) -> None:
 
 @pytest.mark.parametrize("power_loss", [False, True])
 @pytest.mark.parametrize("offset", [0, 30, 31, 40, 80, 500])
-def test_killed_at_every_point_of_starting_anew(offset: int, power_loss: bool) -> None:
+def test_killed_at_every_point_of_a_full_truncation(offset: int, power_loss: bool) -> None:
     completed = 0
     for calls in range(300):
         env = filled()
@@ -193,7 +193,7 @@ def test_killed_at_every_point_of_starting_anew(offset: int, power_loss: bool) -
     pytest.fail("it never completed")
 
 
-def test_a_snapshot_is_written_again_after_starting_anew() -> None:
+def test_a_snapshot_is_written_again_after_a_full_truncation() -> None:
     env = filled()
     run(env.log.truncate_fully_and_start_at(0))
     env.fill(20)

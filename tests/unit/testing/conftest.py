@@ -1,4 +1,4 @@
-"""A broker for the tests of `ottla.testing`, and a client that speaks the protocol and nothing else."""
+"""A broker for the tests of `ottla.testing`, and a bare protocol client."""
 
 import asyncio
 from collections.abc import Callable, Coroutine, Iterator
@@ -21,14 +21,14 @@ def shared_broker() -> Iterator[Broker]:
 
 @pytest.fixture
 def broker(shared_broker: Broker) -> Iterator[Broker]:
-    """One for all tests of a file; behaves itself at the beginning of each."""
+    """One broker for all tests of a file; without faults at the beginning of each."""
     yield shared_broker
     shared_broker.faults.clear()
 
 
 @pytest.fixture
 def ask(broker: Broker) -> Callable[..., Any]:
-    """`ask(request)`: its answer, on a connection of its own."""
+    """`ask(request)`: the response, on a new connection."""
 
     async def ask_once(message: Any, client_id: str, timeout_ms: int, version: int | None) -> Any:
         async with connected(broker, client_id, timeout_ms) as link:

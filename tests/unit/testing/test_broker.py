@@ -1,4 +1,4 @@
-"""The life of a broker for tests, in a thread and in a process."""
+"""Starting, stopping, killing and using a test broker, in a thread and in a child process."""
 
 import asyncio
 import errno
@@ -24,7 +24,7 @@ MARK = ".kafka_cleanshutdown"
 
 
 @MODES
-def test_it_answers_keeps_and_is_gone(process: bool) -> None:
+def test_a_broker_answers_keeps_records_and_removes_its_data(process: bool) -> None:
     with Broker(process=process) as broker:
         assert broker.is_running
         assert broker.host == "127.0.0.1"
@@ -48,7 +48,7 @@ def test_it_answers_keeps_and_is_gone(process: bool) -> None:
 
 
 @MODES
-def test_it_is_killed_and_recovers(process: bool) -> None:
+def test_a_killed_broker_recovers(process: bool) -> None:
     with Broker(process=process) as broker:
         before = [broker.produce("orders", f"value {number}") for number in range(20)]
         address, cluster_id, data = broker.bootstrap_servers, broker.cluster_id, broker.data
@@ -64,7 +64,7 @@ def test_it_is_killed_and_recovers(process: bool) -> None:
 
 
 @MODES
-def test_it_is_restarted_in_good_order(process: bool) -> None:
+def test_a_restarted_broker_shuts_down_cleanly(process: bool) -> None:
     with Broker(process=process) as broker:
         fault = broker.faults.fail("Produce", "INVALID_RECORD")
         record = broker.produce("orders", "value")
@@ -97,7 +97,7 @@ def test_killed_twice_and_stopped_while_down() -> None:
     assert not data.exists()
 
 
-def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
+def test_a_given_data_folder_is_kept(tmp_path: Path) -> None:
     folder = tmp_path / "data"
     with Broker(data=folder) as broker:
         assert broker.data == folder
@@ -109,7 +109,7 @@ def test_a_folder_that_is_named_is_kept(tmp_path: Path) -> None:
             Broker(data=folder).start()
 
 
-def test_several_at_once_and_the_port_that_was_asked_for() -> None:
+def test_several_brokers_run_at_once_and_a_port_can_be_chosen() -> None:
     with Broker() as first, Broker({"num.partitions": 4}) as second:
         first.produce("a", "1")
         second.produce("b", "2")
@@ -122,7 +122,7 @@ def test_several_at_once_and_the_port_that_was_asked_for() -> None:
         assert third.port == port
 
 
-def test_async_tests_do_not_stop_while_it_does() -> None:
+def test_starting_and_stopping_does_not_block_the_callers_loop() -> None:
     async def use() -> None:
         ticks = 0
 
@@ -153,7 +153,7 @@ def test_async_tests_do_not_stop_while_it_does() -> None:
     asyncio.run(use())
 
 
-def test_what_did_not_come_is_told() -> None:
+def test_a_timeout_says_what_did_not_come() -> None:
     with Broker({"auto.create.topics.enable": False}) as broker:
         with pytest.raises(
             TimedOut, match=r"2 records of topic nowhere did not come within 0\.05 s: topic nowhere does not exist"
@@ -191,7 +191,7 @@ def test_records_are_awaited_while_they_come() -> None:
         assert sorted(int(record.value or b"") for record in records) == list(range(30))
 
 
-def test_who_awaits_records_keeps_nobody_else_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_awaiting_records_does_not_delay_other_helpers(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "_WAIT_MS", 3_600_000)
     with Broker() as broker, ThreadPoolExecutor() as pool:
         broker.create_topic("orders")
@@ -211,7 +211,7 @@ def test_records_are_awaited_where_connections_are_refused() -> None:
         assert [record.value for record in awaited.result()] == [b"it"]
 
 
-def test_mistakes_in_settings_are_told() -> None:
+def test_mistakes_in_settings_raise_value_error() -> None:
     with pytest.raises(ValueError, match="data="):
         Broker({"log.dirs": "/tmp/x"})
     with pytest.raises(ValueError, match=r"^num\.partition is no broker setting of Kafka; did you mean num\.partitions\?$"):
@@ -283,7 +283,7 @@ def test_a_child_that_dies_fails_the_test() -> None:
         broker.stop()
 
 
-def test_an_interrupt_of_the_terminal_is_for_the_parent() -> None:
+def test_a_child_ignores_the_interrupt_of_the_terminal() -> None:
     with Broker(process=True) as broker:
         os.kill(broker._engine._host.pid, signal.SIGINT)  # type: ignore[union-attr]
         broker.produce("orders", "value")
@@ -315,7 +315,7 @@ def test_an_interpreter_that_exits_does_not_hang(process: bool) -> None:
 
 
 @MODES
-def test_a_broker_that_nobody_holds_ends(process: bool) -> None:
+def test_a_collected_broker_ends(process: bool) -> None:
     broker = Broker(process=process)
     broker.start()
     data, port = broker.data, broker.port
@@ -340,7 +340,7 @@ def test_a_start_that_is_cancelled_can_be_stopped() -> None:
     asyncio.run(use())
 
 
-def test_what_was_refused_of_a_request_is_in_the_log() -> None:
+def test_refused_parts_of_a_request_are_in_the_log() -> None:
     with Broker({"message.max.bytes": 500}) as broker:
         broker.create_topic("orders")
         with pytest.raises(KafkaError):
@@ -356,7 +356,7 @@ def test_what_was_refused_of_a_request_is_in_the_log() -> None:
         assert f"failed: {why} for" in line
 
 
-def test_a_child_ends_with_its_parent_however_that_ends() -> None:
+def test_a_child_ends_when_its_parent_is_killed() -> None:
     code = (
         "import time\nfrom ottla.testing import Broker\nbroker = Broker(process=True); broker.start()\n"
         "print(broker._engine._host.pid, broker.data, flush=True); time.sleep(600)"
@@ -382,8 +382,8 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
-def test_it_is_up_soon() -> None:
-    """The goal is 0.2 s. A machine that does something else gets more tries, and what it does meanwhile does not count."""
+def test_a_broker_starts_in_a_fraction_of_a_second() -> None:
+    """The goal is 0.2 s. A busy machine gets more tries, and the time that threads waited for a processor does not count."""
     took_s: list[float] = []
     while not took_s or min(took_s) >= 0.2:
         assert len(took_s) < 20, f"every start took longer than that: {took_s}"
@@ -396,12 +396,12 @@ def test_it_is_up_soon() -> None:
 
 
 def queued_for_a_processor_s() -> float:
-    """How long the threads of this process have been kept waiting by others; 0 where the system does not tell."""
-    told = [path.read_text().split() for path in Path("/proc/self/task").glob("*/schedstat")]
-    return sum(int(waited_ns) for _, waited_ns, _ in told) / 1e9
+    """How long the threads of this process have waited for a processor; 0 if the system does not report it."""
+    lines = [path.read_text().split() for path in Path("/proc/self/task").glob("*/schedstat")]
+    return sum(int(waited_ns) for _, waited_ns, _ in lines) / 1e9
 
 
-def test_the_first_is_up_soon_too() -> None:
+def test_the_first_broker_of_a_process_starts_soon() -> None:
     """Measured 0.2 s of CPU time in a bare interpreter; most of it is the import of the node."""
     code = (
         "import time\nfrom ottla.testing import Broker\nbroker = Broker(); broker.start()\n"

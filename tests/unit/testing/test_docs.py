@@ -1,4 +1,4 @@
-"""The examples of docs/testing.md: those that are tests are run by pytest, the others as they are."""
+"""The examples of docs/testing.md: those that are tests are run by pytest, the others as scripts."""
 
 import re
 import subprocess

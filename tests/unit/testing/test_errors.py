@@ -1,4 +1,4 @@
-"""What a user sees of an error: the line that caused it and the text, and nothing of how the helpers work."""
+"""What a user sees of an error: the line that caused it and the text, and no frames of the helpers."""
 
 import re
 import traceback

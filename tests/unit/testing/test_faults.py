@@ -1,4 +1,4 @@
-"""Faults, over the bare protocol: what is answered, what is done and what is not."""
+"""Faults, over the bare protocol: responses and effects of the requests they meet."""
 
 import asyncio
 import itertools
@@ -51,7 +51,7 @@ def produce_request(*topics: str, partitions: tuple[int, ...] = (0, 1, 2), acks:
 
 
 def errors_of(response: Any, topics: str, partitions: str, index: str) -> dict[int, int]:
-    """Of a response about one topic: partition → error."""
+    """Partition → error, of a response about one topic."""
     (entry,) = getattr(response, topics)
     return {getattr(each, index): each.error_code for each in getattr(entry, partitions)}
 
@@ -69,7 +69,7 @@ def test_a_failed_request_is_not_done_and_the_next_one_is(broker: Broker, topic:
     assert fault.hits == 1
 
 
-def test_a_failed_partition_leaves_the_others_alone(broker: Broker, topic: str, ask: Ask) -> None:
+def test_a_failed_partition_does_not_affect_the_others(broker: Broker, topic: str, ask: Ask) -> None:
     with broker.faults.fail("Produce", NOT_LEADER, topic=topic, partition=1) as fault:
         assert produced(ask(produce_request(topic), version=12)) == {0: 0, 1: NOT_LEADER, 2: 0}
     assert broker.end_offsets(topic) == {0: 1, 1: 0, 2: 1}
@@ -77,7 +77,7 @@ def test_a_failed_partition_leaves_the_others_alone(broker: Broker, topic: str, 
     assert fault.hits == 1
 
 
-def test_errors_of_several_faults_stand_beside_each_other(broker: Broker, topic: str, ask: Ask) -> None:
+def test_errors_of_several_faults_are_combined(broker: Broker, topic: str, ask: Ask) -> None:
     broker.faults.fail("Produce", "MESSAGE_TOO_LARGE", topic=topic, partition=0)
     broker.faults.fail("Produce", "CORRUPT_MESSAGE", topic=topic, partition=2)
     found = produced(ask(produce_request(topic), version=12))
@@ -98,7 +98,7 @@ def test_topics_known_by_id_only_are_met_by_name(broker: Broker, topic: str, ask
     assert produced(ask(request, version=13)) == {0: 0, 1: 0, 2: NOT_LEADER}
 
 
-def test_another_topic_and_another_client_are_left_alone(broker: Broker, topic: str, ask: Ask) -> None:
+def test_another_topic_and_another_client_are_not_affected(broker: Broker, topic: str, ask: Ask) -> None:
     elsewhere = broker.faults.fail("Produce", NOT_LEADER, topic="elsewhere")
     somebody = broker.faults.fail("Produce", NOT_LEADER, client_id="somebody")
     assert set(produced(ask(produce_request(topic), version=12)).values()) == {0}
@@ -119,7 +119,9 @@ def test_without_acks_a_failed_partition_ends_the_connection(broker: Broker, top
 
 
 @pytest.mark.parametrize(("is_done", "kind"), [(False, "drop"), (True, "lose_reply")])
-def test_a_request_whose_connection_is_lost(broker: Broker, topic: str, ask: Ask, kind: str, is_done: bool) -> None:
+def test_a_dropped_request_is_not_handled_but_one_with_a_lost_reply_is(
+    broker: Broker, topic: str, ask: Ask, kind: str, is_done: bool
+) -> None:
     fault = getattr(broker.faults, kind)("Produce", topic=topic, times=1)
     with pytest.raises(LinkEnded):
         ask(produce_request(topic), version=12)
@@ -127,7 +129,7 @@ def test_a_request_whose_connection_is_lost(broker: Broker, topic: str, ask: Ask
     assert len(broker.records(topic)) == (3 if is_done else 0)
 
 
-def test_a_delay_and_what_waits_behind_it(broker: Broker, with_link: WithLink) -> None:
+def test_a_delay_holds_up_requests_behind_it(broker: Broker, with_link: WithLink) -> None:
     broker.faults.delay("Metadata", 0.3, times=1)
 
     async def use(link: Link) -> list[float]:
@@ -171,7 +173,7 @@ def test_a_hung_request_keeps_its_connection_and_does_not_hold_up_a_stop(monkeyp
         asyncio.run(use())
 
 
-def test_connections_are_refused_and_then_not(broker: Broker, topic: str, with_link: WithLink, ask: Ask) -> None:
+def test_connections_are_refused_until_the_fault_is_removed(broker: Broker, topic: str, with_link: WithLink, ask: Ask) -> None:
     async def use(link: Link) -> None:
         await link.request(MetadataRequest(topics=[]))
         with broker.faults.refuse_connections() as fault:
@@ -186,7 +188,7 @@ def test_connections_are_refused_and_then_not(broker: Broker, topic: str, with_l
     ask(MetadataRequest(topics=[]))
 
 
-def test_helpers_are_not_disturbed(broker: Broker, topic: str) -> None:
+def test_helpers_are_not_affected_by_faults(broker: Broker, topic: str) -> None:
     fault = broker.faults.fail("*", "UNKNOWN_SERVER_ERROR")
     broker.produce(topic, "value")
     assert len(broker.await_records(topic, 1)) == 1
@@ -282,14 +284,14 @@ def test_faults_that_were_removed(broker: Broker, topic: str, ask: Ask) -> None:
 
 def test_hits_are_awaited(broker: Broker, ask: Ask) -> None:
     fault = broker.faults.delay("Metadata", 0.0)
-    with pytest.raises(TimedOut, match=r"delay of Metadata was met 0 times in 0\.05 s, 1 were awaited"):
+    with pytest.raises(TimedOut, match=r"delay of Metadata was met 0 times in 0\.05 s, not 1 times"):
         fault.await_hits(timeout=0.05)
     ask(MetadataRequest(topics=[]))
     assert fault.await_hits() == 1
     assert repr(fault) == "<Fault delay of Metadata>"
 
 
-def test_mistakes_are_told(broker: Broker) -> None:
+def test_mistakes_in_faults_raise_value_error(broker: Broker) -> None:
     faults = broker.faults
     for call, text in [
         (lambda: faults.fail("Prodcue", NOT_LEADER), "serves no API 'Prodcue': did you mean Produce"),
@@ -300,8 +302,8 @@ def test_mistakes_are_told(broker: Broker) -> None:
         (lambda: faults.fail("Produce", "NONE"), "NONE is no error"),
         (lambda: faults.fail("Produce", NOT_LEADER, partition=1), "partition 1 of which topic"),
         (lambda: faults.fail("CreateTopics", NOT_LEADER, topic="a", partition=1), "whole topics"),
-        (lambda: faults.fail("InitProducerId", NOT_LEADER, topic="a"), "not told apart by topic"),
-        (lambda: faults.delay("Produce", -1), "cannot be"),
+        (lambda: faults.fail("InitProducerId", NOT_LEADER, topic="a"), "name no topics"),
+        (lambda: faults.delay("Produce", -1), "0 or more"),
         (lambda: faults.drop("Produce", times=0), "times=0"),
     ]:
         with pytest.raises(ValueError, match=text):

@@ -1,4 +1,4 @@
-"""One of two topics fails, in every API that knows topics and every version that is served: the other is answered as usual."""
+"""One of two topics fails, in every API that names topics and every served version: the other is handled normally."""
 
 import asyncio
 from collections.abc import Callable
@@ -165,7 +165,7 @@ def test_every_api_that_knows_topics_has_a_case() -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-def test_one_of_two_topics(broker: Broker, key: int, version: int) -> None:
+def test_one_of_two_topics_fails(broker: Broker, key: int, version: int) -> None:
     for name in (GOOD, BAD):
         if name not in broker.topics() and key != ApiKey.CREATE_TOPICS:
             broker.create_topic(name)
@@ -189,7 +189,7 @@ def test_one_of_two_topics(broker: Broker, key: int, version: int) -> None:
 
 
 @pytest.mark.parametrize(("key", "version"), VERSIONS)
-def test_all_of_it(broker: Broker, key: int, version: int) -> None:
+def test_all_topics_fail(broker: Broker, key: int, version: int) -> None:
     for name in (GOOD, BAD):
         if name not in broker.topics():
             broker.create_topic(name)

@@ -1,4 +1,4 @@
-"""Faults of Fetch, whose incremental sessions answer for partitions that a request does not name."""
+"""Faults of Fetch: responses of incremental sessions have partitions that the request does not name."""
 
 import asyncio
 import time
@@ -38,7 +38,7 @@ def topic_id(broker: Broker, name: str) -> Uuid:
 
 
 class Session:
-    """A fetch session of one topic, as a consumer keeps it."""
+    """A fetch session of one topic, as a consumer has it."""
 
     def __init__(self, link: Link, name: str, id: Uuid, version: int) -> None:
         self._link, self._name, self._id, self._version = link, name, id, version
@@ -57,8 +57,8 @@ class Session:
         return response
 
 
-def told(response: FetchResponse) -> dict[int, int]:
-    """Partition → error, of what a response tells of."""
+def error_codes(response: FetchResponse) -> dict[int, int]:
+    """Partition → error, of the partitions in a response."""
     assert response.error_code == 0
     return {data.partition_index: data.error_code for topic in response.responses for data in topic.partitions}
 
@@ -75,42 +75,42 @@ def test_one_partition_of_a_session_fails_and_comes_back(broker: Broker, topic: 
 
     async def use(link: Link) -> None:
         session = Session(link, topic, id, version)
-        assert told(await session.fetch(0, 1, 2)) == {0: 0, 1: 0, 2: 0}
+        assert error_codes(await session.fetch(0, 1, 2)) == {0: 0, 1: 0, 2: 0}
         with broker.faults.fail("Fetch", NOT_LEADER, topic=topic, partition=1) as fault:
             response = await session.fetch()  # names nothing
-            assert told(response) == {0: 0, 1: NOT_LEADER, 2: 0}
+            assert error_codes(response) == {0: 0, 1: NOT_LEADER, 2: 0}
             assert sizes(response)[1] == 0
             assert fault.hits == 1
         response = await session.fetch()
-        assert told(response) == {0: 0, 1: 0, 2: 0}
+        assert error_codes(response) == {0: 0, 1: 0, 2: 0}
         assert sizes(response)[1] > 0  # nothing was lost on the way
 
     with_link(use)
 
 
-def test_after_an_error_a_partition_without_news_is_told_again(broker: Broker, topic: str, with_link: WithLink) -> None:
+def test_after_an_error_an_unchanged_partition_is_sent_again(broker: Broker, topic: str, with_link: WithLink) -> None:
     id = topic_id(broker, topic)
 
     async def use(link: Link) -> None:
         session = Session(link, topic, id, BY_ID)
-        assert told(await session.fetch(0, 1)) == {0: 0, 1: 0}
-        assert told(await session.fetch()) == {}
+        assert error_codes(await session.fetch(0, 1)) == {0: 0, 1: 0}
+        assert error_codes(await session.fetch()) == {}
         fault = broker.faults.fail("Fetch", NOT_LEADER, topic=topic, partition=1)
-        assert told(await session.fetch()) == {1: NOT_LEADER}
+        assert error_codes(await session.fetch()) == {1: NOT_LEADER}
         fault.remove()
-        assert told(await session.fetch()) == {1: 0}
-        assert told(await session.fetch()) == {}
+        assert error_codes(await session.fetch()) == {1: 0}
+        assert error_codes(await session.fetch()) == {}
 
     with_link(use)
 
 
-def test_an_error_ends_the_waiting(broker: Broker, topic: str, with_link: WithLink) -> None:
+def test_an_error_ends_a_parked_fetch(broker: Broker, topic: str, with_link: WithLink) -> None:
     id = topic_id(broker, topic)
     broker.faults.fail("Fetch", NOT_LEADER, topic=topic)
 
     async def use(link: Link) -> None:
         began_s = time.monotonic()
-        assert told(await Session(link, topic, id, BY_ID).fetch(0, wait_ms=60_000)) == {0: NOT_LEADER}
+        assert error_codes(await Session(link, topic, id, BY_ID).fetch(0, wait_ms=60_000)) == {0: NOT_LEADER}
         assert time.monotonic() - began_s < 30
 
     with_link(use)
@@ -123,22 +123,20 @@ def test_a_forgotten_partition_is_not_met(broker: Broker, topic: str, with_link:
         session = Session(link, topic, id, BY_ID)
         await session.fetch(0, 1)
         fault = broker.faults.fail("Fetch", NOT_LEADER, topic=topic, partition=1)
-        assert told(await session.fetch(forget=(1,))) == {}
-        assert told(await session.fetch()) == {}
+        assert error_codes(await session.fetch(forget=(1,))) == {}
+        assert error_codes(await session.fetch()) == {}
         assert fault.hits == 0
 
     with_link(use)
 
 
-def test_without_a_topic_every_partition_fails_and_a_session_error_the_whole(
-    broker: Broker, topic: str, with_link: WithLink
-) -> None:
+def test_without_a_topic_all_partitions_or_the_whole_fetch_fail(broker: Broker, topic: str, with_link: WithLink) -> None:
     id = topic_id(broker, topic)
 
     async def use(link: Link) -> None:
         session = Session(link, topic, id, BY_ID)
         broker.faults.fail("Fetch", "OFFSET_OUT_OF_RANGE", times=1)
-        assert set(told(await session.fetch(0, 1)).values()) == {ErrorCode.OFFSET_OUT_OF_RANGE}
+        assert set(error_codes(await session.fetch(0, 1)).values()) == {ErrorCode.OFFSET_OUT_OF_RANGE}
         broker.faults.fail("Fetch", "FETCH_SESSION_ID_NOT_FOUND", times=1)
         response = await session.fetch()
         assert response.error_code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND

@@ -1,4 +1,4 @@
-"""What the package offers, and that it offers it late."""
+"""The public names of the package, and that they are imported late."""
 
 import subprocess
 import sys

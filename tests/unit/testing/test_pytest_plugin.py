@@ -1,4 +1,4 @@
-"""The pytest plugin, in runs of pytest of its own."""
+"""The pytest plugin, in separate runs of pytest."""
 
 from pathlib import Path
 
@@ -98,7 +98,7 @@ def test_with_pytest_asyncio_in_strict_mode(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_log_of_the_broker_comes_with_a_failure(tmp_path: Path) -> None:
+def test_a_failed_test_shows_the_brokers_log(tmp_path: Path) -> None:
     for options in ([], ["--kafka-broker-process"]):
         done = run_pytest(tmp_path, FAILS, *options)
         assert done.returncode == 1
@@ -136,7 +136,7 @@ def test_that_is_not_set_up(broken, BROKER):
 
 
 @pytest.mark.parametrize("fixture", ["kafka_broker", "kafka_session_broker"])
-def test_refused_reads_come_with_a_failure_once(tmp_path: Path, fixture: str) -> None:
+def test_a_failed_test_shows_refused_reads_once(tmp_path: Path, fixture: str) -> None:
     for options in ([], ["--kafka-broker-process"]):
         ini = "kafka_broker_config =\n    auto.create.topics.enable=false\n"
         done = run_pytest(tmp_path, READS_AND_FAILS.replace("BROKER", fixture), "--tb=line", *options, ini=ini)

@@ -1,4 +1,4 @@
-"""What a broker for tests logs of the requests that it refuses."""
+"""What a test broker logs of the requests that it refuses."""
 
 import asyncio
 import logging
@@ -20,7 +20,7 @@ MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "proces
 
 
 def failures(broker: Broker) -> list[str]:
-    """What was refused, in the order it was; the rest of each line is about the request."""
+    """The refusals, in order; the rest of each line is about the request."""
     return [line.partition(" failed: ")[2] for line in broker.log_lines if " failed: " in line]
 
 

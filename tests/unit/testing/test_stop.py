@@ -1,4 +1,4 @@
-"""Stopping a broker that clients still use: requests that wait are answered at once, and little is left to remove."""
+"""Stopping a broker that clients still use: parked requests are answered at once, and few folders have to be removed."""
 
 import asyncio
 from pathlib import Path
@@ -16,7 +16,7 @@ MODES = pytest.mark.parametrize("process", [False, True], ids=["thread", "proces
 
 
 async def long_fetch(link: Link, topic: str) -> FetchRequest:
-    """A fetch from behind the only record of a topic, which waits for a minute."""
+    """A fetch from the log end offset, which waits for a minute."""
     found = (await link.request(MetadataRequest(topics=[MetadataRequestTopic(name=topic)]))).topics[0]
     partition = FetchPartition(partition=0, fetch_offset=1, partition_max_bytes=1000)
     entry = FetchTopic(topic=topic, topic_id=found.topic_id, partitions=[partition])
@@ -30,7 +30,7 @@ def test_fetches_that_wait_are_answered_when_it_stops(tmp_path: Path, process: b
             await broker.aio.produce("orders", "value")
             async with connected(broker) as link:
                 request = await long_fetch(link, "orders")
-                answers = [link.send(request), link.send(request)]  # the second behind the first, on one connection
+                answers = [link.send(request), link.send(request)]  # two on one connection
                 await broker.aio.topics()  # sent after the fetches: they have been received when this is answered
                 assert not any(answer.done() for answer in answers)
                 await broker.aio.stop()

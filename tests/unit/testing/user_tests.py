@@ -1,4 +1,4 @@
-"""Tests as a user of `ottla.testing` has them, in a pytest of their own."""
+"""Runs tests as a user of `ottla.testing` writes them, in a separate pytest."""
 
 import subprocess
 import sys

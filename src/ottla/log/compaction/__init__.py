@@ -1,1 +1,1 @@
-"""Log compaction: last value per key, in bounded memory, beside a log in use (`compactor.py` is the door)."""
+"""Log compaction: keeps the last value per key, in bounded memory, while the log is in use. Start reading at `compactor.py`."""

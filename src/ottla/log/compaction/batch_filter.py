@@ -1,14 +1,15 @@
-"""What stays of a batch: the decisions of compaction, batch by batch.
+"""Which records of a batch compaction keeps, decided batch by batch.
 
-Of data, a record stays if no later record with its key is known; a tombstone (no value) stays until the batch's delete horizon,
-which is set, now + delete.retention.ms, by the first pass that meets it. Records without a key go; so does all data of aborted
-transactions. Records past the offset up to which the map was built stay whatever they are.
+A record is kept if the map has no later record with its key. A tombstone (no value) is kept until the batch's delete horizon:
+now + delete.retention.ms, set by the first pass that meets it. Records without a key and all data of aborted transactions are
+dropped. Records past the end of the map are kept.
 
-A batch keeps its base offset, last offset, leader epoch, producer and sequence however few records it has left. One without
-records goes, except two kinds that stay as a bare header: the last of an active producer, whose sequence number it holds, and
-the one that ends the cleaned part of the log, which says where that ends.
+A batch keeps its base offset, last offset, leader epoch, producer and sequence, however few records it has left. A batch with
+no records left is dropped, with two exceptions that stay as a bare header: the last batch of an active producer, because it
+holds the producer's sequence, and the last batch of the cleaned part of the log, because it marks where that part ends.
 
-With the delete horizon, attribute bit 6 is set and the base timestamp is the horizon; the records' deltas are written anew.
+A batch with a delete horizon has attribute bit 6 set, and its base timestamp is the horizon; the records' timestamp deltas are
+rewritten to match.
 """
 
 from collections.abc import Mapping
@@ -30,7 +31,7 @@ NO_TIMESTAMP = -1
 
 
 class BatchFilter:
-    """The filter of one pass. `txn_index` is the index of the segment being written, set by whoever writes it."""
+    """The filter of one pass. The caller sets `txn_index` to the index of the segment being written."""
 
     def __init__(
         self,
@@ -53,7 +54,7 @@ class BatchFilter:
         self.txn_index: TxnIndex | None = None
 
     def filtered(self, batch: BatchView) -> memoryview | bytearray | None:
-        """The bytes to keep in place of `batch`: its own, a smaller batch, or None if it goes."""
+        """The bytes to write in place of `batch`: its own, a smaller batch, or None if it is dropped."""
         self._stats.records_read += batch.count
         if batch.is_control:
             return self._control(batch)
@@ -76,7 +77,7 @@ class BatchFilter:
         return self._written(batch, read_records(batch), whole=True, needs_horizon=is_unneeded)
 
     def _kept(self, batch: BatchView, records: list[Record]) -> list[Record]:
-        """Those records of a batch of data that stay."""
+        """The records of a data batch that are kept."""
         latest_offset = self._offsets.latest_offset
         get = self._offsets.get
         horizon_ms = batch.delete_horizon_ms
@@ -113,14 +114,14 @@ class BatchFilter:
         )
 
     def _emptied(self, batch: BatchView) -> bytearray | None:
-        """What is left of a batch without records: nothing, or its header if that has to stay."""
+        """The header of a batch without records if it must stay, else None."""
         if not self._is_last_of_producer(batch) and batch.next_offset != self._end_of_round:
             return None
         self._stats.batches_emptied += 1
         return empty_batch(batch)
 
     def _is_last_of_producer(self, batch: BatchView) -> bool:
-        """Whether what is known of an active producer is known from this batch."""
+        """Whether this is the last batch of an active producer, which holds its sequence or epoch."""
         last = self._producers.get(batch.producer_id) if batch.has_producer_id else None
         if last is None:
             return False
@@ -130,7 +131,7 @@ class BatchFilter:
 
 
 def empty_batch(batch: BatchView) -> bytearray:
-    """`batch` without its records: uncompressed, and without base timestamp and delete horizon, as those were the records'."""
+    """`batch` without its records: uncompressed, without base timestamp and delete horizon, which described the records."""
     empty = bytearray(HEADER_SIZE)
     HEADER.pack_into(
         empty,

@@ -1,10 +1,9 @@
-"""Which log is compacted next, and from where to where.
+"""Which log is compacted next, and which part of it.
 
-A log's dirty part begins where the last pass ended (cleaner-offset-checkpoint). It can be cleaned up to the first of: the
-active segment, the last stable offset, the first segment with a record younger than min.compaction.lag.ms; always in whole
-segments.
-Of all logs whose cleanable part is a larger share than min.cleanable.dirty.ratio, or whose oldest dirty record is older than
-max.compaction.lag.ms, the one with the largest share comes first.
+A log's dirty part begins where the last pass ended (cleaner-offset-checkpoint). It can be cleaned, in whole segments, up to the
+first of: the active segment, the last stable offset, the first segment with a record younger than min.compaction.lag.ms.
+A log is due if its cleanable share exceeds min.cleanable.dirty.ratio, or if its oldest dirty record is older than
+max.compaction.lag.ms. Among those due, the one with the largest share comes first.
 """
 
 from __future__ import annotations
@@ -28,13 +27,13 @@ class Candidate(NamedTuple):
     log: PartitionLog
     first_dirty_offset: int
     first_uncleanable_offset: int
-    """The base offset of the first segment that must be left alone."""
+    """The base offset of the first segment that may not be cleaned."""
     clean_bytes: int
     cleanable_bytes: int
     overdue_ms: int
-    """For how long records have been waiting beyond max.compaction.lag.ms; 0 if they have not."""
+    """How far the oldest dirty record is past max.compaction.lag.ms; 0 if it is not."""
     checkpoint_is_wrong: bool
-    """Whether the checkpoint named an offset that the log does not have."""
+    """Whether the checkpoint has an offset outside the log."""
 
     @property
     def dirty_ratio(self) -> float:
@@ -49,7 +48,7 @@ class Candidate(NamedTuple):
 
 
 def candidate_of(log: PartitionLog, checkpoint: int | None, now_ms: int) -> Candidate:
-    """How dirty `log` is, its last pass having ended at `checkpoint` (None: there was none)."""
+    """How dirty `log` is. `checkpoint` is where its last pass ended; None: there was none."""
     first_dirty = log.log_start_offset if checkpoint is None else checkpoint
     is_wrong = not log.log_start_offset <= first_dirty <= log.log_end_offset
     if is_wrong:
@@ -95,12 +94,12 @@ def _overdue_ms(log: PartitionLog, first_dirty: int, now_ms: int) -> int:
 
 
 def dirtiest(candidates: Iterable[Candidate]) -> Candidate | None:
-    """The one to compact next, if any is due."""
+    """The candidate to compact next; None if none is due."""
     return max((candidate for candidate in candidates if candidate.is_due), key=lambda due: due.dirty_ratio, default=None)
 
 
 def plan_for(candidate: Candidate, settings: CleanerSettings, now_ms: int) -> CompactionPlan:
-    """What a pass over the candidate has to know."""
+    """The plan of a pass over the candidate."""
     log = candidate.log
     config = log.config
     segments = log.segments.between(0, candidate.first_uncleanable_offset)

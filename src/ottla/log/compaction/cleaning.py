@@ -1,11 +1,11 @@
 """One pass of compaction over one log: reads old segments, writes `.cleaned` ones, reports each as it is done.
 
-First the dirty part is read and the last offset of every key put into the map, until the end or until the map is full; the pass
-then cleans as far as the map reaches, and the next one goes on from there. Then every segment from the log's start on is read
-again and what stays is written.
+First it reads the dirty part and puts the last offset of every key into the map, until the end or until the map is full; the
+pass cleans only as far as the map reaches, and the next pass continues there. Then it reads every segment from the log start
+again and writes the records to keep.
 
-Runs in a helper process for large logs and in place, in slices, for small ones (`job.py`, `compactor.py`): it touches the
-world through `HelperWorld` alone, and lets others run after every slice.
+Runs in a helper process for large logs, and on the event loop, in slices, for small ones (`job.py`, `compactor.py`). It uses
+clock and disk only through `HelperWorld`, and yields to other tasks after every slice.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from ottla.records.reader import read_records
 
 SLICE_BYTES = 64 * 1024
 SLICE_RECORDS = 256
-"""How much is worked through before others may run, and is written at once: a few milliseconds' work."""
+"""Records per slice: a few milliseconds' work between two yields to other tasks. A slice is written in one go."""
 
 
 class CleaningPass:
-    """One pass. `run` does it; `stats` tells what was done."""
+    """One pass. `run` does the work; `stats` counts it."""
 
     def __init__(self, plan: CompactionPlan, world: HelperWorld) -> None:
         self._plan = plan
@@ -43,7 +43,7 @@ class CleaningPass:
         self.stats = CompactionStats()
 
     async def run(self) -> AsyncGenerator[CleanedGroup, None]:
-        """Clean the log; yields each group once its new segment is written and safe."""
+        """Clean the log; yields each group once its new segment is written and synced."""
         plan, stats = self._plan, self.stats
         await self._build_map()
         stats.end_offset = self._offsets.latest_offset + 1
@@ -80,11 +80,11 @@ class CleaningPass:
                     if not self._map_batch(batch, transactions, start):
                         return
                     offsets.latest_offset = batch.last_offset
-            # Offsets may be missing at the segment's end: it was cleaned before, or its last batches were.
+            # The segment's last offsets may be missing: an earlier pass removed its last batches.
             offsets.latest_offset = following - 1
 
     def _map_batch(self, batch: BatchView, transactions: PassedTransactions, start: int) -> bool:
-        """Put the keys of a batch into the map; False if it did not hold them all."""
+        """Put the keys of a batch into the map; False if the map became full first."""
         if batch.is_control:
             transactions.pass_control(batch)
             return True
@@ -133,9 +133,9 @@ class CleaningPass:
     # Reading
 
     def _slices(self, segment: SegmentPlan, from_offset: int = 0) -> Iterator[list[BatchView]]:
-        """The batches of a segment that end at or after `from_offset`, some at a time, each whole and with the right CRC.
+        """The batches of a segment that end at or after `from_offset`, a slice at a time, length and CRC checked.
 
-        `CorruptFile` where one is not: what cannot be read must not be taken for superseded.
+        `CorruptFile` at the first damaged batch: records that cannot be read must not be dropped as superseded.
         """
         file = self._world.disk.open(self._source_path(segment), OpenMode.READ)
         try:

@@ -1,13 +1,13 @@
-"""The owner's side of compaction: chooses a log, has a pass run, swaps the new segments in, writes the checkpoint.
+"""The node's side of compaction: chooses a log, runs a pass, swaps the new segments in, writes the checkpoint.
 
-A pass over a large log runs in a helper process, over a small one in place, in slices. Either way the log goes on serving: its
-old segments are read until, group by group, `PartitionLog.replace_segments` puts the new ones in their place. The checkpoint
-moves when all groups are in; a pass killed before that has done no harm and is done again.
+A pass over a large log runs in a helper process; over a small one it runs on the event loop, in slices. The log keeps serving:
+its old segments are read until `PartitionLog.replace_segments` replaces them, group by group. The checkpoint is written when
+all groups are swapped in; a pass killed before that has lost nothing and is repeated.
 
-Whoever truncates a log, deletes its segments or removes it does so inside `async with compactor.paused(partition)`: a pass over
-it is abandoned first, at a point where nothing is half swapped, and none begins meanwhile. After a truncation, `truncated`.
+Callers that truncate a log, delete its segments or remove it do so inside `async with compactor.paused(partition)`: a running
+pass is abandoned between two swaps, and no new one begins inside. After a truncation, call `truncated`.
 
-A log that cannot be read is left alone from then on and named in `uncleanable`; the others go on being compacted.
+A log that cannot be read is listed in `uncleanable` and skipped from then on; the others are still compacted.
 """
 
 from __future__ import annotations
@@ -32,19 +32,19 @@ from ottla.log.segments.segment import Segment
 logger = logging.getLogger("ottla.log")
 
 FILES_PER_PASS = 24
-"""Pipes to a helper process, or files that are read and written in place."""
+"""File descriptors a pass may need: pipes to a helper process, or the files read and written on the loop."""
 
 INLINE_BYTES_MAX = 1 << 20
 INLINE_RECORDS_MAX = 10_000
-"""Up to this size a log is compacted in place: starting a helper would take as long (docs/decisions/0010)."""
+"""Up to this size a log is compacted on the loop: starting a helper would take as long (docs/decisions/0010)."""
 
 
 class Abandoned(OttlaError):
-    """The pass was given up, because its log is about to change under it."""
+    """The pass was abandoned, because its log is about to be truncated, deleted or moved."""
 
 
 class _Pass:
-    """A pass under way. As a `HelperWorld`, it is also what a pass in place runs on."""
+    """A running pass. It also serves as the `HelperWorld` of a pass on the loop."""
 
     def __init__(self, log: PartitionLog, disk: Disk, clock: Clock) -> None:
         self.log = log
@@ -56,7 +56,7 @@ class _Pass:
         self.ended = asyncio.Event()
 
     def progress(self, report: dict[str, object]) -> None:
-        pass  # a pass in place hands its groups over directly
+        pass  # a pass on the loop yields its groups directly
 
     async def pause(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -64,10 +64,10 @@ class _Pass:
 
     def check(self) -> None:
         if self.is_abandoned or self.truncations != self.log.truncations:
-            raise Abandoned(f"the compaction of {self.log.partition} was given up: the log is about to change")
+            raise Abandoned(f"the compaction of {self.log.partition} was abandoned: the log is about to change")
 
     async def abandon(self) -> None:
-        """Stop working as soon as nothing is half done, and wait for that."""
+        """Ask the pass to stop between two steps, and wait until it has."""
         self.is_abandoned = True
         if self.helper is not None:
             self.helper.cancel()
@@ -75,7 +75,7 @@ class _Pass:
 
 
 class Compactor:
-    """Compacts the logs of one node, on its event loop. Several `run_once` may be under way, each on another log."""
+    """Compacts the logs of one node, on its event loop. Several `run_once` may run at a time, each on another log."""
 
     def __init__(self, disk: Disk, clock: Clock, helpers: Helpers, settings: CleanerSettings | None = None) -> None:
         self._disk = disk
@@ -84,9 +84,9 @@ class Compactor:
         self.settings = settings if settings is not None else CleanerSettings()
         self.inline_bytes_max = INLINE_BYTES_MAX
         self.uncleanable: dict[TopicPartition, str] = {}
-        """Logs that are left alone, and why."""
+        """Logs that are skipped, and why."""
         self.passes = self.bytes_read = self.bytes_written = 0
-        """What has been done since the start: passes that came to their end, and what those read and wrote."""
+        """Totals since the start: completed passes, and the bytes they read and wrote."""
         self._passes: dict[TopicPartition, _Pass] = {}
         self._pauses: dict[TopicPartition, int] = {}
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
@@ -95,7 +95,7 @@ class Compactor:
     # Choosing
 
     def choose(self, logs: Iterable[PartitionLog]) -> Candidate | None:
-        """The log that should be compacted next, if any should."""
+        """The log to compact next; None if none is due."""
         now_ms = self._clock.now_ms()
         busy = self._passes.keys() | self._pauses.keys() | self.uncleanable.keys()
         candidates = []
@@ -105,34 +105,34 @@ class Compactor:
             try:
                 checkpoint = self.checkpoint_of(log)
                 if checkpoint is None and len(log.segments) == 1:
-                    continue  # nothing but its active segment: so are most logs, and all are looked at again and again
+                    continue  # only an active segment, as most logs: skipped early, since every log is looked at every time
                 candidates.append(candidate_of(log, checkpoint, now_ms))
             except OSError as error:
                 raise log.fail(error) from error
             except CorruptFile as damage:
                 self._give_up(log, damage)
         for candidate in candidates:
-            if candidate.checkpoint_is_wrong:  # and must not be taken for right again once the log has grown
+            if candidate.checkpoint_is_wrong:  # replaced: once the log has grown it would look right
                 self._offsets_of(_directory(candidate.log))[candidate.log.partition] = candidate.first_dirty_offset
         return dirtiest(candidates)
 
     def _give_up(self, log: PartitionLog, reason: OttlaError) -> None:
         self.uncleanable[log.partition] = str(reason)
-        logger.error("%s is not compacted any more, until the node is restarted: %s", log.partition, reason)
+        logger.error("%s is not compacted until the node is restarted: %s", log.partition, reason)
 
     async def run_once(self, logs: Mapping[TopicPartition, PartitionLog]) -> CompactionStats | None:
-        """Compact the dirtiest of `logs`, if one is due; None if none was, or if its pass came to nothing."""
+        """Compact the dirtiest of `logs`; None if none was due, or if the pass was abandoned."""
         candidate = self.choose(logs.values())
         if candidate is None or not self._disk.can_open(FILES_PER_PASS):
-            return None  # for want of room for its files a pass can wait
+            return None  # too many open files: the pass waits
         return await self.compact(candidate)
 
     async def compact(self, candidate: Candidate) -> CompactionStats | None:
-        """One pass over a log. `LogDirectoryFailed` if its disk fails; None if the pass was given up or the log is damaged."""
+        """Run one pass over a log; None if it was abandoned or the log is damaged. `LogDirectoryFailed` if the disk fails."""
         log = candidate.log
         work = self._passes[log.partition] = _Pass(log, self._disk, self._clock)
         try:
-            # What a pass keeps must not go with the power while what it has replaced is gone already.
+            # The map must hold durable records only: else a power loss could take the newer record after the older is gone.
             await log.flush(candidate.first_uncleanable_offset)
             plan = plan_for(candidate, self.settings, self._clock.now_ms())
             stats = await self._run(work, plan)
@@ -173,7 +173,7 @@ class Compactor:
         return cleaning.stats
 
     async def _run_in_helper(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
-        """Swap each group in as soon as the helper reports it, while the helper goes on with the next."""
+        """Swap each group in as soon as the helper reports it, while the helper works on the next."""
         from ottla.log.compaction.job import MODULE  # late, as above
 
         reports: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
@@ -192,11 +192,11 @@ class Compactor:
                 work.helper.cancel()
                 await asyncio.wait([work.helper])
             if not work.helper.cancelled():
-                work.helper.exception()  # seen: if a swap failed first, that is what is raised
+                work.helper.exception()  # marks it as retrieved: a swap that failed first is what is raised
         return CompactionStats(**result)
 
     async def _swap(self, work: _Pass, group: CleanedGroup) -> None:
-        """Put a new segment in place. Not to be interrupted: whoever cancels this waits for it."""
+        """Swap a new segment in. Not interruptible: a cancelled caller waits until the swap is done."""
         work.check()
         log = work.log
         old = [segment for base in group.old_base_offsets if (segment := log.segments.at(base)) is not None]
@@ -208,7 +208,7 @@ class Compactor:
             await asyncio.shield(swap)
         except asyncio.CancelledError:
             await asyncio.wait([swap])
-            swap.exception()  # seen: a directory that failed meanwhile is told by its own way
+            swap.exception()  # marks it as retrieved: a failed directory is reported by the log itself
             raise
 
     async def _remove_leftovers(self, log: PartitionLog) -> None:
@@ -219,15 +219,15 @@ class Compactor:
                 if name.endswith(CLEANED_SUFFIX):
                     await self._disk.remove(f"{log.folder}/{name}")
         except FileNotFoundError:
-            pass  # the whole folder has gone
+            pass  # the whole folder is gone
         except OSError as error:
             raise log.fail(error) from error
 
-    # Giving way
+    # Pausing
 
     @asynccontextmanager
     async def paused(self, partition: TopicPartition) -> AsyncIterator[None]:
-        """Give up a pass over the log of `partition`, and begin none while inside."""
+        """Abandon a running pass over the log of `partition`, and begin none while inside."""
         self._pauses[partition] = self._pauses.get(partition, 0) + 1
         try:
             if (work := self._passes.get(partition)) is not None:
@@ -241,17 +241,17 @@ class Compactor:
     # Checkpoints
 
     def checkpoint_of(self, log: PartitionLog) -> int | None:
-        """Where the last pass over `log` ended, None if there was none."""
+        """Where the last pass over `log` ended; None if there was none."""
         return self._offsets_of(_directory(log)).get(log.partition)
 
     async def truncated(self, log: PartitionLog) -> None:
-        """The log was cut: what follows its new end is dirty again."""
+        """Note that the log was truncated: offsets from its new end on are dirty again."""
         end = log.segments.active.base_offset
         if (self.checkpoint_of(log) or 0) > end:
             await self._write_checkpoint(log, end)
 
     async def forget(self, directory: str, partitions: Iterable[TopicPartition]) -> None:
-        """The logs of `partitions` have left `directory`."""
+        """Drop the checkpoint entries of `partitions`, which are no longer in `directory`."""
         is_news = False
         for partition in partitions:
             self.uncleanable.pop(partition, None)
@@ -260,7 +260,7 @@ class Compactor:
             await self._write(directory)
 
     async def moved(self, partition: TopicPartition, source: str, target: str) -> None:
-        """The log of `partition` has gone from directory `source` to `target`, compacted as far as it was."""
+        """Move the checkpoint entry of `partition`, whose log was moved from directory `source` to `target`."""
         offset = self._offsets_of(source).pop(partition, None)
         if offset is not None:
             self._offsets_of(target)[partition] = offset
@@ -292,7 +292,7 @@ class Compactor:
             except OSError as error:
                 raise LogDirectoryFailed(directory, error) from error
             if damage is not None:
-                logger.warning("compaction begins anew in %s: %s", directory, damage)
+                logger.warning("compaction starts over in %s: %s", directory, damage)
             self._offsets[directory] = offsets
         return offsets
 

@@ -1,7 +1,7 @@
-"""Which old segments become one new segment: compaction would else leave ever more, ever smaller ones.
+"""Which old segments become one new segment. Without grouping, compaction would leave more and more small segments.
 
-Neighbours go together as long as their sizes, as they are now, fit into segment.bytes and segment.index.bytes, and the last
-offset is at most 2^31 - 1 from the base offset, which is as far as an index can say.
+Neighbours are grouped as long as their current sizes fit into segment.bytes and segment.index.bytes, and the last offset is at
+most 2^31 - 1 above the base offset: an index stores relative offsets as int32.
 """
 
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
 def group_segments(
     segments: Sequence[SegmentPlan], segment_bytes: int, segment_index_bytes: int, first_uncleanable_offset: int
 ) -> list[list[SegmentPlan]]:
-    """The segments in groups, in order, none left out. A segment too large by itself is a group of its own."""
+    """All segments in groups, in order. A segment that is too large by itself is its own group."""
     groups: list[list[SegmentPlan]] = []
     size = offset_index_size = time_index_size = 0
     for number, segment in enumerate(segments):

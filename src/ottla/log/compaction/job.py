@@ -1,8 +1,7 @@
-"""The helper process's side of compaction (`env/work.py` says how jobs run): one pass over one log.
+"""The helper process's side of compaction: one pass over one log. `env/work.py` says how jobs run.
 
-It reads segments that nobody changes and writes `.cleaned` files that nobody yet reads; the owner of the log does the rest with
-what is reported. The job is a `CompactionPlan`; a `CleanedGroup` is reported for each new segment, the result is
-`CompactionStats`.
+It reads closed segments, which do not change, and writes `.cleaned` files, which are not yet read. The node swaps them in. The
+job is a `CompactionPlan`; a `CleanedGroup` is reported for each new segment; the result is `CompactionStats`.
 """
 
 from collections.abc import Mapping

@@ -1,13 +1,13 @@
-"""The last offset of each key, in memory of a fixed size.
+"""A map from key to last offset, in a fixed amount of memory.
 
 Every key takes 24 bytes: a fingerprint of 16 and an offset of 8, as in Apache Kafka, so that log.cleaner.dedupe.buffer.size
-buys as many keys here as there. A dictionary would take five times that (measured: docs/decisions/0010).
+holds the same number of keys. A dictionary would take five times that (measured: docs/decisions/0010).
 
-The fingerprint of a key of up to 15 bytes is the key itself, padded, with its length as the last byte: no hash, and exact. A
-longer key's is 15 bytes of BLAKE2b and 0x80, a last byte that no length has; two of a billion keys share one with a chance of
-about 1 in 10^18. Keys are taken as equal if their fingerprints are.
+The fingerprint of a key of up to 15 bytes is the key itself, padded, with its length as the last byte: no hash, and exact. For
+a longer key it is 15 bytes of BLAKE2b and 0x80, a last byte that no length has; among a billion keys the chance that two share
+one is about 1 in 10^18. Keys with equal fingerprints are taken as equal.
 
-Fingerprints lie in buckets of 32, filled from the front. A bucket is searched with one `bytearray.find`, in C; one that is full
+Fingerprints are in buckets of 32, filled from the front. A bucket is searched with one `bytearray.find`, in C; a full one
 overflows into the next.
 """
 
@@ -32,7 +32,7 @@ def memory_for(keys: int, load_factor: float) -> int:
 
 
 def fingerprint(key: bytes) -> bytes:
-    """The 16 bytes that stand for `key`."""
+    """The 16 bytes that represent `key`."""
     if len(key) <= SHORT_KEY_MAX:
         return key.ljust(SHORT_KEY_MAX, b"\0") + LENGTH_BYTE[len(key)]
     return blake2b(key, digest_size=SHORT_KEY_MAX).digest() + HASHED
@@ -66,7 +66,7 @@ class OffsetMap:
         return self.count / self.capacity
 
     def put(self, key: bytes, offset: int) -> None:
-        """Remember `offset` for `key`. The caller asks `is_full` first, and then puts nothing more, not even a known key."""
+        """Store `offset` for `key`. The caller checks `is_full` first; a full map takes nothing more, not even a known key."""
         mark = fingerprint(key)
         bucket = hash(mark) % self._buckets
         while True:

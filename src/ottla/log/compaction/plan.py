@@ -1,7 +1,7 @@
-"""What a compaction pass is told and what it answers, as JSON objects: a helper process may run it (`job.py`).
+"""The input and output of a compaction pass, convertible to JSON for a helper process (`job.py`).
 
-A pass over one log reads the segments named here, and writes a `.cleaned` segment for each group of them. It changes nothing
-else: the owner of the log swaps the new segments in, group by group, as they are reported.
+A pass over one log reads the segments in its plan and writes a `.cleaned` segment for each group of them. It changes nothing
+else: the node swaps the new segments in, group by group, as they are reported.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CleanerSettings(NamedTuple):
 
 
 class SegmentPlan(NamedTuple):
-    """One segment that is to be read, as large as it was when the pass was planned."""
+    """One segment to read, with its sizes when the pass was planned."""
 
     base_offset: int
     size_bytes: int
@@ -37,7 +37,7 @@ class SegmentPlan(NamedTuple):
 
 
 class LastRecord(NamedTuple):
-    """What is remembered of an active producer: the last offset of its last data batch (-1: none), and its epoch."""
+    """An active producer: the last offset of its last data batch (-1: none), and its epoch."""
 
     last_data_offset: int
     epoch: int
@@ -51,7 +51,7 @@ class CompactionPlan(NamedTuple):
     """All of the log below `first_uncleanable_offset`, in order."""
     first_dirty_offset: int
     first_uncleanable_offset: int
-    """The base offset of the first segment that must be left alone."""
+    """The base offset of the first segment that may not be cleaned."""
     now_ms: int
     delete_retention_ms: int
     segment_bytes: int
@@ -69,7 +69,7 @@ class CompactionPlan(NamedTuple):
 
     @property
     def records_max(self) -> int:
-        """No more records than this are read: as many as there are offsets."""
+        """An upper bound for the records to read: the number of offsets."""
         return self.first_uncleanable_offset - self.segments[0].base_offset if self.segments else 0
 
     @property
@@ -100,7 +100,7 @@ class CompactionPlan(NamedTuple):
 
 
 class CleanedGroup(NamedTuple):
-    """A group of old segments, and the new one that is to take their place: it has the base offset of the first of them."""
+    """A group of old segments, and the new one that replaces them: it has the base offset of the first of them."""
 
     base_offset: int
     old_base_offsets: list[int]

@@ -4,7 +4,7 @@ from ottla.env import HelperWorld
 
 
 class Throttle:
-    """Counts bytes, and waits when they came faster than allowed. None: no limit."""
+    """Counts bytes, and waits when they exceed the rate. `bytes_per_second` None: no limit."""
 
     def __init__(self, world: HelperWorld, bytes_per_second: float | None) -> None:
         self._world = world
@@ -13,7 +13,7 @@ class Throttle:
         self._bytes = 0
 
     async def spend(self, size_bytes: int) -> None:
-        """Note that `size_bytes` were read or written, and wait until that was allowed."""
+        """Count `size_bytes` read or written, and wait until the rate allows them."""
         if self._bytes_per_second is None:
             await self._world.pause(0)
             return

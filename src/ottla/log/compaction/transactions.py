@@ -1,9 +1,9 @@
-"""Transactions as a compaction pass meets them: which batches are aborted data, and when an end marker may go.
+"""Transactions in a compaction pass: which batches are aborted data, and when an end marker may be dropped.
 
-A marker stays while any batch of its transaction is there: without it, readers of committed records could not tell what became
-of that batch. Only once a pass has met none does the marker get a delete horizon, and goes when that has passed.
+A marker stays while any batch of its transaction remains: without it, read_committed consumers could not tell whether that
+batch was committed. A pass that meets no such batch gives the marker a delete horizon; after that time a pass drops it.
 
-Stepped batch by batch, in the order of the log, over all segments of a pass.
+Called for every batch, in the order of the log, over all segments of a pass.
 """
 
 from collections.abc import Iterable
@@ -15,7 +15,7 @@ from ottla.records.reader import read_records
 
 
 class PassedTransactions:
-    """The transactions under way at the point a pass has reached."""
+    """The transactions open at the offset that a pass has reached."""
 
     def __init__(self, aborted: Iterable[AbortedTxn]) -> None:
         self._waiting = sorted(aborted, key=lambda txn: txn.first_offset, reverse=True)
@@ -24,7 +24,7 @@ class PassedTransactions:
         self._committed_seen: set[int] = set()
 
     def pass_data(self, batch: BatchView) -> bool:
-        """Step over a batch of data; True if it belongs to an aborted transaction, so that none of it is needed."""
+        """Take note of a data batch; True if it belongs to an aborted transaction and is dropped."""
         self._begin_up_to(batch.last_offset)
         if not batch.is_transactional:
             return False
@@ -35,8 +35,8 @@ class PassedTransactions:
         return False
 
     def pass_control(self, batch: BatchView) -> tuple[bool, AbortedTxn | None]:
-        """Step over a control batch. Returns whether no data needs it any more, and the aborted transaction that it ends and
-        whose data was met, for the index of the new segment."""
+        """Take note of a control batch. Returns whether no data needs it any more, and, for the transaction index of the new
+        segment, the aborted transaction that it ends if data of it was met."""
         self._begin_up_to(batch.last_offset)
         if not batch.count:
             return True, None  # emptied by an earlier pass

@@ -1,18 +1,19 @@
 """Kafka's text checkpoints: the four offset checkpoints of a log directory, and the leader epochs of a partition.
 
 Format, every line ended by a newline: the version `0`, the number of entries, then one entry per line: `topic partition offset`
-or `epoch startOffset`. An empty file is an empty checkpoint: Apache Kafka makes one at start.
+or `epoch startOffset`. An empty file is an empty checkpoint: Apache Kafka creates one at start.
 
-Reading is stricter than Apache's: a file that does not end with a newline, or has a version but no count, is taken as cut and
-refused, where Apache would believe a shortened last number; so are epochs that do not rise. What a damaged checkpoint means:
+Reading is stricter than Apache's. A file that does not end with a newline, or has a version but no count, is refused as cut
+off; Apache would accept a shortened last number. Epochs that do not rise are refused too. What happens with a damaged
+checkpoint:
 
-    recovery-point-offset-checkpoint   forget it: every log is recovered from its start; slow, loses nothing
-    replication-offset-checkpoint      forget it: high watermarks begin at the log start and rise again with replication
-    log-start-offset-checkpoint        forget it: logs begin at their first segment; records deleted by hand may show again
-    cleaner-offset-checkpoint          forget it: compaction begins at the log start again
-    leader-epoch-checkpoint            rebuild it: every batch of the log carries its epoch, so the whole log is scanned
+    recovery-point-offset-checkpoint   ignored: every log is recovered from its start; slow, loses nothing
+    replication-offset-checkpoint      ignored: high watermarks begin at the log start and rise again with replication
+    log-start-offset-checkpoint        ignored: logs begin at their first segment; records deleted on request may reappear
+    cleaner-offset-checkpoint          ignored: compaction begins at the log start again
+    leader-epoch-checkpoint            rebuilt: every batch has its epoch, so the whole log is scanned
 
-So `OffsetCheckpoint.read_or_forget` is for the first four, and the partition's loading handles the last.
+`OffsetCheckpoint.read_or_forget` is for the first four; `recovery/loading.py` rebuilds the last.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def format_offsets(offsets: Mapping[TopicPartition, int]) -> bytes:
 
 
 def parse_offsets(path: str, data: bytes) -> dict[TopicPartition, int]:
-    """What an offset checkpoint says; of two lines for one partition the later counts. `CorruptFile` if it is damaged."""
+    """The entries of an offset checkpoint; of two lines for one partition the later counts. `CorruptFile` if it is damaged."""
     offsets = {}
     for line, (position, words) in enumerate(parse_lines(path, data, _FORGET), start=3):
         partition = _number(words[1], _INT32_MAX) if len(words) == 3 else None
@@ -104,7 +105,7 @@ class OffsetCheckpoint:
         self.path = path
 
     def read(self) -> dict[TopicPartition, int]:
-        """What the file says, nothing if there is none; `CorruptFile` if it is damaged."""
+        """The entries; empty if there is no file. `CorruptFile` if it is damaged."""
         try:
             data = self._disk.read_file(self.path)
         except FileNotFoundError:
@@ -112,14 +113,14 @@ class OffsetCheckpoint:
         return parse_offsets(self.path, data)
 
     def read_or_forget(self) -> tuple[dict[TopicPartition, int], CorruptFile | None]:
-        """What the file says, or nothing and the damage, for the caller to report."""
+        """(entries, None), or (no entries, the damage) for the caller to report."""
         try:
             return self.read(), None
         except CorruptFile as damage:
             return {}, damage
 
     async def write(self, offsets: Mapping[TopicPartition, int]) -> None:
-        """Replace the file, durably: old or new, never a mixture."""
+        """Replace the file atomically and durably."""
         await self._disk.replace_file(self.path, format_offsets(offsets))
 
 
@@ -134,7 +135,7 @@ def format_epochs(entries: Iterable[tuple[int, int]]) -> bytes:
 def parse_epochs(path: str, data: bytes) -> list[tuple[int, int]]:
     """The (epoch, start offset) pairs of a leader epoch checkpoint; `CorruptFile` if it is damaged.
 
-    Both always rise in a file that was written: where they do not, a digit has changed.
+    Both always rise in a file as it was written; if they do not, the file is damaged.
     """
     entries: list[tuple[int, int]] = []
     for line, (position, words) in enumerate(parse_lines(path, data, _SCAN), start=3):

@@ -1,8 +1,8 @@
-"""`.kafka_cleanshutdown`: the sign that a log directory was closed in good order, so that its logs need no recovery.
+"""`.kafka_cleanshutdown`: the file that marks a clean shutdown of a log directory, after which its logs need no recovery.
 
-JSON: `{"version":0,"brokerEpoch":14}`. Written as the very last thing, after every log and checkpoint is durable; removed
-before the first log is opened, so that a crash while opening is not taken for an orderly end. That the file is there is what
-counts: one whose text is damaged still says "closed in good order", only the epoch is then unknown.
+JSON: `{"version":0,"brokerEpoch":14}`. Written last, after every log and checkpoint is durable. Removed before the first log is
+opened, so that a crash while opening is not taken for a clean shutdown. Only its existence counts: with damaged text the
+shutdown is still clean, but the epoch is unknown.
 """
 
 import json
@@ -15,10 +15,10 @@ VERSION = 0
 
 
 class CleanShutdown(NamedTuple):
-    """How a directory was left."""
+    """The content of the file."""
 
     broker_epoch: int | None
-    """The epoch in which the broker ended, by which the controller knows that nothing was lost; None if not told."""
+    """The broker's epoch at its shutdown, which proves to the controller that nothing was lost; None if unknown."""
 
 
 def format_clean_shutdown(broker_epoch: int) -> bytes:
@@ -27,7 +27,7 @@ def format_clean_shutdown(broker_epoch: int) -> bytes:
 
 
 def parse_clean_shutdown(data: bytes) -> CleanShutdown:
-    """What the file says. Whatever its bytes, there is an answer."""
+    """Parse the file. Damaged bytes give an unknown epoch, never an error."""
     try:
         content = json.loads(data)
     except (ValueError, RecursionError):
@@ -37,7 +37,7 @@ def parse_clean_shutdown(data: bytes) -> CleanShutdown:
 
 
 def read_clean_shutdown(disk: Disk, directory: str) -> CleanShutdown | None:
-    """How the directory was left; None after a crash, or at the first start."""
+    """The clean shutdown file of the directory; None after a crash, or at the first start."""
     try:
         return parse_clean_shutdown(disk.read_file(f"{directory}/{CLEAN_SHUTDOWN}"))
     except FileNotFoundError:
@@ -45,11 +45,11 @@ def read_clean_shutdown(disk: Disk, directory: str) -> CleanShutdown | None:
 
 
 async def remove_clean_shutdown(disk: Disk, directory: str) -> None:
-    """Forget the orderly end, durably: from now on a crash is a crash."""
+    """Remove the file, durably: from now on a crash needs recovery."""
     await disk.remove(f"{directory}/{CLEAN_SHUTDOWN}")
     await disk.sync_directory(directory)
 
 
 async def write_clean_shutdown(disk: Disk, directory: str, broker_epoch: int) -> None:
-    """Say that everything in the directory is durable. The last write before the lock is given back."""
+    """Write the file, when everything else in the directory is durable. The last write before the lock is released."""
     await disk.replace_file(f"{directory}/{CLEAN_SHUTDOWN}", format_clean_shutdown(broker_epoch))

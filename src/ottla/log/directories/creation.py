@@ -1,8 +1,8 @@
-"""Making partitions: in which directory, and so that each is there after a power loss before anybody hears of it.
+"""Creating partitions: chooses the directory, and makes each folder durable before the partition is used.
 
-Works on `LogDirectories`, whose lock for changes its caller holds. Many are made in pieces: the folders and
-`partition.metadata` files of a piece wait for the device together, since a wait for many costs hardly more than a wait for one.
-A directory that fails is put by for `take_losses`, and what it should have got goes to the next best.
+Works on `LogDirectories`; the caller holds its `changing` lock. Many partitions are created in pieces: the folders and
+`partition.metadata` files of a piece are synced together, since one sync for many costs hardly more than a sync for one. A
+directory that fails is queued for `take_losses`, and its partitions are tried in the next best directory.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.log")
 
 PIECE = 64
-"""How many partitions wait for the device together."""
+"""How many partitions are synced together."""
 FILES_PER_PARTITION = 3
-"""What an empty one has open: its log and two indexes."""
+"""Open files of an empty partition: its log and two indexes."""
 PIECES_AT_ONCE = 4
 """As many as there are worker threads: while those wait, the loop opens the files of another piece."""
 
 
 class NewPartition(NamedTuple):
-    """A partition to be made.
+    """A partition to create.
 
-    With `is_new` false it has existed before and may lie in a directory that is offline: then nothing is made, and the error is
-    KAFKA_STORAGE_ERROR. `directory_id` asks for a certain directory.
+    With `is_new` false it has existed before and may be in a directory that is offline: then nothing is created, and the error
+    is KAFKA_STORAGE_ERROR. `directory_id` requests a certain directory.
     """
 
     partition: TopicPartition
@@ -51,11 +51,11 @@ class NewPartition(NamedTuple):
 
 
 Made = PartitionLog | OttlaError
-"""What became of one that was wanted: its log, or why it has none."""
+"""The result for one requested partition: its log, or the error."""
 
 
 class _Wanted:
-    """A partition on its way, and the directories that are still to be tried for it, best first."""
+    """A requested partition, and the directories still to try for it, best first."""
 
     __slots__ = ("directories", "made", "new")
 
@@ -70,7 +70,7 @@ class _Wanted:
 
 
 async def make_all(home: LogDirectories, wanted: Sequence[NewPartition]) -> list[Made]:
-    """The logs of `wanted`, in that order: those that are here, and new ones for the others."""
+    """The logs of `wanted`, in that order: existing ones, and new ones for the others."""
     turns = asyncio.Semaphore(PIECES_AT_ONCE)
     all_wanted = [_Wanted(new) for new in wanted]
 
@@ -103,7 +103,7 @@ async def _make_piece(home: LogDirectories, piece: list[_Wanted]) -> None:
                     by_directory.setdefault(each.directories[0].path, []).append(each)
                 else:
                     each.made = KafkaError(
-                        ErrorCode.KAFKA_STORAGE_ERROR, f"{each.new.partition} has nowhere to go: no log directory is left"
+                        ErrorCode.KAFKA_STORAGE_ERROR, f"{each.new.partition} cannot be created: no log directory is left"
                     )
             for together in by_directory.values():
                 await _make_in(home, together[0].directories[0], _with_room(home, together))
@@ -113,10 +113,10 @@ async def _make_piece(home: LogDirectories, piece: list[_Wanted]) -> None:
 
 
 def _with_room(home: LogDirectories, together: list[_Wanted]) -> list[_Wanted]:
-    """Those whose files can be opened; the others are told that they cannot."""
+    """The partitions whose files can be opened; the others get `OutOfDescriptors`."""
     low, high = 0, len(together)
     if _has_room(home, high):
-        return together  # nearly always
+        return together  # the common case
     high -= 1
     while low < high:
         middle = (low + high + 1) // 2
@@ -138,14 +138,14 @@ def _no_room(wanted: _Wanted) -> OutOfDescriptors:
 
 
 async def _found(home: LogDirectories, new: NewPartition) -> PartitionLog | None:
-    """The log, if it is here; `OttlaError` if it is not to be had, or may be in a directory that is offline."""
+    """The existing log, or None. `OttlaError` if it cannot be used, or may be in a directory that is offline."""
     log = home.find(new.partition)
     if log is not None:
         await _check_topic(home, new.partition, new.topic_id)
     elif not new.is_new and (offline := [each.path for each in home.directories if not each.is_online]):
         raise KafkaError(
             ErrorCode.KAFKA_STORAGE_ERROR,
-            f"{new.partition} is not made anew: it may lie in {', '.join(offline)}, which failed. Repair that first",
+            f"{new.partition} is not created again: it may be in {', '.join(offline)}, which failed. Repair that first",
         )
     return log
 
@@ -166,7 +166,7 @@ async def _check_topic(home: LogDirectories, partition: TopicPartition, topic_id
 
 
 def _choose(home: LogDirectories, new: NewPartition) -> list[LogDirectory]:
-    """The directories to try: the one whose id the cluster names, else the one that was asked for, else the best first."""
+    """The directories to try: the one with the requested id, else the one an operator asked for, else all, best first."""
     path = home.wanted_in.pop(new.partition, None)
     online = [each for each in home.placeable if each.is_online]
     if new.directory_id is not None:
@@ -176,19 +176,19 @@ def _choose(home: LogDirectories, new: NewPartition) -> list[LogDirectory]:
     if asked_for:
         return asked_for
     open_to_new = [each for each in home.placeable if not home.is_cordoned(each)]
-    return by_preference(open_to_new) or by_preference(home.placeable)  # that it comes here is not for us to refuse
+    return by_preference(open_to_new) or by_preference(home.placeable)  # all cordoned: the controller decided to place it here
 
 
 async def _make_in(home: LogDirectories, directory: LogDirectory, together: list[_Wanted]) -> None:
-    """Make these in one directory. If it fails, those that are not made go on to their next."""
+    """Create these in one directory. If it fails, those not yet created move on to their next directory."""
     if not together:
         return
     try:
         await _make_folders(home, directory, [each.new for each in together])
         for each in together:
-            if _has_room(home, 1):  # still: others have been made meanwhile
+            if _has_room(home, 1):  # checked again: other pieces were created during the await
                 each.made = await _open(home, directory, each.new)
-                await asyncio.sleep(0)  # others have their turn
+                await asyncio.sleep(0)  # let other tasks run
             else:
                 each.made = _no_room(each)
     except LogDirectoryFailed as failed:
@@ -221,9 +221,9 @@ async def _open(home: LogDirectories, directory: LogDirectory, new: NewPartition
     world, partition = home.world, new.partition
     folder = directory.folder(folder_name(partition))
     log = new_log(world.disk, world.clock, folder, new.config, home.options)
-    if log is None:  # something is left of an earlier attempt
+    if log is None:  # the folder has files of an earlier attempt
         log, _ = await load_log(world.disk, world.clock, folder, new.config, home.options, clean_shutdown=True)
-    directory.check_online()  # another that is being made may have found it failed
+    directory.check_online()  # another piece may have found it failed
     directory.logs[partition] = log
     directory.topic_ids[partition] = new.topic_id
     home.place(partition, directory)

@@ -1,12 +1,12 @@
-"""Opening log directories: check first, change later.
+"""Opening log directories: all checks come before the first change.
 
 `open_directories` takes the locks and checks that the directories are this node's, before anything in them is changed: a wrong
-one is refused with one sentence, and is as it was. `load_directory` then opens the logs of one, several at a time; large logs
-that were not closed in good order are recovered in helper processes first.
+one is refused with one sentence and stays as it was. `load_directory` then opens the logs of one directory, several at a time;
+after an unclean shutdown, large logs are recovered in helper processes first.
 
-What lies in a directory: folders of partitions in use; `-future` ones, opened but not served; `-stray` ones, left alone;
-`-delete` ones, leftovers, removed; the metadata log, which is not ours to open. Anything else is refused: it might be a
-partition whose folder was renamed, and to begin that anew would lose its records.
+A directory holds: folders of partitions in use; `-future` folders, opened but not served; `-stray` folders, ignored; `-delete`
+folders, removed; the metadata log, which is opened elsewhere. Any other folder is refused: it might be a partition whose folder
+was renamed, and creating that partition again would lose its records.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ottla.errors import BrokenInvariant, LogDirectoryFailed, OttlaError
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 from ottla.log.directories.clean_shutdown import read_clean_shutdown, remove_clean_shutdown
-from ottla.log.directories.log_directory import Checkpoints, LogDirectory, LogWorld
+from ottla.log.directories.log_directory import Checkpoints, DirectoryWorld, LogDirectory
 from ottla.log.directories.meta_properties import (
     MetaProperties,
     WrongDirectory,
@@ -39,20 +39,20 @@ from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery
 logger = logging.getLogger("ottla.log")
 
 RECOVER_IN_PLACE_BYTES_MAX = 16 << 20
-"""Up to this size a log is recovered in place: starting a helper would take longer."""
+"""Up to this size a log is recovered on the event loop: starting a helper process would take longer."""
 
 FOREIGN_FOLDERS = frozenset({"lost+found", "remote-log-index-cache"})
-"""Folders that are neither partitions nor a mistake: the file system's own, and tiered storage's."""
+"""Folders that are no partitions but allowed: the file system's own, and tiered storage's."""
 
 TopicConfigs = Callable[[str], LogConfig]
 
 
 async def open_directories(
-    world: LogWorld, paths: Sequence[str], metadata_path: str, node_id: int, cluster_id: str | None
+    world: DirectoryWorld, paths: Sequence[str], metadata_path: str, node_id: int, cluster_id: str | None
 ) -> list[LogDirectory]:
-    """Lock and check the directories; the ones that the device fails come back failed.
+    """Lock and check the directories. One with a failed device is returned as failed.
 
-    `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if the node must not start on them; all locks are then given back.
+    `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if the node must not start on them; all locks are then released.
     """
     directories: list[LogDirectory] = []
     metas: dict[str, MetaProperties] = {}
@@ -68,7 +68,7 @@ async def open_directories(
             except OSError as error:
                 directory.fail(error)
         check_same_node(metas, node_id, cluster_id)
-        await _settle_twins(world, directories)
+        await _settle_duplicates(world, directories)
         for directory in directories:
             if directory.is_online:
                 await _give_id(world, directory, metas[directory.path])
@@ -79,7 +79,7 @@ async def open_directories(
     return directories
 
 
-def _lock(world: LogWorld, path: str, directories: list[LogDirectory]) -> None:
+def _lock(world: DirectoryWorld, path: str, directories: list[LogDirectory]) -> None:
     """Add the directory to `directories`, locked or failed."""
     try:
         world.disk.make_directory(path)
@@ -89,14 +89,14 @@ def _lock(world: LogWorld, path: str, directories: list[LogDirectory]) -> None:
         directories[-1].fail(error)
 
 
-def _read_meta(world: LogWorld, path: str) -> MetaProperties:
+def _read_meta(world: DirectoryWorld, path: str) -> MetaProperties:
     meta = read_meta_properties(world.disk, path)
     if meta is None:
         raise WrongDirectory(f"log directory {path} has no meta.properties: format it first, or correct log.dirs")
     return meta
 
 
-def _check_folders(world: LogWorld, path: str, metadata_path: str) -> None:
+def _check_folders(world: DirectoryWorld, path: str, metadata_path: str) -> None:
     for name in partition_folders(world, path):
         folder = parse_folder_name(name)
         if folder.partition.topic == CLUSTER_METADATA_TOPIC and path != metadata_path:
@@ -106,14 +106,14 @@ def _check_folders(world: LogWorld, path: str, metadata_path: str) -> None:
             )
 
 
-def partition_folders(world: LogWorld, path: str) -> list[str]:
+def partition_folders(world: DirectoryWorld, path: str) -> list[str]:
     """The names of the folders in a directory that are, or should be, partitions'."""
     names = world.disk.list_directory(path)
     return [name for name in names if name not in FOREIGN_FOLDERS and world.disk.is_directory(f"{path}/{name}")]
 
 
-async def _settle_twins(world: LogWorld, directories: Sequence[LogDirectory]) -> None:
-    """A partition is in one directory only, unless a disk failed while it was made there: what that left is removed."""
+async def _settle_duplicates(world: DirectoryWorld, directories: Sequence[LogDirectory]) -> None:
+    """Make sure that no partition is in two directories. An empty copy, left by a failed creation, is removed."""
     owners: dict[tuple[TopicPartition, str], LogDirectory] = {}
     for directory in directories:
         if not directory.is_online:
@@ -122,24 +122,24 @@ async def _settle_twins(world: LogWorld, directories: Sequence[LogDirectory]) ->
             folder = parse_folder_name(name)
             if folder.is_deletion or folder.is_stray:
                 continue
-            twin = owners.setdefault((folder.partition, folder.suffix), directory)
-            if twin is directory:
+            other = owners.setdefault((folder.partition, folder.suffix), directory)
+            if other is directory:
                 continue
-            empty = next((each for each in (directory, twin) if _never_held_records(world, f"{each.path}/{name}")), None)
+            empty = next((each for each in (directory, other) if _never_held_records(world, f"{each.path}/{name}")), None)
             if empty is None:
                 raise WrongDirectory(
-                    f"log directories {twin.path} and {directory.path} both hold {folder.partition}: decide which is right and "
-                    "move the other away"
+                    f"log directories {other.path} and {directory.path} both hold {folder.partition}: decide which is right "
+                    "and move the other away"
                 )
             logger.warning("removing %s/%s, which never held a record: %s is in another directory too", empty.path, name, name)
-            owners[folder.partition, folder.suffix] = directory if empty is twin else twin
+            owners[folder.partition, folder.suffix] = directory if empty is other else other
             try:
                 await world.disk.remove_directory(f"{empty.path}/{name}")
             except OSError as error:
                 empty.fail(error)
 
 
-def _never_held_records(world: LogWorld, folder: str) -> bool:
+def _never_held_records(world: DirectoryWorld, folder: str) -> bool:
     """Whether a folder has no segment, or only a first one that is empty."""
     logs = [name for name in world.disk.list_directory(folder) if name.endswith(LOG_SUFFIX)]
     if logs != [segment_file_name(0, LOG_SUFFIX)]:
@@ -149,7 +149,7 @@ def _never_held_records(world: LogWorld, folder: str) -> bool:
     return file.size == 0
 
 
-async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaProperties) -> None:
+async def _give_id(world: DirectoryWorld, directory: LogDirectory, meta: MetaProperties) -> None:
     if meta.directory_id is None:
         directory_id = world.new_uuid()
         while is_reserved(directory_id):
@@ -163,25 +163,25 @@ async def _give_id(world: LogWorld, directory: LogDirectory, meta: MetaPropertie
 
 
 async def load_directory(
-    world: LogWorld, directory: LogDirectory, topic_configs: TopicConfigs, options: LogOptions, at_once: int
+    world: DirectoryWorld, directory: LogDirectory, topic_configs: TopicConfigs, options: LogOptions, at_once: int
 ) -> None:
-    """Open the logs of a checked directory, `at_once` at a time. A device that fails leaves the directory failed."""
+    """Open the logs of a checked directory, `at_once` at a time. If the device fails, the directory becomes failed."""
     try:
         await remove_clean_shutdown(world.disk, directory.path)
         checkpoints = directory.read_checkpoints()
         folders = [(name, parse_folder_name(name)) for name in partition_folders(world, directory.path)]
         for name, folder in folders:
             if folder.is_deletion:
-                logger.info("removing %s/%s, whose deletion was put off until now", directory.path, name)
+                logger.info("removing %s/%s, which was deleted before the restart", directory.path, name)
                 await world.disk.remove_directory(directory.folder(name))
             elif folder.is_stray:
-                logger.warning("%s/%s is left alone: the cluster does not place it here", directory.path, name)
+                logger.warning("%s/%s is ignored: the cluster does not place it here", directory.path, name)
                 directory.stray_folders.append(name)
         served = [pair for pair in folders if pair[1].suffix in ("", "-future")]
         loader = _DirectoryLoader(world, directory, topic_configs, options, checkpoints)
         await loader.load([pair for pair in served if pair[1].partition.topic != CLUSTER_METADATA_TOPIC], at_once)
         if directory.is_online and not checkpoints.partitions <= directory.partitions:
-            # Entries of partitions that are gone must not be taken for those of a new partition of that name.
+            # Entries of partitions that are gone must not be applied to a new partition of that name.
             await directory.write_checkpoints()
     except OSError as error:
         directory.fail(error)
@@ -194,7 +194,7 @@ class _DirectoryLoader:
 
     def __init__(
         self,
-        world: LogWorld,
+        world: DirectoryWorld,
         directory: LogDirectory,
         topic_configs: TopicConfigs,
         options: LogOptions,
@@ -208,8 +208,8 @@ class _DirectoryLoader:
 
     async def load(self, folders: list[tuple[str, FolderName]], at_once: int) -> None:
         if folders:
-            how = "closed in good order" if self._directory.found is not None else "not closed in good order"
-            logger.info("loading %s of %s, %s", counted(len(folders), "partition"), self._directory.path, how)
+            how = "a clean" if self._directory.found is not None else "an unclean"
+            logger.info("loading %s of %s after %s shutdown", counted(len(folders), "partition"), self._directory.path, how)
         turns = asyncio.Semaphore(at_once)
 
         async def load_one(name: str, folder: FolderName) -> None:
@@ -274,7 +274,7 @@ class _DirectoryLoader:
     async def _recover_in_helper(
         self, folder: str, config: LogConfig, recovery_point: int, log_start: int
     ) -> RecoveredElsewhere | None:
-        """Recover a large log in a helper process; None if that is better done in place."""
+        """Recover a large log in a helper process; None if it is small, or if the helper died."""
         helpers = self._world.helpers
         if helpers is None or bytes_to_recover(self._world.disk, folder, recovery_point) <= RECOVER_IN_PLACE_BYTES_MAX:
             return None
@@ -282,7 +282,7 @@ class _DirectoryLoader:
         try:
             recovered = RecoveredElsewhere.from_json(await helpers.run(MODULE, job))
         except HelperDied as reason:
-            logger.warning("recovering %s in place: %s", folder, reason)
+            logger.warning("recovering %s on the event loop: %s", folder, reason)
             return None
         for note in recovered.notes:
             logger.warning("%s: %s", folder, note)

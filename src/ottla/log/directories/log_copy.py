@@ -1,7 +1,7 @@
-"""Copying one log of this node to another, as a follower takes its leader's: whole batches, with their offsets and epochs.
+"""Copying a log to another directory of this node, as a follower copies its leader: whole batches, with offsets and epochs.
 
-Plain functions over two logs, both online. Nothing here waits: the owner copies piece by piece and lets others run in between.
-Batches keep their offsets, so that both logs say the same of every offset, though their segments end at different places.
+Plain functions over two logs, both online. Nothing here waits: the caller copies piece by piece and lets other tasks run in
+between. Batches keep their offsets, so both logs have the same records at every offset, though their segments differ.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _ANY_SIZE = 2**31 - 1
 
 
 def first_offset(log: PartitionLog) -> int:
-    """Where a copy begins: where the log does, or the batch that its start lies in the middle of."""
+    """Where a copy begins: at the log start, or at the base offset of the batch that holds it."""
     info = log.read(log.log_start_offset, 1)
     if info.records is None:
         return log.log_start_offset
@@ -28,17 +28,17 @@ def first_offset(log: PartitionLog) -> int:
 
 
 def can_go_on(log: PartitionLog, copy: PartitionLog) -> bool:
-    """Whether what follows the copy's end is still in the log."""
+    """Whether the log still has the records after the copy's end."""
     if copy.log_end_offset < log.log_start_offset:
         return copy.log_end_offset == first_offset(log)
     return copy.log_end_offset <= log.log_end_offset
 
 
 def copy_piece(log: PartitionLog, copy: PartitionLog, bytes_max: int) -> int:
-    """Append the next batches to the copy, some `bytes_max` of them; returns how many bytes, 0 once it is complete."""
+    """Append the next batches to the copy, about `bytes_max` bytes; returns how many bytes, 0 once it is complete."""
     info = log.read(max(copy.log_end_offset, log.log_start_offset), bytes_max)
     if info.records is None:
-        if copy.log_end_offset < log.log_end_offset:  # what was there has been compacted away
+        if copy.log_end_offset < log.log_end_offset:  # the last records were compacted away
             roll(copy, log.log_end_offset)
             copy.log_end_offset = log.log_end_offset
         return 0
@@ -61,8 +61,8 @@ def _append(copy: PartitionLog, data: bytes) -> int:
     except KafkaError as refused:
         if refused.code != ErrorCode.RECORD_LIST_TOO_LARGE:
             raise
-    # A batch from before segment.bytes was lowered. It was acknowledged: it has a segment to itself.
-    # The batches before it have been appended.
+    # The batch was written before segment.bytes was lowered. It was acknowledged, so it is kept, in its own segment.
+    # The batches before it are already appended.
     view = next(view for view in iterate_batches(data) if view.base_offset >= copy.log_end_offset)
     config = copy.config
     copy.config = replace(config, segment_bytes=_ANY_SIZE)
@@ -73,15 +73,15 @@ def _append(copy: PartitionLog, data: bytes) -> int:
 
 
 def follow_bounds(log: PartitionLog, copy: PartitionLog) -> None:
-    """Let the copy begin, and be known to be replicated, where the log is; as far as it has been copied."""
+    """Set the copy's high watermark and log start to the log's, as far as it is copied."""
     copy.update_high_watermark(log.high_watermark)
     copy.delete_records(min(log.log_start_offset, copy.high_watermark))
 
 
 def take_over(log: PartitionLog, copy: PartitionLog) -> None:
-    """The copy is complete: hand it what the records alone do not tell, so that it can go on in the log's place.
+    """Give a complete copy the state that is not in the records, so that it can replace the log.
 
-    These are epochs without records, producers whose records are gone, and transactions about to be verified.
+    That is: epochs without records, producers whose records are gone, and running transaction verifications.
     """
     follow_bounds(log, copy)
     copy.config = log.config
@@ -90,7 +90,7 @@ def take_over(log: PartitionLog, copy: PartitionLog) -> None:
         copy.epochs.assign(epoch, start_offset)
     copy.producers = log.producers
     try:
-        copy.snapshots.write_anew(copy.producers)
+        copy.snapshots.overwrite(copy.producers)
     except OSError as error:
         raise copy.fail(error) from error
     copy.snapshots_unsynced.append(copy.producers.map_end_offset)

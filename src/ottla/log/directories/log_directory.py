@@ -1,8 +1,8 @@
-"""One log directory: the lock on it, whose it is, the logs in it, and the checkpoints beside them.
+"""One log directory: its lock, its id, the logs in it, and their checkpoints.
 
-Owns the files of the directory itself; the folders in it are their logs'. Every failure of the device found here or reported by
-a log ends the whole directory: from then on its logs refuse everything, and nothing more is written to it, so that what a
-restart finds is what was there when it failed.
+Owns the files of the directory itself; the folders in it belong to their logs. Any failure of the device, found here or
+reported by a log, takes the whole directory offline: its logs refuse every call, and nothing more is written to it, so that a
+restart finds the files as they were when it failed.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from ottla.log.partition_log import PartitionLog
 logger = logging.getLogger("ottla.log")
 
 
-class LogWorld(NamedTuple):
-    """What log directories need of the world."""
+class DirectoryWorld(NamedTuple):
+    """The parts of the world that log directories use: disk, clock, random ids, helper processes."""
 
     disk: Disk
     clock: Clock
     new_uuid: Callable[[], Uuid]
-    """A random id, for directories and for folders on their way out."""
+    """Makes a random id, for directories and for the names of `-delete`, `-stray` and `-future` folders."""
     helpers: Helpers | None = None
-    """Where large logs are recovered; without them it is done in place."""
+    """Helper processes that recover large logs; None: recover on the event loop."""
 
 
 class Checkpoints(NamedTuple):
-    """What the three offset checkpoints of a directory say."""
+    """The entries of the three offset checkpoints of a directory."""
 
     recovery_points: dict[TopicPartition, int]
     high_watermarks: dict[TopicPartition, int]
@@ -47,9 +47,9 @@ class Checkpoints(NamedTuple):
 
 
 class LogDirectory:
-    """One log directory that is open. `LogDirectories` makes them."""
+    """One open log directory."""
 
-    def __init__(self, world: LogWorld, path: str, directory_id: Uuid | None, lock: DirectoryLock | None) -> None:
+    def __init__(self, world: DirectoryWorld, path: str, directory_id: Uuid | None, lock: DirectoryLock | None) -> None:
         self._world = world
         self._lock = lock
         self._writing = asyncio.Lock()
@@ -63,18 +63,18 @@ class LogDirectory:
         self.cluster_id = ""
         self.logs: dict[TopicPartition, PartitionLog] = {}
         self.future_logs: dict[TopicPartition, PartitionLog] = {}
-        """Replicas on their way here from another directory of this node."""
+        """Copies of logs that are being moved here from another directory of this node."""
         self.topic_ids: dict[TopicPartition, Uuid] = {}
         self.damaged: dict[TopicPartition, OttlaError] = {}
-        """Partitions that could not be opened, and why. They are left alone, and never made anew over what is there."""
+        """Partitions that could not be opened, and why. Their files are not touched, and they are never created again."""
         self.stray_folders: list[str] = []
         self.carried = Checkpoints({}, {}, {})
-        """The entries of damaged partitions, kept for the day they are repaired."""
+        """The checkpoint entries of damaged partitions, kept until an operator has repaired them."""
         self.found: CleanShutdown | None = None
-        """How the directory was left by whoever had it before; None: not in good order."""
+        """The clean shutdown file found at start; None: the shutdown was unclean."""
         self.failure: LogDirectoryFailed | None = None
         self.arriving = 0
-        """Partitions that are being made here."""
+        """How many partitions are being created here."""
 
     def __repr__(self) -> str:
         state = "failed" if self.failure else "online"
@@ -86,16 +86,16 @@ class LogDirectory:
 
     @property
     def partitions(self) -> set[TopicPartition]:
-        """Everything that lies here as a partition, usable or not."""
+        """All partitions with a folder here, usable or not."""
         return self.logs.keys() | self.future_logs.keys() | self.damaged.keys()
 
     @property
     def partition_count(self) -> int:
-        """What new partitions are placed by."""
+        """The number that placement compares: partitions here and being created here."""
         return len(self.logs) + len(self.future_logs) + len(self.damaged) + self.arriving
 
     def forget(self, partition: TopicPartition) -> None:
-        """The folder of `partition` is no longer here under that name."""
+        """Note that the folder of `partition` was renamed or moved away."""
         for entries in (self.logs, self.topic_ids, self.damaged):
             entries.pop(partition, None)
         for kept in (self.carried.recovery_points, self.carried.high_watermarks, self.carried.log_starts):
@@ -105,9 +105,9 @@ class LogDirectory:
         return f"{self.path}/{name}"
 
     async def sync_names(self) -> None:
-        """Make the names of the folders here safe from a power loss. Who asks while that is under way shares the next.
+        """Make the names of the folders here durable. Callers that come during one sync share the next one.
 
-        `LogDirectoryFailed` if the device fails it.
+        `LogDirectoryFailed` if the device fails.
         """
         self._names_changed += 1
         wanted = self._names_changed
@@ -120,33 +120,33 @@ class LogDirectory:
     # Checkpoints
 
     def read_checkpoints(self) -> Checkpoints:
-        """What the checkpoints say; a damaged one is reported and counts as empty, which costs time and nothing else."""
+        """Read the checkpoints. A damaged one is logged and counts as empty; `checkpoint.py` lists what that costs."""
         read = []
         for checkpoint, consequence in (
             (self._recovery_points, "all logs are recovered from their start"),
             (self._high_watermarks, "high watermarks begin at the logs' starts"),
-            (self._log_starts, "logs begin at their first segment, records deleted by hand may show again"),
+            (self._log_starts, "logs begin at their first segment, records deleted on request may reappear"),
         ):
             offsets, damage = checkpoint.read_or_forget()
             if damage is not None:
-                logger.warning("%s. Going on without it: %s", damage, consequence)
+                logger.warning("%s. Continuing without it: %s", damage, consequence)
             read.append(offsets)
         return Checkpoints(*read)
 
     async def write_recovery_points(self) -> None:
-        """Write down how far each log is durable."""
+        """Checkpoint the recovery point of each log."""
         await self._write(self._recovery_points, lambda: self._entries(self.carried.recovery_points, _recovery_point))
 
     async def write_high_watermarks(self) -> None:
-        """Write down how far each log is replicated."""
+        """Checkpoint the high watermark of each log."""
         await self._write(self._high_watermarks, lambda: self._entries(self.carried.high_watermarks, _high_watermark))
 
     async def write_log_starts(self) -> None:
-        """Write down where logs begin, of those that do not begin where their first segment does."""
+        """Checkpoint the log start offset of each log that does not begin with its first segment."""
         await self._write(self._log_starts, lambda: self._entries(self.carried.log_starts, _log_start))
 
     async def write_checkpoints(self) -> None:
-        """All three."""
+        """Write all three checkpoints."""
         await self.write_recovery_points()
         await self.write_log_starts()
         await self.write_high_watermarks()
@@ -162,14 +162,14 @@ class LogDirectory:
         return entries
 
     async def _write(self, checkpoint: OffsetCheckpoint, entries: Callable[[], Mapping[TopicPartition, int]]) -> None:
-        async with self._writing:  # the newest state wins: it is looked up once it is our turn
+        async with self._writing:  # entries are read inside the lock: the last write has the newest state
             self.check_online()
             await self.guarded(checkpoint.write(entries()))
 
     # Failing
 
     async def guarded(self, work: Awaitable[None]) -> None:
-        """Await work on the directory's own files; `LogDirectoryFailed` if the device fails it."""
+        """Await work on the directory's own files; `LogDirectoryFailed` on an OSError."""
         try:
             await work
         except OSError as error:
@@ -180,7 +180,7 @@ class LogDirectory:
             raise self.failure
 
     def fail(self, cause: OSError) -> LogDirectoryFailed:
-        """Take the directory and all its logs offline; returns what to raise."""
+        """Take the directory and all its logs offline; returns the error to raise."""
         if self.failure is None:
             self.failure = LogDirectoryFailed(self.path, cause)
             logger.error("%s", self.failure)
@@ -189,19 +189,19 @@ class LogDirectory:
                     log.fail(cause)
         return self.failure
 
-    # Ending
+    # Closing
 
     async def close(self, broker_epoch: int, at_once: int) -> None:
-        """Close all logs, `at_once` at a time, write everything down, and say that the directory was left in good order.
+        """Close all logs, `at_once` at a time, write the checkpoints, mark a clean shutdown, and release the lock.
 
-        A failed directory is only given back. `LogDirectoryFailed` if it fails now.
+        For a failed directory only the lock is released. `LogDirectoryFailed` if it fails now.
         """
         try:
             if self.is_online:
                 await self._close_logs(at_once)
                 await self.write_checkpoints()
                 if not self.damaged or self.found is not None:
-                    # A partition that was found unrecovered and could not be opened still needs its recovery.
+                    # No mark if a damaged partition was found after an unclean shutdown: it still needs its recovery.
                     await self.guarded(write_clean_shutdown(self._world.disk, self.path, broker_epoch))
         finally:
             self.release()
@@ -221,7 +221,7 @@ class LogDirectory:
                 raise result
 
     def release(self) -> None:
-        """Give the lock back."""
+        """Release the lock."""
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -1,11 +1,11 @@
-"""`meta.properties`: whose log directory this is. Written when it is formatted, checked at every start.
+"""`meta.properties`: the cluster and node that a log directory belongs to. Written by formatting, checked at every start.
 
-A Java properties file with `version=1`, `cluster.id`, `node.id` and `directory.id`. The directory id is what the controller
-calls the directory, so that replicas can be placed in it and a swapped disk is noticed. Directories formatted before Kafka 3.7
-have none and get one at their first start.
+A Java properties file with `version=1`, `cluster.id`, `node.id` and `directory.id`. The controller knows a directory by its id,
+so that replicas can be placed in it and a swapped disk is noticed. Directories formatted before Kafka 3.7 have none and get one
+at their first start.
 
-A start with the wrong directory must not happen: it would mix two clusters' records. So everything here is refused with one
-sentence that says which directory, what is wrong with it, and what to do.
+A start with the wrong directory would mix two clusters' records. So every error here names the directory, the mistake, and what
+to do.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from ottla.log.names import META_PROPERTIES
 
 VERSION = 1
 RESERVED_IDS = 100
-"""Directory ids below this number have meanings of their own (unassigned, lost, migrating): no directory may have one."""
+"""Directory ids below this number are reserved (unassigned, lost, migrating): no directory may have one."""
 
-_REMEDY = "Restore the file from a backup, or format the directory anew if its records may go"
+_REMEDY = "Restore the file from a backup, or format the directory again if its records are not needed"
 _DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
 
 class WrongDirectory(OttlaError):
-    """A log directory does not belong to this node, to this cluster, or beside the others."""
+    """A log directory belongs to another node or cluster, or conflicts with another directory of this node."""
 
 
 class MetaProperties(NamedTuple):
-    """Whose directory it is."""
+    """The content of the file."""
 
     cluster_id: str
     node_id: int
@@ -41,8 +41,8 @@ class MetaProperties(NamedTuple):
 
 
 def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
-    """The bytes of the file, the time of writing in its head as Java puts it."""
-    from datetime import UTC, datetime, timedelta  # late: only formatting wants it
+    """The bytes of the file, with the time of writing in a comment, as Java writes it."""
+    from datetime import UTC, datetime, timedelta  # late: only formatting needs it
 
     moment = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=now_ms)
     day, month = _DAYS[moment.weekday()], _MONTHS[moment.month - 1]
@@ -54,7 +54,7 @@ def format_meta_properties(meta: MetaProperties, now_ms: int) -> bytes:
 
 
 def parse_meta_properties(path: str, data: bytes) -> MetaProperties:
-    """What the file's bytes say; `CorruptFile` if they do not say whose directory it is."""
+    """Parse the file; `CorruptFile` if a required property is missing or wrong."""
     try:
         properties = parse_properties(data)
     except ValueError as broken:
@@ -85,12 +85,12 @@ def _parse_directory_id(path: str, text: str | None) -> Uuid | None:
 
 
 def is_reserved(directory_id: Uuid) -> bool:
-    """Whether an id has a meaning of its own."""
+    """Whether an id is reserved."""
     return int.from_bytes(directory_id, "big") < RESERVED_IDS
 
 
 def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
-    """What the directory's file says, None if there is none; `CorruptFile` if it is damaged."""
+    """Read the directory's file; None if there is none. `CorruptFile` if it is damaged."""
     path = f"{directory}/{META_PROPERTIES}"
     try:
         data = disk.read_file(path)
@@ -105,9 +105,9 @@ async def write_meta_properties(disk: Disk, directory: str, meta: MetaProperties
 
 
 def check_same_node(metas: Mapping[str, MetaProperties], node_id: int, cluster_id: str | None = None) -> None:
-    """`WrongDirectory` unless all directories belong to node `node_id` of one cluster, and each is a directory of its own.
+    """`WrongDirectory` unless all directories belong to node `node_id` of one cluster, and no two have the same id.
 
-    `cluster_id` is the expected cluster; without one the first directory's is.
+    `cluster_id` is the expected cluster; None: that of the first directory.
     """
     owners: dict[Uuid, str] = {}
     first = next(iter(metas), "")

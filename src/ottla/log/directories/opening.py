@@ -1,4 +1,4 @@
-"""Opening all log directories of a node: locked and checked first, loaded when the settings of their topics are known."""
+"""Opens all log directories of a node: locked and checked first, loaded when the settings of their topics are known."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ from ottla.ids import Uuid
 from ottla.log.compaction.compactor import Compactor
 from ottla.log.directories.directory_loading import TopicConfigs, load_directory, open_directories
 from ottla.log.directories.log_directories import LogDirectories
-from ottla.log.directories.log_directory import LogDirectory, LogWorld
+from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.directories.relocation import finish_switched
 from ottla.log.partition_log import LogOptions
 
 
 class MustStop(OttlaError):
-    """The node cannot go on with the directories that are left."""
+    """The node cannot start or continue with the directories that are left."""
 
 
 class LockedDirectories(NamedTuple):
-    """Directories that are this node's, held but not yet loaded: the metadata log is read first, since it has the settings."""
+    """Locked and checked directories, not yet loaded: the metadata log is read first, since it has the topics' settings."""
 
-    world: LogWorld
+    world: DirectoryWorld
     config: BrokerLogConfig
     directories: list[LogDirectory]
 
@@ -47,7 +47,7 @@ class LockedDirectories(NamedTuple):
     async def load(
         self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
     ) -> LogDirectories:
-        """Open all logs; see `open_all`. The locks are given back if that fails."""
+        """Open all logs; see `open_all`. The locks are released if that fails."""
         options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms)
         at_once = self.config.num_recovery_threads_per_data_dir
         online = [directory for directory in self.directories if directory.is_online]
@@ -64,13 +64,13 @@ class LockedDirectories(NamedTuple):
         return opened
 
     def release(self) -> None:
-        """Give the locks back."""
+        """Release the locks."""
         for directory in self.directories:
             directory.release()
 
 
 async def lock_directories(
-    world: LogWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
+    world: DirectoryWorld, config: BrokerLogConfig, *, node_id: int, cluster_id: str | None = None
 ) -> LockedDirectories:
     """Lock and check all directories of a node. `DirectoryInUse`, `WrongDirectory` or `CorruptFile` if it must not start."""
     config = replace(
@@ -83,7 +83,7 @@ async def lock_directories(
 
 
 async def open_all(
-    world: LogWorld,
+    world: DirectoryWorld,
     config: BrokerLogConfig,
     topic_configs: TopicConfigs,
     *,

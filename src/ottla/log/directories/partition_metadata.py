@@ -1,8 +1,8 @@
-"""`partition.metadata`: which topic a partition's folder belongs to, beyond its name.
+"""`partition.metadata`: the id of the topic that a partition's folder belongs to.
 
-Text, without a newline at the end: `version: 0`, `topic_id: ` and the topic's UUID. A topic deleted and made again has another
-id, and by it an old folder is told from the new topic's. A damaged file is refused: to guess the topic could mean to serve, or
-to delete, another topic's records.
+Text, without a newline at the end: `version: 0`, `topic_id: ` and the topic's UUID. A topic that is deleted and created again
+gets another id; so an old folder is not taken for the new topic's. A damaged file is refused: with a guessed id, another
+topic's records could be served or deleted.
 """
 
 from ottla.env import Disk
@@ -23,7 +23,7 @@ def format_partition_metadata(topic_id: Uuid) -> bytes:
 
 
 def parse_partition_metadata(path: str, data: bytes) -> Uuid:
-    """The topic id in the file's bytes; later versions begin in the same way. `CorruptFile` if it is damaged."""
+    """Parse the topic id. Later versions of the file begin the same way. `CorruptFile` if it is damaged."""
     lines = data.decode("ascii", "replace").split("\n")
     version = lines[0].split()
     if len(version) != 2 or version[0] != "version:" or not version[1].isdigit():
@@ -43,7 +43,7 @@ def parse_partition_metadata(path: str, data: bytes) -> Uuid:
 
 
 def read_partition_metadata(disk: Disk, folder: str) -> Uuid | None:
-    """The topic id of a partition's folder, None if it has no such file; `CorruptFile` if that is damaged."""
+    """Read the topic id of a partition's folder; None if it has no such file. `CorruptFile` if it is damaged."""
     path = f"{folder}/{PARTITION_METADATA}"
     try:
         data = disk.read_file(path)

@@ -1,6 +1,6 @@
-"""Where a new partition goes: to the directory with the fewest partitions, not the one with the fewest bytes, as Kafka does.
+"""Chooses the directory of a new partition: the one with the fewest partitions, as Kafka does.
 
-Partitions grow; how many there are says more about tomorrow's load than how full the disks are today.
+Not the one with the fewest bytes: partitions grow, so their number says more about a disk's future load than its bytes today.
 """
 
 from collections.abc import Iterable

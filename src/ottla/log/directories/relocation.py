@@ -1,17 +1,17 @@
 """Moving a partition to another log directory of its node, while it is read and written.
 
 The log is copied to a folder `topic-N.<id>-future` in the other directory (`log_copy.py`). When the copy has caught up, it
-takes the log's place between two requests, and its folder gets the partition's name. What a kill leaves is always one log:
+replaces the log between two requests, and its folder gets the partition's name. A kill always leaves exactly one log:
 
-    before the switch       topic-N here, -future there     the log is here; the copy is gone on with, or begun anew
-    after it                -delete here, -future there     the copy has everything: the next start gives it its name
-    after the second rename -delete here, topic-N there     done; the next start removes what is left
+    before the switch       topic-N here, -future there     the log is here; the copy continues or starts over
+    after it                -delete here, -future there     the copy has everything: the next start renames it
+    after the second rename -delete here, topic-N there     done; the next start removes the -delete folder
 
-The first rename is the switch. It happens at once, on the loop: an append before it goes to the log, one after it to the copy.
-Before it, all that was flushed in the log is flushed in the copy. After it nobody is told of a flush until both renames would
-survive a power loss, and the second comes only when the first would: so no power loss leaves the partition in both directories.
+The first rename is the switch. It is one call on the loop: an append before it goes to the log, one after it to the copy.
+Before it, everything flushed in the log is flushed in the copy. After it, flushes wait until both renames are durable, and the
+second rename waits until the first is durable. So no power loss leaves the partition in both directories.
 
-Loop rule: copying and switching are plain calls; the rest is awaited. The owner copies, piece by piece, and pauses compaction.
+Loop rule: copying and switching are plain calls; the rest is awaited. The owner copies piece by piece, and pauses compaction.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ logger = logging.getLogger("ottla.log")
 
 LAST_PIECE_BYTES = 1 << 20
 LAST_ROUNDS_MAX = 4
-"""How often the end of a copy is flushed before the switch is made with whatever has been appended meanwhile."""
+"""How often the end of a copy is flushed. After that the switch is made, however much was appended during the last flush."""
 
 
 async def begin(home: LogDirectories, partition: TopicPartition, target: LogDirectory) -> Relocation:
-    """Make the folder of a replica on its way to `target`. `LogDirectoryFailed` if that fails."""
+    """Start a move to `target`: create the `-future` folder. `LogDirectoryFailed` if the device fails."""
     async with home.changing:
         source = home.directory_of(partition)
         if source is None or partition not in source.logs:
@@ -72,7 +72,7 @@ async def begin(home: LogDirectories, partition: TopicPartition, target: LogDire
 
 
 async def _remove_leftovers(home: LogDirectories, partition: TopicPartition, target: LogDirectory) -> None:
-    """Copies of this partition that could not be opened."""
+    """Remove copies of this partition that could not be opened."""
     for name in home.world.disk.list_directory(target.path):
         try:
             folder = parse_folder_name(name)
@@ -83,7 +83,7 @@ async def _remove_leftovers(home: LogDirectories, partition: TopicPartition, tar
 
 
 def found_at_start(home: LogDirectories) -> list[Relocation]:
-    """The moves that were under way when the node stopped."""
+    """The moves that were running when the node stopped."""
     found = []
     for target in home.online():
         for partition in sorted(target.future_logs):
@@ -94,9 +94,9 @@ def found_at_start(home: LogDirectories) -> list[Relocation]:
 
 
 async def finish_switched(home: LogDirectories) -> None:
-    """Give their names to copies that had taken their log's place when the node was killed.
+    """Complete the moves whose copy had replaced the log when the node was killed: rename the copy's folder.
 
-    That they are alone says so, if no directory is missing in which their log could be.
+    Such a copy is the partition's only folder. With a directory offline that cannot be known, so nothing is done.
     """
     if any(not directory.is_online for directory in home.directories):
         return
@@ -117,7 +117,7 @@ async def finish_switched(home: LogDirectories) -> None:
 
 
 class Relocation:
-    """One partition on its way from `source` to `target`."""
+    """The move of one partition from `source` to `target`."""
 
     def __init__(self, home: LogDirectories, partition: TopicPartition, source: LogDirectory, target: LogDirectory) -> None:
         self._home = home
@@ -128,15 +128,15 @@ class Relocation:
         self.log = source.logs[partition]
         self.future = target.future_logs[partition]
         self._truncations = self.log.truncations
-        # After a kill, or a loss of power, the two may differ in what neither is sure of.
+        # After an unclean shutdown, log and copy may differ in records that were not flushed.
         self._is_trusted = not self.future.size_bytes or (source.found is not None and target.found is not None)
 
     @classmethod
     def of(cls, home: LogDirectories, partition: TopicPartition) -> Relocation:
-        """The move of a partition that is here, and has a copy on its way."""
+        """The move of a partition that has both a log and a copy on this node."""
         source, target = home.directory_of(partition), home.future_of(partition)
         assert source is not None, f"{partition} is not here"
-        assert target is not None, f"{partition} is not on its way anywhere"
+        assert target is not None, f"{partition} is not being moved"
         return cls(home, partition, source, target)
 
     @property
@@ -147,20 +147,20 @@ class Relocation:
     # Copying
 
     async def set_out(self) -> None:
-        """Make sure that the copy can be gone on with where it ends; begin it anew if not. Call before every piece."""
+        """Make sure that the copy can continue where it ends; start it over if not. Call before every piece."""
         is_trusted = self._is_trusted and self._truncations == self.log.truncations
         if is_trusted and self.future.size_bytes and can_go_on(self.log, self.future):
             return
         first = first_offset(self.log)
         if self.future.size_bytes or self.future.log_end_offset != first:
             if self.future.size_bytes:
-                logger.info("the copy of %s in %s is begun anew at offset %d", self.partition, self.target.path, first)
+                logger.info("the copy of %s in %s starts over at offset %d", self.partition, self.target.path, first)
             await self.future.truncate_fully_and_start_at(first)
             await self.target.write_recovery_points()
         self._is_trusted, self._truncations = True, self.log.truncations
 
     async def warm_piece(self, bytes_max: int) -> None:
-        """Have the next piece in memory, so that copying it does not wait for the device."""
+        """Read the next piece into the page cache, so that copying it does not wait for the device."""
         info = self.log.read(max(self.future.log_end_offset, self.log.log_start_offset), bytes_max)
         if info.records is not None and not info.records.is_resident():
             try:
@@ -169,15 +169,15 @@ class Relocation:
                 raise self.log.fail(error) from error
 
     def copy_piece(self, bytes_max: int) -> int:
-        """Copy some more; returns how many bytes, 0 once there is nothing more to copy."""
+        """Copy about `bytes_max` bytes; returns how many, 0 if there is nothing more to copy."""
         return copy_piece(self.log, self.future, bytes_max)
 
-    # Taking the log's place
+    # Switching
 
     async def prepare(self) -> Switch:
-        """Bring the copy as near as can be, and keep everybody out who would come between it and the switch.
+        """Copy and flush the log's end, and take the locks that keep flushes, deletions and compaction out until the switch.
 
-        `PartitionGone` if the move was called off meanwhile.
+        `PartitionGone` if the move was cancelled before the locks were taken.
         """
         locks = AsyncExitStack()
         try:
@@ -197,7 +197,7 @@ class Relocation:
         return Switch(self, locks)
 
     async def _flush_end(self) -> None:
-        """What is flushed in the log is flushed in the copy, and where it begins is written down."""
+        """Copy the rest and flush the copy, until little was appended during the last round; write the checkpoints."""
         rounds = 0
         while True:
             await self.set_out()
@@ -211,7 +211,7 @@ class Relocation:
                 return
 
     def copy_rest(self) -> int:
-        """Copy everything that is there now; returns how many bytes that were."""
+        """Copy everything up to the log end offset; returns how many bytes."""
         total_bytes = 0
         while size_bytes := self.copy_piece(LAST_PIECE_BYTES):
             total_bytes += size_bytes
@@ -219,14 +219,14 @@ class Relocation:
 
 
 class Switch:
-    """A copy about to take its log's place: `make`, and in any case `release`; `settle` in between."""
+    """The switch from a log to its copy: call `make`, then `settle`, and `release` in any case."""
 
     def __init__(self, relocation: Relocation, locks: AsyncExitStack) -> None:
         self._of = relocation
         self._locks = locks
 
     def make(self) -> PartitionLog:
-        """Let the copy take the log's place, now; returns it. Nothing has changed if this raises."""
+        """Replace the log by the copy; returns the copy. Nothing has changed if this raises."""
         move = self._of
         home, partition, log, future = move._home, move.partition, move.log, move.future
         move.copy_rest()
@@ -247,13 +247,13 @@ class Switch:
         return future
 
     async def settle(self) -> None:
-        """Make the switch safe from a power loss, give the folder its name, and write everything down."""
+        """Make the switch durable, give the folder the partition's name, and write the checkpoints."""
         move = self._of
         home, partition, source, target = move._home, move.partition, move.source, move.target
         try:
             await move._disk.sync_directory(source.path)
         except OSError as error:
-            # Should its name come back with a restart, the partition is in both directories, and people are asked which counts.
+            # If a restart finds the old name again, the partition is in both directories, and the operator must choose.
             home.note_loss(LogDirectoryFailed(source.path, error))
         folder = target.folder(folder_name(partition))
         try:
@@ -271,5 +271,5 @@ class Switch:
         logger.info("%s was moved from %s to %s", partition, source.path, target.path)
 
     async def release(self) -> None:
-        """Let everybody in again."""
+        """Release the locks."""
         await self._locks.aclose()

@@ -1,7 +1,7 @@
-"""Taking partitions out of the log directories: deleted, put aside as strays, or called back on their way to another one.
+"""Removing partitions from the log directories: deleting them, marking them as strays, or cancelling their move.
 
-Works on `LogDirectories`, whose lock for changes its caller holds. Of many that go together the folders are renamed one after
-the other, and then wait for the device once; so do the checkpoints beside them.
+Works on `LogDirectories`; the caller holds its `changing` lock. Many partitions are deleted together: the folders are renamed
+one after the other, then the directory is synced once and its checkpoints are written once.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 async def delete_all(home: LogDirectories, partitions: Iterable[TopicPartition]) -> list[LogDirectoryFailed]:
-    """Rename the folders of `partitions`, damaged or not, to be removed later; those that are not here are passed over.
+    """Rename the folders of `partitions`, damaged or not, to be removed later. Those not on this node are skipped.
 
-    What lies in a directory that has failed, or fails now, stays; returns those failures.
+    Partitions in a directory that has failed, or fails now, stay; returns those failures.
     """
     by_directory: dict[str, list[TopicPartition]] = {}
     failures = []
@@ -30,7 +30,7 @@ async def delete_all(home: LogDirectories, partitions: Iterable[TopicPartition])
         try:
             if directory is not None:
                 directory.check_online()
-            await drop_future(home, partition)  # first: a copy that is alone would be taken for the partition
+            await drop_future(home, partition)  # first: at a restart, a copy without its log would become the partition
         except LogDirectoryFailed as failed:
             failures.append(failed)
             continue
@@ -54,7 +54,7 @@ async def _delete_in(home: LogDirectories, directory: LogDirectory, partitions: 
 
 
 async def set_stray(home: LogDirectories, partition: TopicPartition) -> bool:
-    """Put a partition that does not belong here aside, with all its files; False if it is not here."""
+    """Rename the folder of a partition that the cluster does not place here to `-stray`; False if it has none here."""
     directory = home.directory_with(partition)
     if directory is None:
         return False
@@ -71,12 +71,12 @@ async def _forget(home: LogDirectories, directory: LogDirectory, partitions: lis
         home.displace(partition)
     if home.compactor is not None:
         await directory.guarded(home.compactor.forget(directory.path, partitions))
-    # New partitions of these names must not be taken to begin, or to be safe, where these were.
+    # Their entries must go: a new partition of the same name must not get the old log start or recovery point.
     await directory.write_checkpoints()
 
 
 async def drop_future(home: LogDirectories, partition: TopicPartition) -> None:
-    """Call off a move: the copy of `partition` that is on its way to another directory goes, the log stays."""
+    """Cancel a move: delete the copy of `partition` in the other directory, and keep the log."""
     directory = home.future_of(partition)
     if directory is not None and directory.is_online:
         await home.deletions.delete_future(directory, partition)

@@ -1,8 +1,8 @@
-"""What comes round with time for the logs of a node: retention, flushes, removals, forgetting producers, checkpoints.
+"""Periodic work on the logs of a node: retention, flushes, removal of files, producer expiry, checkpoints.
 
-Each method does one kind of work over all directories once; when to call it is the owner's business (`next_deadline_s`, and the
-log.* intervals of the settings). A directory that fails meanwhile does not keep the others from their turn: it is taken
-offline, and what that means waits in `LogDirectories.take_losses`.
+Each method does one kind of work once, over all directories. The owner decides when to call it (`next_deadline_s`, and the
+log.* intervals of the settings). A directory that fails during the work is taken offline and queued for
+`LogDirectories.take_losses`; the work continues with the others.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,12 +26,12 @@ class Upkeep:
         self._producer_expiration_ms = producer_expiration_ms
 
     async def run_retention(self) -> dict[TopicPartition, list[Expired]]:
-        """Let every log drop what is due (each log.retention.check.interval.ms); returns what went."""
+        """Apply retention to every log (each log.retention.check.interval.ms); returns the deleted segments."""
         gone: dict[TopicPartition, list[Expired]] = {}
 
         async def retain(log: PartitionLog) -> bool:
             now_ms = self._clock.now_ms()
-            if expired_segments(log, now_ms):  # most have nothing to drop: no compaction is disturbed for them
+            if expired_segments(log, now_ms):  # checked first: else every log's compaction would be paused
                 compactor = self._directories.compactor
                 if compactor is not None and log.config.compact:
                     async with compactor.paused(log.partition):
@@ -48,13 +48,13 @@ class Upkeep:
         return gone
 
     def remove_expired_producers(self) -> int:
-        """Forget the producers that have been silent for producer.id.expiration.ms; returns how many."""
+        """Remove the producers that have not written for producer.id.expiration.ms; returns how many."""
         now_ms = self._clock.now_ms()
         logs = self._directories.logs.values()
         return sum(log.producers.remove_expired(now_ms, self._producer_expiration_ms) for log in logs)
 
     async def flush_due(self) -> int:
-        """Flush the logs whose records have waited for flush.ms, and segments that were rolled; returns how many logs."""
+        """Flush the logs whose flush.ms is over or that have rolled; returns how many logs."""
         now_s = self._clock.monotonic_s()
 
         async def flush(log: PartitionLog) -> bool:
@@ -70,7 +70,7 @@ class Upkeep:
         return await self._each_log(flush)
 
     async def delete_due(self) -> int:
-        """Remove the files and folders whose file.delete.delay.ms is over; returns how many logs and folders that were of."""
+        """Remove the files and folders whose file.delete.delay.ms is over; returns how many logs and folders."""
 
         async def delete(log: PartitionLog) -> bool:
             return await log.delete_due_files() > 0
@@ -84,7 +84,7 @@ class Upkeep:
 
     @property
     def next_deadline_s(self) -> float | None:
-        """When (monotonic) `flush_due` or `delete_due` has something to do next; None if nothing waits."""
+        """When (monotonic) `flush_due` or `delete_due` has work next; None if there is none."""
         deadlines = [self._directories.deletions.deadline_s]
         for log in self._directories.logs.values():
             deadlines += (log.flush_deadline_s, log.deletion_deadline_s)
@@ -120,5 +120,5 @@ class Upkeep:
             except LogDirectoryFailed as failed:
                 self._directories.note_loss(failed, log)
             except PartitionGone:
-                pass  # deleted or moved while it waited for its turn
+                pass  # deleted or moved during an await
         return done

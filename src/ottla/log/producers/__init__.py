@@ -1,1 +1,1 @@
-"""What a partition knows of its producers: sequences, epochs, open transactions, snapshots."""
+"""The producer state of a partition: sequences, epochs, open transactions, snapshots."""

@@ -1,15 +1,15 @@
-"""May these batches be appended, as far as their producers are concerned? Decides; changes nothing.
+"""Checks the producer epochs, sequences and transactions of an append. Decides; changes nothing.
 
-One `ProducerAppend` goes through the batches of one append in order. It refuses with a `KafkaError`, or recognises a batch that
-is already in the log, or collects what `ProducerState.apply` takes over once the bytes are in the log. The rules are those of
-Kafka 4.3:
+One `ProducerAppend` takes the batches of one append in order. It refuses with a `KafkaError`, or recognises a batch that is
+already in the log, or collects what `ProducerState.apply` applies once the bytes are in the log. The rules are those of Kafka
+4.3:
 
-- A producer the partition does not know may begin at any sequence: its records may have been deleted. After transaction version
-  2 verification only at 0.
-- A known producer goes on with the next sequence; in a new epoch it begins at 0. An older epoch is refused.
+- An unknown producer may begin at any sequence: its earlier records may have been deleted. After verification of a transaction
+  of version 2 it must begin at 0.
+- A known producer continues with the next sequence; in a new epoch it begins at 0. An older epoch is refused.
 - An end marker needs the producer's epoch or a later one; from transaction version 2 on a later one, since every
-  transaction ends with a new epoch. A repeat of a marker whose transaction is over is let through.
-- What comes by replication has been checked by the leader: it is taken as it is.
+  transaction ends with a new epoch. A repeat of a marker whose transaction has ended is accepted.
+- Replicated batches were checked by the leader and are not checked again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ EPOCH_MAX = 2**15 - 1
 
 
 class CompletedTransaction(NamedTuple):
-    """A transaction that ends with an append: its first record, and its marker's offset."""
+    """A transaction that an append ends: the offsets of its first record and of its marker."""
 
     producer_id: int
     first_offset: int
@@ -46,7 +46,7 @@ def _metadata(batch: BatchView, first_offset: int, timestamp_ms: int | None) -> 
 
 
 class ProducerAppend:
-    """The producers' side of one append: checks batch after batch. Get one from `ProducerState.begin`."""
+    """The producer checks of one append, batch by batch. Get one from `ProducerState.begin`."""
 
     __slots__ = (
         "_known",
@@ -82,21 +82,21 @@ class ProducerAppend:
         self._verify = verify
         self._verified_by = verified_by
         self.in_line: tuple[ProducerEntry, BatchMetadata] | None = None
-        """The one batch of this append so far, if it simply goes on where its producer was."""
+        """The only batch of this append so far, if it has its producer's next sequence: needs no further check."""
         self.updated: dict[int, ProducerEntry] = {}
-        """What the producers of this append will look like."""
+        """The entries of this append's producers as they will be after it."""
         self.started: list[tuple[int, int]] = []
-        """(first offset, producer id) of the transactions that begin here."""
+        """(first offset, producer id) of the transactions that this append begins."""
         self.completed: list[CompletedTransaction] = []
-        """The transactions that end here, in order."""
+        """The transactions that this append ends, in order."""
         self.transactional_producers: list[int] = []
         """Producers whose verification is used up by this append."""
 
     def add(self, batch: BatchView, first_offset: int, timestamp_ms: int | None = None) -> BatchMetadata | None:
-        """Check a batch that will lie at `first_offset`, and count it in.
+        """Check a batch that will be at `first_offset`, and add it to this append.
 
-        Returns where it already is if it is a duplicate: the caller then appends nothing and answers with that. `timestamp_ms`
-        is the batch's largest timestamp where the log sets it. `KafkaError` if the producer may not write this.
+        If it is a duplicate, returns the batch already in the log: the caller then appends nothing and answers with its
+        offsets. `timestamp_ms` is the batch's largest timestamp if the log sets it. `KafkaError` if the batch is refused.
         """
         producer_id = batch.producer_id
         if producer_id < 0:
@@ -124,7 +124,7 @@ class ProducerAppend:
                 _metadata(batch, first_offset, timestamp_ms),
                 batch.is_transactional,
             )
-        elif batch.count > 0:  # compaction leaves an empty control batch where a whole transaction has gone
+        elif batch.count > 0:  # compaction leaves an empty control batch of a transaction it removed
             record = read_records(batch)[0]
             marker = parse_end_marker(record)
             self.add_marker(
@@ -138,14 +138,14 @@ class ProducerAppend:
         return None
 
     def _leave_line(self, known: ProducerEntry, batch: BatchMetadata) -> None:
-        """More batches follow: the first one is checked against them like any other."""
+        """Check the batch in `in_line` like any other, since more batches follow it."""
         self.in_line = None
         entry = self._entry(known.producer_id)
         entry.batches.append(batch)
         entry.last_timestamp_ms = batch.timestamp_ms
 
     def add_data(self, producer_id: int, epoch: int, batch: BatchMetadata, transactional: bool) -> None:
-        """Check and count in a data batch."""
+        """Check a data batch and add it to this append."""
         entry = self._entry(producer_id)
         self._check_epoch(entry, epoch)
         if self._origin is AppendOrigin.CLIENT:
@@ -167,7 +167,7 @@ class ProducerAppend:
     def add_marker(
         self, producer_id: int, epoch: int, coordinator_epoch: int, aborted: bool, offset: int, timestamp_ms: int
     ) -> None:
-        """Check and count in the marker that ends a transaction."""
+        """Check an end marker and add it to this append."""
         entry = self._entry(producer_id)
         self._check_marker_epoch(entry, epoch)
         if coordinator_epoch < entry.coordinator_epoch and self._origin is not AppendOrigin.REPLICATION:
@@ -246,7 +246,7 @@ class ProducerAppend:
                 )
             return
         if known is None or known.epoch == NO_EPOCH:
-            return  # its records may all have been deleted, so any sequence may be the next
+            return  # all its records may have been deleted, so any sequence is accepted
         if entry.batches:
             last = entry.batches[-1].last_sequence
         else:

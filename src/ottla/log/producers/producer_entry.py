@@ -1,4 +1,4 @@
-"""What a partition remembers of one producer: epoch, the last five batches, the transaction under way.
+"""The state of one producer in a partition: epoch, the last five batches, the open transaction.
 
 Plain data; the rules are in `append_checks.py` (may this be appended?) and `producer_state.py` (what has been appended).
 """
@@ -17,7 +17,7 @@ NO_TIMESTAMP = -1
 
 
 class ProducerEntry(ProducerTail):
-    """One producer, as the partition knows it."""
+    """One producer of a partition."""
 
     __slots__ = ("producer_id",)
 
@@ -43,7 +43,7 @@ class ProducerEntry(ProducerTail):
 
     @property
     def last_offset(self) -> int:
-        """Of the last data batch; -1 if none is known."""
+        """The last offset of the last data batch; -1 if none is known."""
         return self.batches[-1].last_offset if self.batches else -1
 
     def find_duplicate(self, epoch: int, first_sequence: int, last_sequence: int) -> BatchMetadata | None:
@@ -55,13 +55,13 @@ class ProducerEntry(ProducerTail):
         return None
 
     def fork(self) -> ProducerEntry:
-        """The entry that an append builds on: the same producer with no batches of its own yet."""
+        """A copy without batches, for an append to add to."""
         return ProducerEntry(
             self.producer_id, self.epoch, self.coordinator_epoch, self.last_timestamp_ms, self.transaction_first_offset
         )
 
     def merge(self, after: ProducerEntry) -> None:
-        """Take over what an append made of a fork of this entry."""
+        """Apply `after`, a fork of this entry to which an append was added."""
         self.set_epoch(after.epoch)
         self.batches.extend(after.batches)
         self.coordinator_epoch = after.coordinator_epoch

@@ -1,4 +1,4 @@
-"""From a snapshot and the records after it to the producers of a log, as loading, recovery and truncation need them."""
+"""Rebuilds the producer state of a log from a snapshot and the records after it, for loading, recovery and truncation."""
 
 import logging
 from collections.abc import Iterator
@@ -16,11 +16,11 @@ from ottla.records.batch import BatchView
 logger = logging.getLogger("ottla.log")
 
 RECALL_WINDOW_ENTRIES = 64
-"""Index entries between the places from which the log is walked backwards."""
+"""Offset index entries per step when the log is walked backwards."""
 
 
 def replay_batch(state: ProducerState, batch: BatchView) -> list[EndedTransaction]:
-    """Count in a batch that is in the log. A control batch must be there whole, of others the header will do."""
+    """Replay a batch of the log. A control batch must be whole; for others the header is enough."""
     if batch.producer_id < 0:
         state.advance(batch.next_offset)
         return []
@@ -39,9 +39,9 @@ async def rebuild_producers(
     now_ms: int,
     expiration_ms: int,
 ) -> ProducerState:
-    """The producers as of `end_offset`, from the newest good snapshot at or before it and the records after that.
+    """The producer state at `end_offset`, from the newest good snapshot at or before it and the records after that.
 
-    Leaves a snapshot at `end_offset`, so that the next start has less to read, and none past it.
+    Writes a snapshot at `end_offset`, so that the next start has less to read, and removes snapshots past it.
     """
     state = ProducerState(partition, log_start_offset)
     for damage in await snapshots.load(state, log_start_offset, end_offset, now_ms, expiration_ms):
@@ -60,7 +60,7 @@ async def rebuild_producers(
 
 
 def replay_segment(state: ProducerState, segment: Segment, start_offset: int, end_offset: int) -> None:
-    """Count in the batches of a segment from `start_offset` up to `end_offset`."""
+    """Replay the batches of a segment from `start_offset` up to `end_offset`."""
     place = segment.find(start_offset)
     if place is None:
         return
@@ -74,7 +74,7 @@ def replay_segment(state: ProducerState, segment: Segment, start_offset: int, en
 
 
 def batches_backwards(segments: Segments, end_offset: int) -> Iterator[BatchView]:
-    """The headers of all batches below `end_offset`, the newest first, read as far as they are asked for."""
+    """The headers of all batches below `end_offset`, newest first, read lazily."""
     for segment in reversed(segments.between(0, end_offset)):
         end = segment.size
         try:
@@ -88,5 +88,5 @@ def batches_backwards(segments: Segments, end_offset: int) -> Iterator[BatchView
                     yield from reversed([view for _, view in headers(segment.file, start, end)])
                     end = start
         except CorruptFile as error:
-            logger.warning("older batches of producers are not looked for: %s", error)
+            logger.warning("older batches of producers are not read: %s", error)
             return

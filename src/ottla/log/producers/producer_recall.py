@@ -1,9 +1,9 @@
-"""Knowing five batches of every producer again, after a start.
+"""Finds the last five batches of every producer again, after a start.
 
-A snapshot keeps one batch per producer, but a producer may retry any of its last five. Apache answers such a retry after a
-restart with OUT_OF_ORDER_SEQUENCE_NUMBER; we look the older batches up in the log: from the offset of the snapshot backwards,
-until every producer has five, or its epoch's first batch has been seen, or `batches_max` headers have been looked at. That
-bound is what keeps the start quick when some producer fell silent long ago: it then simply stays with fewer.
+A snapshot has one batch per producer, but a producer may retry any of its last five. Apache answers such a retry after a
+restart with OUT_OF_ORDER_SEQUENCE_NUMBER. Here the older batches are read from the log: backwards from the offset of the
+snapshot, until every producer has five, or its epoch's first batch was found, or `batches_max` headers were read. The bound
+keeps the start fast when a producer has not written for long; that producer keeps fewer batches.
 """
 
 from collections.abc import Iterable
@@ -17,21 +17,21 @@ RECALL_BATCHES_MAX = 50_000
 
 
 class Recalled(NamedTuple):
-    """How a recall went."""
+    """The result of a recall."""
 
     batches_scanned: int
     batches_found: int
     producers_incomplete: int
-    """Producers of which an older batch may exist that was not looked at."""
+    """Producers that may have an older batch that was not read."""
 
 
 def recall_batches(
     state: ProducerState, batches_newest_first: Iterable[BatchView], batches_max: int = RECALL_BATCHES_MAX
 ) -> Recalled:
-    """Give the producers of `state` the batches before the ones they know.
+    """Add to the producers of `state` the batches before their oldest known one.
 
-    `batches_newest_first` are the headers of the log from the snapshot's offset down to the log's start; it is consumed only
-    as far as needed, so let it read the log lazily.
+    `batches_newest_first` are the headers of the log from the snapshot's offset down to the log start. It is consumed only as
+    far as needed, so pass an iterator that reads lazily.
     """
     wanted = {entry.producer_id: entry for entry in state.producers.values() if _may_have_more(entry)}
     scanned = found = 0

@@ -5,8 +5,8 @@ epoch int16, last sequence int32, last offset int64, offset delta int32, timesta
 of the open transaction int64. Absent sequences and offsets are -1. Only the last batch of a producer is kept: see
 `producer_recall.py` for the four before it.
 
-A snapshot saves replaying the log. None, or a damaged one, costs time and nothing else: a damaged one is removed, and the next
-older one is taken. That is why `write` need not wait for the device.
+A snapshot saves replaying the log. A missing or damaged one costs only time: a damaged one is removed, and the next older one
+is used. So `write` need not wait for the device.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class ProducerSnapshots:
     """The snapshot files of one partition folder."""
 
     def __init__(self, disk: Disk, folder: str, is_new: bool = False) -> None:
-        """`is_new` says that the folder was just made: there is nothing to look for, and nothing of an empty log to write."""
+        """`is_new`: the folder was just created, so it is not listed, and no snapshot of the empty log is written."""
         self._disk = disk
         self._folder = folder
         self._offsets = [] if is_new else self._list()
@@ -99,14 +99,14 @@ class ProducerSnapshots:
 
     @property
     def offsets(self) -> list[int]:
-        """The offsets there are snapshots of, lowest first."""
+        """The offsets of the snapshots, lowest first."""
         return list(self._offsets)
 
     def path(self, offset: int) -> str:
         return f"{self._folder}/{segment_file_name(offset, SNAPSHOT_SUFFIX)}"
 
     def move_to(self, folder: str) -> None:
-        """The partition's folder has been renamed."""
+        """Use `folder`, to which the partition's folder was renamed."""
         self._folder = folder
 
     def write(self, state: ProducerState) -> str | None:
@@ -114,10 +114,10 @@ class ProducerSnapshots:
 
         Goes to the page cache, so a killed process keeps it; `sync` makes it durable.
         """
-        return None if state.map_end_offset <= self._offset_taken else self.write_anew(state)
+        return None if state.map_end_offset <= self._offset_taken else self.overwrite(state)
 
-    def write_anew(self, state: ProducerState) -> str:
-        """`write`, also where there is a snapshot of that offset: it knew less."""
+    def overwrite(self, state: ProducerState) -> str:
+        """Write a snapshot of `state`, replacing one at the same offset if it exists."""
         offset = state.map_end_offset
         path = self.path(offset)
         file = self._disk.open(path, OpenMode.CREATE)
@@ -130,7 +130,7 @@ class ProducerSnapshots:
         return path
 
     async def sync(self, offset: int) -> None:
-        """Wait until the snapshot at `offset` would survive a power loss."""
+        """Make the snapshot at `offset` durable."""
         file = self._disk.open(self.path(offset), OpenMode.WRITE)
         try:
             await file.sync()
@@ -146,10 +146,10 @@ class ProducerSnapshots:
     async def load(
         self, state: ProducerState, log_start_offset: int, log_end_offset: int, now_ms: int, expiration_ms: int
     ) -> list[CorruptFile]:
-        """Set `state` to the newest good snapshot above the log's start and not past its end, or to nothing known.
+        """Set `state` to the newest good snapshot above the log start and not past its end; empty it if there is none.
 
-        The caller then replays the log from `state.map_end_offset` on. Snapshots outside that range, and damaged ones, are
-        removed; returns the damage found, to be reported.
+        The caller then replays the log from `state.map_end_offset` on. Snapshots outside that range and damaged ones are
+        removed. Returns the damage found, for the caller to report.
         """
         await self.remove([o for o in self._offsets if not log_start_offset < o <= log_end_offset])
         damage = []
@@ -175,7 +175,7 @@ class ProducerSnapshots:
             self._forget(offset)
 
     async def remove_stray(self, segment_base_offsets: Collection[int]) -> None:
-        """Remove the snapshots that belong to no segment, except the newest if it lies above them all (a shutdown's)."""
+        """Remove the snapshots at no segment's base offset, except the newest if it is above them all (from a shutdown)."""
         bases = set(segment_base_offsets)
         top = max(bases, default=-1)
         strays = [offset for offset in self._offsets if offset not in bases]
@@ -184,7 +184,7 @@ class ProducerSnapshots:
         await self.remove(strays)
 
     async def mark_deleted(self, offset: int) -> str | None:
-        """Rename the snapshot of a segment that is being deleted; returns the new path, None if there was no snapshot."""
+        """Rename the snapshot of a segment that is being deleted; returns the new path, or None if there was no snapshot."""
         if offset not in self._offsets:
             return None
         path = self.path(offset)

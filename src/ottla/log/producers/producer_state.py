@@ -1,13 +1,13 @@
-"""The producers of one partition: who may write what next, which transactions are open, what readers may see.
+"""The producer state of one partition: expected sequences, open transactions, the last stable offset.
 
-A pure machine, stepped per append: `begin` gives a `ProducerAppend` that checks batches and changes nothing, `apply` takes its
-result over once the bytes are in the log. No clock, no disk; snapshots of it are `producer_snapshot.py`'s.
+A pure state machine, stepped per append: `begin` gives a `ProducerAppend` that checks batches and changes nothing; `apply`
+applies its result once the bytes are in the log. No clock, no disk; `producer_snapshot.py` writes snapshots of it.
 
-Offsets that matter here:
+Offsets:
 - `first_undecided_offset`: the oldest record of a transaction without an end marker. Compaction stops there.
-- `first_unstable_offset`: the oldest record of a transaction without an end marker below the high watermark. Readers of
-  committed records stop there: see `last_stable_offset`.
-- `map_end_offset`: every batch below it has been counted in. A snapshot taken now is named by it.
+- `first_unstable_offset`: the oldest record of a transaction without an end marker below the high watermark. read_committed
+  consumers stop there: see `last_stable_offset`.
+- `map_end_offset`: every batch below it has been applied. A snapshot taken now is named by it.
 """
 
 from __future__ import annotations
@@ -27,18 +27,18 @@ LATE_TRANSACTION_GRACE_MS = 5 * 60_000
 
 
 class EndedTransaction(NamedTuple):
-    """A transaction that has ended; an aborted one becomes an entry of the transaction index."""
+    """A transaction that has ended. An aborted one gets an entry in the transaction index."""
 
     producer_id: int
     first_offset: int
     last_offset: int
     aborted: bool
     last_stable_offset: int
-    """What the last stable offset is once the marker is below the high watermark."""
+    """The last stable offset once the marker is below the high watermark."""
 
 
 class ProducerState(ProducersTail):
-    """The producers of `partition` (a name for messages only)."""
+    """The producers of `partition`, whose name is used in messages only."""
 
     def __init__(self, partition: str, start_offset: int = 0) -> None:
         self._partition = partition
@@ -49,11 +49,11 @@ class ProducerState(ProducersTail):
         self.map_end_offset = start_offset
         self.first_unstable_offset = None
 
-    # Looking
+    # Queries
 
     @property
     def producers(self) -> dict[int, ProducerEntry]:
-        """By producer id. To be read, not changed."""
+        """By producer id. Read-only for callers."""
         return self._producers
 
     @property
@@ -65,7 +65,7 @@ class ProducerState(ProducersTail):
         return next(iter(self._ongoing), None)
 
     def last_stable_offset(self, high_watermark: int, log_start_offset: int = 0) -> int:
-        """Up to where readers of committed records may go."""
+        """The end of what read_committed consumers may read."""
         unstable = self.first_unstable_offset
         if unstable is None:
             return high_watermark
@@ -76,7 +76,7 @@ class ProducerState(ProducersTail):
         return entry is not None and entry.transaction_first_offset is not None and entry.epoch == epoch
 
     def has_late_transaction(self, now_ms: int, transaction_timeout_max_ms: int) -> bool:
-        """Whether the oldest open transaction should have been ended by its coordinator long ago."""
+        """Whether the oldest open transaction is older than the largest timeout plus a grace of five minutes."""
         producer_id = next(iter(self._ongoing.values()), None)
         entry = self._producers.get(producer_id) if producer_id is not None else None
         if entry is None or entry.last_timestamp_ms <= 0:
@@ -101,9 +101,9 @@ class ProducerState(ProducersTail):
         return ProducerAppend(self._partition, self, origin, transaction_version, verify, verified_by)
 
     def apply(self, append: ProducerAppend, end_offset: int) -> list[EndedTransaction]:
-        """Count in an append whose bytes are in the log, which now ends at `end_offset`.
+        """Apply an append whose bytes are in the log, which now ends at `end_offset`.
 
-        Returns the transactions that it ended; the aborted ones belong in the transaction index.
+        Returns the transactions that it ended; the caller adds the aborted ones to the transaction index.
         """
         if append.in_line is not None:
             entry, batch = append.in_line
@@ -128,7 +128,7 @@ class ProducerState(ProducersTail):
         return ended
 
     def advance(self, end_offset: int) -> None:
-        """The log has grown to `end_offset` by batches without producers."""
+        """Note that the log has grown to `end_offset` by batches without producers."""
         self.map_end_offset = end_offset
 
     def _complete(self, transaction: CompletedTransaction) -> EndedTransaction:
@@ -142,15 +142,15 @@ class ProducerState(ProducersTail):
         self._unreplicated[first_offset] = last_offset
         return EndedTransaction(producer_id, first_offset, last_offset, aborted, last_stable_offset)
 
-    # The log moves on
+    # Expiry, log start, loading
 
     def on_log_start(self, log_start_offset: int) -> None:
-        """Records below `log_start_offset` are gone. Producers stay known: their next sequences are still checked."""
+        """Note that records below `log_start_offset` are gone. Producers stay known: their next sequences are still checked."""
         self.on_high_watermark(log_start_offset)
         self.map_end_offset = max(self.map_end_offset, log_start_offset)
 
     def remove_expired(self, now_ms: int, expiration_ms: int) -> int:
-        """Forget producers that have been silent for `expiration_ms`, unless a transaction of theirs is open."""
+        """Remove producers that have not written for `expiration_ms` and have no open transaction; returns how many."""
         expired = [entry.producer_id for entry in self._producers.values() if is_expired(entry, now_ms, expiration_ms)]
         for producer_id in expired:
             del self._producers[producer_id]
@@ -160,7 +160,7 @@ class ProducerState(ProducersTail):
         return len(expired)
 
     def reset(self, offset: int) -> None:
-        """Forget everything; what follows begins at `offset`."""
+        """Remove all producers; the log continues at `offset`."""
         self._producers.clear()
         self._ongoing.clear()
         self._unreplicated.clear()
@@ -168,7 +168,7 @@ class ProducerState(ProducersTail):
         self.map_end_offset = offset
 
     def load(self, entries: Iterable[ProducerEntry], offset: int, now_ms: int, expiration_ms: int) -> None:
-        """Begin anew with what a snapshot at `offset` says, without the producers that have expired since."""
+        """Replace all state by the snapshot at `offset`, without the producers that have expired since."""
         self.reset(offset)
         for entry in entries:
             if not is_expired(entry, now_ms, expiration_ms):
@@ -208,5 +208,5 @@ class ProducerState(ProducersTail):
 
 
 def is_expired(entry: ProducerEntry, now_ms: int, expiration_ms: int) -> bool:
-    """Whether a producer has been silent for too long to be remembered."""
+    """Whether a producer has no open transaction and has not written for `expiration_ms`."""
     return entry.transaction_first_offset is None and now_ms - entry.last_timestamp_ms >= expiration_ms

@@ -1,1 +1,1 @@
-"""Opening a partition log: leftovers repaired, unclean segments recovered, state loaded."""
+"""Opening a partition log: repairs leftovers, recovers segments after an unclean shutdown, loads the state."""

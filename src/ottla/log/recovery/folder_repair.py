@@ -1,9 +1,9 @@
-"""What a killed process left in a partition's folder: finish it, or take it back. Runs before anything is loaded.
+"""Completes or undoes what a killed process left in a partition's folder. Runs before anything is loaded.
 
-.deleted   a removal that was put off: removed now (a metadata snapshot's `.checkpoint.deleted` is not ours)
-.cleaned   a compaction that was not done: removed, and with it every `.swap` from the same offset on, since a
+.deleted   a delayed removal: removed now (not a metadata snapshot's `.checkpoint.deleted`)
+.cleaned   an unfinished compaction: removed, and with it every `.swap` from the same offset on, since a
            replacement renames its highest segment first
-.swap      a replacement that was decided: the segments it replaces go, then it takes their names
+.swap      a replacement past the point of no return: the segments it replaces are removed, then it gets their names
 .tmp       a checkpoint half written: removed
 an index without a log file: removed
 """
@@ -27,7 +27,7 @@ DRAFT_SUFFIX = ".tmp"
 
 
 async def repair_folder(disk: Disk, folder: str, config: LogConfig, now_ms: int) -> list[str]:
-    """Bring the folder's files into a state that can be loaded; returns what was done, in words."""
+    """Bring the folder's files into a state that can be loaded; returns what was done, as sentences."""
     notes: list[str] = []
     await _remove_leftovers(disk, folder, notes)
     await _finish_swaps(disk, folder, config, now_ms, notes)
@@ -46,7 +46,7 @@ async def _remove_leftovers(disk: Disk, folder: str, notes: list[str]) -> None:
     doomed: list[tuple[str, str]] = []
     for name in disk.list_directory(folder):
         if name.endswith(DELETED_SUFFIX) and not name.endswith(METADATA_SNAPSHOT_DELETED):
-            doomed.append((name, "its deletion was put off until now"))
+            doomed.append((name, "its segment was deleted before the restart"))
         elif name.endswith(DRAFT_SUFFIX):
             doomed.append((name, "it was never finished"))
     files = _segment_files(disk, folder)
@@ -75,7 +75,7 @@ async def _finish_swaps(disk: Disk, folder: str, config: LogConfig, now_ms: int,
         await disk.sync_directory(folder)
         swaps = [(name, meaning) for name, meaning in _segment_files(disk, folder) if meaning.state == SWAP_SUFFIX]
     for name, _ in sorted(swaps, key=lambda swap: swap[1].suffix == LOG_SUFFIX):
-        # The log file last: while it bears its `.swap`, the replacement is known to be unfinished.
+        # The log file last: while it has its `.swap`, the next start knows that the replacement is unfinished.
         await disk.rename(f"{folder}/{name}", f"{folder}/{name.removesuffix(SWAP_SUFFIX)}")
         notes.append(f"renamed {name}: compaction was interrupted after it had been decided")
 

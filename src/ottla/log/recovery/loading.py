@@ -1,11 +1,11 @@
-"""Opening the log of a partition: repair what was left half done, recover what may be torn, and say so.
+"""Opening the log of a partition: repairs leftovers, recovers what may be torn, and reports both.
 
-After a clean shutdown only the last batches are looked at. After any other end, every batch from the segment with the recovery
-point on is checked, and what is torn is cut off together with all that follows it. The order is the one in which each step
-may rely on the one before: files, segments, indexes, records, the log's two ends, leader epochs, producers.
+After a clean shutdown only the last batches are checked. After an unclean one, every batch from the segment with the recovery
+point on is checked, and a torn batch is cut off together with everything after it. The steps, each relying on the ones before:
+files, segments, indexes, records, log start and end, leader epochs, producers.
 
-`load_log` reads and checks on the loop, so what is large belongs in a helper process: `recover_folder` is that job. It leaves
-the folder as a clean shutdown would, and the owner's own load is then short.
+`load_log` reads and checks on the event loop, so large logs are recovered in a helper process first: `recover_folder` is that
+job. It leaves the folder as a clean shutdown would, so that the node's own load is short.
 """
 
 import logging
@@ -42,7 +42,7 @@ logger = logging.getLogger("ottla.log")
 
 @dataclass(slots=True)
 class LoadReport:
-    """What loading found and did, in numbers and in words fit for a person."""
+    """What loading found and did: numbers, and notes for the operator."""
 
     log_start_offset: int = 0
     log_end_offset: int = 0
@@ -67,9 +67,9 @@ async def load_log(
     log_start_offset: int = 0,
     clean_shutdown: bool = False,
 ) -> tuple[PartitionLog, LoadReport]:
-    """Open the log in `folder`, which is made if missing. The offsets are those that the checkpoints have for it.
+    """Open the log in `folder`, which is created if missing. `recovery_point` and `log_start_offset` are from checkpoints.
 
-    `LogDirectoryFailed` if the disk fails; `CorruptFile` for damage that recovery must not paper over.
+    `LogDirectoryFailed` if the disk fails; `CorruptFile` for damage that recovery cannot repair without losing records.
     """
     loader = _Loader(disk, clock, folder, config, options or LogOptions(), recovery_point, log_start_offset, clean_shutdown)
     try:
@@ -82,9 +82,9 @@ async def load_log(
 
 
 def new_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog | None:
-    """The log of a partition that was just made, of which there is nothing but the folder and its `partition.metadata`.
+    """The log of a partition that was just created: its folder holds nothing but `partition.metadata`.
 
-    None if more than that is there: `load_log` knows what to do about it. `LogDirectoryFailed` if the disk fails.
+    None if it holds more: then call `load_log`. `LogDirectoryFailed` if the disk fails.
     """
     partition = parse_folder_name(folder.rpartition("/")[2]).partition
     try:
@@ -121,7 +121,7 @@ async def recover_folder(
 
 
 def bytes_to_recover(disk: Disk, folder: str, recovery_point: int) -> int:
-    """How much an unclean load would read: what the owner decides by whether a helper process is worth its start."""
+    """How many bytes recovery would read; decides whether it runs in a helper process."""
     bases = _segment_bases(disk, folder)
     floor = max((base for base in bases if base <= recovery_point), default=0)
     total = 0
@@ -141,7 +141,7 @@ def _segment_bases(disk: Disk, folder: str) -> list[int]:
 
 
 class _Loader:
-    """The steps of one load, and what they hand to each other."""
+    """The steps of one load, and their shared state."""
 
     def __init__(
         self,
@@ -199,17 +199,17 @@ class _Loader:
         )
 
     def _unflushed(self) -> list[Segment]:
-        """The segments that recovery will check whole."""
+        """The segments that recovery will check completely."""
         return [] if self.clean_shutdown else self.segments.all_from(self.recovery_point)
 
     def _load_epochs(self) -> LeaderEpochs:
-        """The epochs from their checkpoint; from the batches themselves where that is missing or damaged."""
+        """The epochs from their checkpoint, or from the batches if it is missing or damaged."""
         unflushed = self._unflushed()
         flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
         try:
             epochs = LeaderEpochs.load(self.disk, self.folder)
             if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
-                return epochs  # of what was not flushed, recovery reads the epochs anyway
+                return epochs  # recovery reads those of unflushed segments from the batches
             self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
         except CorruptFile as damage:
             self.note(f"{damage}. That was done now")
@@ -220,7 +220,7 @@ class _Loader:
                     note_epoch(epochs, view)
             except CorruptFile:
                 if segment is not self.segments.active:
-                    raise  # of the last segment a torn end is cut, and the epochs before it are known now
+                    raise  # a torn end of the last segment is cut by recovery; the epochs before it are read
         return epochs
 
     @staticmethod
@@ -230,7 +230,7 @@ class _Loader:
         return -1
 
     async def _repair_indexes(self) -> None:
-        """Build the indexes anew that are missing or cannot be right, of segments that recovery will not look at."""
+        """Rebuild missing and damaged indexes of segments that recovery will not check."""
         unflushed = self._unflushed()
         for segment in self.segments:
             if segment in unflushed:
@@ -239,7 +239,7 @@ class _Loader:
                 suffix for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) if not self.disk.exists(segment.path(suffix))
             ]
             if missing:
-                self.note(f"{segment.path(LOG_SUFFIX)} had no {' and no '.join(missing)}: built anew")
+                self.note(f"{segment.path(LOG_SUFFIX)} had no {' and no '.join(missing)}: rebuilt")
                 segment.rebuild_indexes()
                 await segment.sync()
             try:
@@ -260,7 +260,7 @@ class _Loader:
             self.segments,
             ProducerSnapshots(self.disk, self.folder),
             partition=str(self.partition),
-            # A snapshot from before the first segment knows nothing of what was deleted after it; one at its base knows all.
+            # -1: a snapshot at the first segment's base offset is complete; an older one misses the deleted records after it.
             log_start_offset=max(self.log_start_offset, self.segments.first.base_offset - 1),
             end_offset=offset,
             now_ms=self.clock.now_ms(),
@@ -268,7 +268,7 @@ class _Loader:
         )
 
     async def _recover(self) -> int | None:
-        """Check what may be torn; returns where the log ends, None if it has no segments."""
+        """Check what may be torn; returns the log end offset, or None if there are no segments."""
         if not len(self.segments):
             return None
         if self.clean_shutdown:
@@ -293,13 +293,14 @@ class _Loader:
                 await self._retire(after, f"it follows the damage in {segment.path(LOG_SUFFIX)}")
                 break
             if after and end_offset < after[0].base_offset and not self.config.compact:
-                # Compaction under an earlier policy leaves this, and so may a power loss. What follows is whole: it stays.
+                # Compaction under an earlier policy leaves such a gap, and a power loss may. The segments after it are whole
+                # and stay (docs/decisions/0013).
                 self.note(
                     f"offsets {end_offset} up to {after[0].base_offset - 1} are in no segment: they were compacted away, or a "
                     "power loss took them before they were flushed"
                 )
-        # What ends here now, by this recovery or by a truncation that was killed, must not come back with a power loss: neither
-        # records nor the aborts of transactions.
+        # Make the cut durable, also that of a truncation that was killed: a power loss must not bring back records, or entries
+        # of the transaction index.
         await segment.sync()
         return end_offset
 
@@ -308,7 +309,7 @@ class _Loader:
         self.note(f"cut {bytes_cut} bytes off {segment.path(LOG_SUFFIX)} at byte {segment.size}: {reason}")
 
     def _clean_end_offset(self) -> int | None:
-        """Where the log ends after a clean shutdown; None if its last bytes are not what a clean shutdown leaves."""
+        """The log end offset after a clean shutdown; None if the last batches are damaged nevertheless."""
         active = self.segments.active
         try:
             active.activate()
@@ -332,7 +333,7 @@ class _Loader:
             self.report.segments_removed += 1
 
     async def _settle_ends(self, end_offset: int | None) -> int:
-        """Make start, end and segments agree; returns the log's end."""
+        """Make log start, log end and segments consistent; returns the log end offset."""
         if end_offset is not None and end_offset < self.log_start_offset:
             await self._retire(list(self.segments), f"the log ends at {end_offset}, before its start {self.log_start_offset}")
             self.epochs.clear()

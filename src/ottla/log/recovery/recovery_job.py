@@ -1,6 +1,6 @@
-"""The helper process's side of recovering a large log: the folder is left as a clean shutdown would leave it.
+"""The helper process's side of recovering a large log: it leaves the folder as a clean shutdown would.
 
-Nobody else may have the folder open meanwhile. The job is what `recovery_job` makes; the result is a `LoadReport`.
+No other process may have the log open during the job. The job is what `recovery_job` returns; the result is a `LoadReport`.
 """
 
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ async def run_job(job: Mapping[str, Any], world: HelperWorld) -> dict[str, objec
 
 
 class RecoveredElsewhere(NamedTuple):
-    """What the owner of the log has to know of a finished job."""
+    """The result of a finished job, as far as the node needs it to load the log."""
 
     recovery_point: int
     log_start_offset: int

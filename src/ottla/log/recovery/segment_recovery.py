@@ -1,7 +1,7 @@
-"""Recovering one segment after an unclean stop: every batch is checked, everything beside the log file is written anew.
+"""Recovering one segment after an unclean shutdown: checks every batch and rebuilds the indexes.
 
-What is cut off: a torn or damaged batch and all that follows it, as recovery cannot know what belongs after a hole. Batches of
-the formats before magic 2 are not damage; they are refused, since cutting them off would lose records that are whole.
+A torn or damaged batch is cut off, with everything after it, since recovery cannot know which records belong after a gap.
+Batches of the formats before magic 2 are not damage: they raise an error, since cutting them off would lose whole records.
 """
 
 import zlib
@@ -21,7 +21,7 @@ OLD_MESSAGE_SIZE_MIN = 14
 
 
 class Recovered(NamedTuple):
-    """How the recovery of a segment went."""
+    """The result of the recovery of a segment."""
 
     next_offset: int
     bytes_cut: int
@@ -30,9 +30,9 @@ class Recovered(NamedTuple):
 
 
 def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEpochs) -> Recovered:
-    """Check every batch, cut damage off, and build indexes, epochs and producers from what is left.
+    """Check every batch, cut damage off, and rebuild indexes, epochs and producers from what is left.
 
-    `producers` are those as of the segment's base offset; afterwards, those as of its end.
+    `producers` must be the state at the segment's base offset; afterwards it is the state at its end.
     """
     file = segment.file
     segment.begin_rebuild()
@@ -60,13 +60,13 @@ def recover_segment(segment: Segment, producers: ProducerState, epochs: LeaderEp
 
 
 def note_epoch(epochs: LeaderEpochs, view: BatchView) -> None:
-    """Make the epochs say of a batch what it says itself.
+    """Make `epochs` agree with the epoch of a batch.
 
-    The checkpoint may still have epochs from before a truncation, or from before a power loss took their records: where it
-    contradicts a batch, all it says from there on is dropped. It is no contradiction that it begins later, or lets the
-    batch's own epoch begin later: it was cut at a log start that a crash has taken back. Then what follows is kept, since
-    no batch may be left to tell of an epoch that compaction has thinned out. What is added for batches before the log's
-    start is cut off again once the start is known.
+    The checkpoint may have entries of records that a truncation or a power loss removed. Where it contradicts a batch, its
+    entries from there on are dropped. It is no contradiction if its first entry, or the entry of the batch's own epoch, begins
+    after the batch: the checkpoint was cut at a log start that a crash then undid. In that case later entries are kept, since
+    compaction may have left no batch of those epochs. Entries added here for batches before the log start are removed once the
+    start is known.
     """
     epoch, offset = view.leader_epoch, view.base_offset
     known = epochs.epoch_for(offset)
@@ -87,7 +87,7 @@ def _check_offsets(view: BatchView, next_offset: int, position: int) -> None:
 
 
 def _refuse_old_format(segment: Segment, position: int) -> None:
-    """`CorruptFile` if what lies at `position` is a whole message of magic 0 or 1 rather than damage."""
+    """`CorruptFile` if there is a whole message of magic 0 or 1 at `position`, rather than damage."""
     head = segment.file.read(position, OLD_MESSAGE_OVERHEAD + 5)
     if len(head) < OLD_MESSAGE_OVERHEAD + 5 or head[16] > 1:
         return

@@ -1,12 +1,12 @@
-"""Taking segments out of a log: deleted from its start, or replaced by what compaction made of them.
+"""Deleting segments from the start of a log, and replacing segments by those that compaction wrote.
 
-Files are not removed at once. They are renamed to `.deleted`, so that a restart does not take them for segments again, and
-removed after file.delete.delay.ms; ranges that readers hold stay readable either way. In memory a change is made whole and at
-once, before or after all waiting, so that readers never see half of it.
+Files are not removed at once. They are renamed to `.deleted`, so that a restart does not load them, and removed after
+file.delete.delay.ms. File ranges that readers hold stay readable. The change in memory happens in one step without an await, so
+readers never see half of it.
 
-Replacing, safe when killed at any point (the other half is `folder_repair.py`): the new segments go from `.cleaned` to `.swap`,
-the highest first. As long as any `.cleaned` is left, a start drops them all; from then on a start completes the swap. Then the
-old files become `.deleted`, then the new ones lose their `.swap`.
+A replacement survives a kill at any point (`folder_repair.py` is the other half). The new segments are renamed from `.cleaned`
+to `.swap`, highest base offset first. While any `.cleaned` is left, a start drops them all; after that, a start completes the
+swap. Then the old files are renamed to `.deleted`, and the new ones lose their `.swap`.
 """
 
 import logging
@@ -40,7 +40,7 @@ class PendingDeletion(NamedTuple):
 
 
 class SegmentsChanged(OttlaError):
-    """What compaction worked on is no longer the log's: its result is of no use and must be thrown away."""
+    """Segments that were being compacted are no longer in the log: the result must be discarded."""
 
 
 async def delete_segments(log: "PartitionLog", segments: Sequence[Segment]) -> int:
@@ -49,7 +49,7 @@ async def delete_segments(log: "PartitionLog", segments: Sequence[Segment]) -> i
 
 
 async def delete_chosen(log: "PartitionLog", choose: Callable[[], Sequence[Segment]]) -> int:
-    """`delete_segments` of what `choose` names once nobody else reshapes the log: compaction may just have swapped segments."""
+    """`delete_segments`, but `choose` is called under the lock: compaction may have swapped segments while this waited."""
     async with log.reshaping:
         doomed = _take_out(log, choose())
         await retire(log, doomed)
@@ -57,7 +57,7 @@ async def delete_chosen(log: "PartitionLog", choose: Callable[[], Sequence[Segme
 
 
 def _take_out(log: "PartitionLog", segments: Sequence[Segment]) -> list[Segment]:
-    """Let the log begin after `segments`; returns those that are no longer its own."""
+    """Let the log begin after `segments`; returns those that were taken out of it."""
     log.check_writable()
     doomed = [segment for segment in segments if segment in log.segments]
     if not doomed:
@@ -66,12 +66,12 @@ def _take_out(log: "PartitionLog", segments: Sequence[Segment]) -> list[Segment]
         raise BrokenInvariant(f"{log.partition}: segments are deleted from the log's start on, none is left out")
     if doomed[-1] is log.segments.active:
         if doomed[-1].size == 0:
-            doomed.pop()  # an empty active segment is as good as the one that would take its place
+            doomed.pop()  # the active segment is empty already: no need for another
         else:
             try:
                 roll(log)
             except OutOfDescriptors:
-                doomed.pop()  # it goes another time
+                doomed.pop()  # no files for a new active segment: this one is deleted another time
     if not doomed:
         return []
     above = log.segments.above(doomed[-1].base_offset)
@@ -89,7 +89,7 @@ def _take_out(log: "PartitionLog", segments: Sequence[Segment]) -> list[Segment]
 
 
 async def retire(log: "PartitionLog", segments: Iterable[Segment], keep_snapshots: frozenset[int] = frozenset()) -> None:
-    """Rename the files of segments that are no longer the log's, and put off their removal."""
+    """Rename the files of segments taken out of the log, and schedule their removal."""
     try:
         for segment in segments:
             await segment.change_state(DELETED_SUFFIX)
@@ -127,7 +127,7 @@ async def replace_segments(log: "PartitionLog", new: list[Segment], old: list[Se
         _check_replacement(log, new, old)
         try:
             for segment in new:
-                segment.hold()  # another process may have written it: what is not open is not synced
+                segment.hold()  # `sync` skips indexes that are not open; a helper process may have written these
                 segment.finish()
                 await segment.sync()
             await log.disk.sync_directory(log.folder)

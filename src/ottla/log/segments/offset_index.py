@@ -1,10 +1,10 @@
-"""The offset index of a segment (`.index`): where in the log file to begin looking for an offset.
+"""The offset index of a segment (`.index`): from which position of the log file to search for an offset.
 
 An entry is 8 bytes, big-endian: relative offset int32, position int32. It says that the batch at `position` ends with offset
 base + relative. One entry is written for every index.interval.bytes of log, never for the first batch.
 
-An index is a hint that is checked where it is used (`scan.py`): the batch found at `position` must not begin after the
-entry's offset, else the index lies and is built anew.
+An index is a hint that is checked where it is used (`scan.py`): the batch found at `position` must not end after the entry's
+offset, else the index is wrong and is rebuilt.
 """
 
 import sys
@@ -51,7 +51,7 @@ class OffsetIndex(SparseIndex):
         return self.base_offset + self.last_key
 
     def append(self, last_offset: int, position: int) -> None:
-        """Note that the batch at `position` ends with `last_offset`, which must be more than all before it."""
+        """Add an entry: the batch at `position` ends with `last_offset`, which must be larger than in all entries before."""
         self.add(last_offset - self.base_offset, position)
 
     def lookup(self, offset: int) -> OffsetPosition:

@@ -1,7 +1,7 @@
 """Splitting a segment that spans more offsets than its indexes can name.
 
-Kafka before 1.1 could write such segments. The parts are written as `.cleaned`, synced, and swapped in as compaction's results
-are, so a kill at any point leaves either the old segment or all of the parts.
+Kafka before 1.1 could write such segments. The parts are written as `.cleaned`, synced, and swapped in like the segments of a
+compaction, so a kill at any point leaves either the old segment or all of the parts.
 """
 
 from ottla.config.topic import LogConfig
@@ -14,9 +14,9 @@ COPY_CHUNK_BYTES = 1 << 20
 
 
 async def split_overflowed(segment: Segment, config: LogConfig, now_ms: int) -> None:
-    """Replace the files of `segment` by those of several. The segments are to be opened anew afterwards.
+    """Replace the files of `segment` by those of several segments. The caller must then reopen the log's segments.
 
-    `CorruptFile` if its offsets do not rise: then one of them is damaged, and it was not written so.
+    `CorruptFile` if its offsets do not rise: then the file is damaged, and this is not a segment of an old Kafka.
     """
     parts: list[tuple[int, int]] = []
     """(base offset, first position)"""

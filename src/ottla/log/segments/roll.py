@@ -1,6 +1,6 @@
-"""Beginning a new segment: the old one is completed, its flush is left to the owner, and the producers are written down.
+"""Rolling a log: completes the active segment, starts a new one, and writes a producer snapshot. The owner flushes later.
 
-A snapshot with the new segment's base offset as its name lets recovery begin with that segment instead of the log's start.
+The snapshot is named by the new segment's base offset. It lets recovery begin with that segment instead of the log start.
 """
 
 from typing import TYPE_CHECKING
@@ -13,13 +13,13 @@ if TYPE_CHECKING:
 
 
 FILES_PER_SEGMENT = 5
-"""The log, three indexes and a producer snapshot."""
+"""File descriptors a roll needs: the log file, three indexes and a producer snapshot."""
 
 
 def roll(log: "PartitionLog", expected_next_offset: int = 0) -> Segment:
-    """Begin a segment at the log's end, or at `expected_next_offset` if that is later; an empty active one is kept.
+    """Start a segment at the log end offset, or at `expected_next_offset` if that is later; an empty active one is kept.
 
-    `OutOfDescriptors`, with nothing changed, if too many files are open: the active segment is to be gone on with.
+    `OutOfDescriptors`, with nothing changed, if too many files are open: the caller then keeps appending to the active one.
     """
     log.check_writable()
     base_offset = max(expected_next_offset, log.log_end_offset)
@@ -44,7 +44,7 @@ def roll(log: "PartitionLog", expected_next_offset: int = 0) -> Segment:
 
 
 def new_segment(log: "PartitionLog", base_offset: int) -> Segment:
-    """An empty segment, not yet among the log's."""
+    """Create an empty segment. The caller adds it to the log's segments."""
     config = log.config
     jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
     log.names_unsynced = True

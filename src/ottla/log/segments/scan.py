@@ -1,8 +1,8 @@
-"""Walking over the batches of a log file: by header alone to find one, or whole and CRC-checked to recover.
+"""Scanning the batches of a log file: by header alone to find one, or whole and CRC-checked to recover.
 
-Reads go in chunks and headers are walked in memory, so that a system call is paid per chunk and not per batch. Everything a
-header says is checked before it is believed: a batch that is not of magic 2, is shorter than its header, goes backwards or
-reaches past the end of the file is `CorruptFile`, never a wrong answer and never an endless loop.
+Reads are in chunks and headers are walked in memory: one system call per chunk, not per batch. Every header is checked before
+it is used: a batch that is not of magic 2, is shorter than its header, goes backwards or reaches past the end of the file
+raises `CorruptFile`, and never gives a wrong result or an endless loop.
 """
 
 from collections.abc import Iterator
@@ -14,18 +14,18 @@ from ottla.records.batch import BatchView
 from ottla.records.layout import BATCH_LENGTH_MIN, HEADER_FRONT, HEADER_SIZE, LENGTH_AT, LOG_OVERHEAD, MAGIC
 
 FIND_CHUNK_BYTES = 4096
-"""What is read to find an offset: an index entry is at most about index.interval.bytes before it."""
+"""Chunk size for finding an offset: its index entry is at most about index.interval.bytes (4096 by default) before it."""
 HEADERS_CHUNK_BYTES = 64 * 1024
 BATCHES_CHUNK_BYTES = 1 << 20
 
 REMEDY = (
-    "Restore the file from a copy, or move the partition's folder away and let it be replicated anew; "
+    "Restore the file from a copy, or move the partition's folder away and let it be replicated again; "
     "after an unclean stop, recovery cuts damaged bytes off by itself"
 )
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch is, in offsets and in bytes."""
+    """The place of a batch, in offsets and in bytes."""
 
     base_offset: int
     last_offset: int
@@ -38,7 +38,7 @@ def damage(file: File, position: int, what: str) -> CorruptFile:
 
 
 def _place_in(file: File, data: bytes, at: int, position: int, end: int) -> BatchPlace:
-    """The batch whose header lies at `at` of `data`, which is `position` of the file."""
+    """The batch whose header is at index `at` of `data`, which is `position` in the file."""
     base_offset, length, _epoch, magic, _crc, _attributes, delta = HEADER_FRONT.unpack_from(data, at)
     if magic != MAGIC or length < BATCH_LENGTH_MIN or delta < 0 or base_offset < 0:
         raise damage(file, position, f"no batch of magic {MAGIC} begins here (magic {magic}, length {length})")
@@ -50,8 +50,8 @@ def _place_in(file: File, data: bytes, at: int, position: int, end: int) -> Batc
 def find_offset(file: File, offset: int, position: int, end: int, indexed_offset: int | None = None) -> BatchPlace | None:
     """The first batch from `position` on that ends at or after `offset`; None if all of them end before it.
 
-    Where `position` is an index's word, `indexed_offset` is the offset it gave for it: `CorruptFile` unless a batch begins
-    there that does not end after it.
+    If `position` comes from an index, `indexed_offset` is the offset of that entry: `CorruptFile` unless a batch begins there
+    that does not end after it.
     """
     data, start = b"", 0
     while position < end:
@@ -74,7 +74,7 @@ def find_offset(file: File, offset: int, position: int, end: int, indexed_offset
 
 
 def headers(file: File, position: int, end: int, chunk_bytes: int = HEADERS_CHUNK_BYTES) -> Iterator[tuple[int, BatchView]]:
-    """Position and header of every batch from `position` to `end`. The views hold no more than the header for sure."""
+    """Position and header of every batch from `position` to `end`. A view is sure to hold only the header, not the records."""
     data, start = b"", 0
     while position < end:
         at = position - start

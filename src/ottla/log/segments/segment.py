@@ -1,9 +1,9 @@
-"""A segment: one log file with its indexes, from `base_offset` up to the next segment's.
+"""A segment: one log file with its indexes, from `base_offset` up to the next segment's base offset.
 
-Owns what is known of the segment's files (`segment_files.py`): size, largest timestamp, when it is full. Knows nothing of
-producers, epochs or watermarks. Appends go to the page cache; `sync` makes them safe. Reads give file ranges, never bytes.
+Owns the segment's files (`segment_files.py`), its size, its largest timestamp and whether it is full. Does not know producers,
+leader epochs or watermarks. Appends go to the page cache; `sync` makes them durable. Reads give file ranges, never bytes.
 
-An index that turns out to be wrong is rebuilt from the log file on the spot; `offset_index.py` says how that is found out.
+An index that turns out to be wrong is rebuilt from the log file at once; `offset_index.py` says how it is checked.
 """
 
 import logging
@@ -25,15 +25,15 @@ from ottla.records.batch import BatchView
 logger = logging.getLogger("ottla.log")
 
 CUT_CHECK_BYTES = 1 << 20
-"""How far behind its last entry a time index is held to the records when a segment is opened."""
+"""How many bytes after its last entry a time index is compared with the batches when a segment is opened."""
 
 
 POSITION_MAX = (1 << 31) - 1
-"""Where a batch may begin or end in a file, as indexes can tell."""
+"""The largest position in a log file: indexes store positions as int32."""
 
 
 class SegmentOverflow(OttlaError):
-    """A segment written by an old Kafka spans more offsets than an index can name. Loading splits it."""
+    """A segment written by an old Kafka spans more offsets than an index can store. Loading splits it."""
 
     def __init__(self, segment: "Segment") -> None:
         super().__init__(
@@ -44,7 +44,7 @@ class SegmentOverflow(OttlaError):
 
 
 class SegmentRead(NamedTuple):
-    """What a segment gives for a read: a range that begins with the batch that holds the wanted offset."""
+    """The result of a read: a range that begins with the batch that holds the requested offset."""
 
     range: FileRange | None
     place: BatchPlace
@@ -90,7 +90,7 @@ class Segment(SegmentFiles):
         state: str = "",
         roll_jitter_ms: int = 0,
     ) -> "Segment":
-        """A new, empty segment. Files of that name that somebody left behind are emptied."""
+        """A new, empty segment. Leftover files of that name are emptied."""
         segment = cls(
             disk, folder, base_offset, config, now_ms=now_ms, mode=OpenMode.CREATE, state=state, roll_jitter_ms=roll_jitter_ms
         )
@@ -111,10 +111,10 @@ class Segment(SegmentFiles):
         return self._max_timestamp
 
     def _load_max_timestamp(self) -> TimestampOffset:
-        """The last entry of the time index, if that is the whole story; else the index was cut, and is built anew.
+        """The last entry of the time index. If a batch after it has a larger timestamp, the index was cut and is rebuilt.
 
-        Looks at no more than `CUT_CHECK_BYTES` after the entry: where one record is ahead of its time, all that follow it would
-        have to be read otherwise, in every segment and on the loop.
+        Checks no more than `CUT_CHECK_BYTES` after the entry. Without this limit, one record with a timestamp in the future
+        would make every batch after it be read, in every segment, on the loop.
         """
         was_open = self.time_index.is_open
         try:
@@ -137,13 +137,13 @@ class Segment(SegmentFiles):
 
     @property
     def largest_timestamp(self) -> int:
-        """What retention goes by: the largest record timestamp, or the file's age where no record has one."""
+        """The time that retention uses: the largest record timestamp, or the file's modification time if no record has one."""
         timestamp = self.max_timestamp
         return timestamp if timestamp >= 0 else self.disk.modified_ms(self.path(LOG_SUFFIX))
 
     @property
     def first_timestamp(self) -> int:
-        """The largest timestamp of the first batch; -1 where there is no batch or it has none."""
+        """The largest timestamp of the first batch; -1 if there is no batch or it has none."""
         if self._first_timestamp == UNKNOWN_TIMESTAMP:
             for _, view in headers(self.file, 0, self.file.size, chunk_bytes=256):
                 self._first_timestamp = view.max_timestamp
@@ -155,7 +155,7 @@ class Segment(SegmentFiles):
     # -- appending
 
     def activate(self) -> None:
-        """The segment is the active one from now on: its indexes are open, and its largest timestamp is known."""
+        """Make this the active segment: open its indexes and load its largest timestamp."""
         try:
             self.offset_index.open()
             self.time_index.open()
@@ -164,11 +164,11 @@ class Segment(SegmentFiles):
         _ = self.max_timestamp
 
     def should_roll(self, config: LogConfig, size_bytes: int, max_timestamp: int, last_offset: int, now_ms: int) -> bool:
-        """Whether a new segment must be begun before `size_bytes` more that end with `last_offset` are appended."""
+        """Whether the log must roll before `size_bytes` that end with `last_offset` are appended."""
         return self.must_roll(config.segment_bytes, config.segment_age_max_ms, size_bytes, max_timestamp, last_offset, now_ms)
 
     def has_room(self, size_bytes: int, last_offset: int) -> bool:
-        """Whether so much more could be appended, however large or old the segment should be: its positions and indexes can."""
+        """Whether `size_bytes` more fit the indexes and their int32 values. Ignores segment.bytes and segment.ms."""
         return (
             self.file.size + size_bytes <= POSITION_MAX
             and 0 <= last_offset - self.base_offset <= RELATIVE_OFFSET_MAX
@@ -181,7 +181,7 @@ class Segment(SegmentFiles):
         self.append_one(data, len(data), base_offset, last_offset, max_timestamp)
 
     def append_batches(self, data: Buffer, batches: Iterable[BatchView]) -> None:
-        """Append several batches that lie one after the other in `data`."""
+        """Append `data`, which is `batches` one after the other."""
         position = self.file.append(data)
         for view in batches:
             size = view.size
@@ -189,7 +189,7 @@ class Segment(SegmentFiles):
             position += size
 
     def finish(self) -> None:
-        """The segment is no longer the active one: its indexes are completed."""
+        """Complete the indexes: the segment is no longer the active one."""
         self.time_index.open()
         self.time_index.append_if_larger(self.max_timestamp, self.max_timestamp_offset)
         self.time_index.write_out()
@@ -216,7 +216,7 @@ class Segment(SegmentFiles):
                 raise CorruptIndex(self.offset_index.path, 0, f"position {position} lies outside the log file", "")
             return find_offset(self.file, offset, position, size, offset_found)
         except CorruptFile as error:
-            # The index may have led us astray. If the log file itself is damaged, building the index anew will say so.
+            # The index may be wrong. If the log file itself is damaged, rebuilding the index raises that.
             self.rebuild_indexes(error)
             offset_found, position = self.offset_index.lookup(offset)
             return find_offset(self.file, offset, position, size, offset_found if position else None)
@@ -224,8 +224,8 @@ class Segment(SegmentFiles):
     def read(self, offset: int, max_bytes: int, max_position: int | None, min_one_batch: bool) -> SegmentRead | None:
         """A range of up to `max_bytes` from the batch that holds `offset`, not past `max_position`.
 
-        With `min_one_batch` the first batch comes whole, however large. None if the segment ends before `offset`; a read
-        without a range if nothing may be read.
+        With `min_one_batch` the first batch is whole, however large. None if the segment ends before `offset`; a
+        `SegmentRead` without a range if nothing may be read.
         """
         place = self.find(offset)
         if place is None:
@@ -259,7 +259,7 @@ class Segment(SegmentFiles):
     # -- changing
 
     def truncate_to(self, offset: int, now_ms: int) -> int:
-        """Cut everything from the batch that holds `offset` on; returns how many bytes went."""
+        """Cut everything from the batch that holds `offset` on; returns how many bytes were cut."""
         place = self.find(offset)
         self.offset_index.truncate_to(offset)
         self.time_index.truncate_to(offset)
@@ -287,9 +287,9 @@ class Segment(SegmentFiles):
         return TimestampOffset(largest, offset)
 
     def rebuild_indexes(self, reason: CorruptFile | None = None) -> None:
-        """Write offset and time index anew from the headers of the log file; `CorruptFile` if that is damaged itself."""
+        """Rebuild offset and time index from the headers of the log file; `CorruptFile` if the log file is damaged."""
         if reason is not None:
-            logger.warning("building the indexes of %s anew: %s", self.file.path, reason)
+            logger.warning("rebuilding the indexes of %s: %s", self.file.path, reason)
         self.begin_rebuild()
         for position, view in headers(self.file, 0, self.file.size):
             self.index_batch(position, view)
@@ -303,7 +303,7 @@ class Segment(SegmentFiles):
         self.bytes_since_index_entry = self._last_size = 0
 
     def index_batch(self, position: int, view: BatchView) -> None:
-        """Count a batch that is in the file into the indexes; `SegmentOverflow` if they cannot name its offsets."""
+        """Add a batch of the file to the indexes; `SegmentOverflow` if they cannot store its offsets."""
         if view.last_offset - self.base_offset > RELATIVE_OFFSET_MAX:
             raise SegmentOverflow(self)
         if view.base_offset < self.base_offset:

@@ -1,8 +1,8 @@
-"""The four files of a segment: their names, opened, synced, renamed and removed together.
+"""The four files of a segment: opened, synced, renamed and removed together.
 
-NNNNNNNNNNNNNNNNNNNN.log, .index, .timeindex and, if a transaction was aborted, .txnindex; `state` is what follows: nothing,
-`.cleaned`, `.swap` or `.deleted`. The log file is opened at once, the indexes when they are first needed, by the name they have
-then: so whoever renames a segment that is still read opens them first (`hold`).
+NNNNNNNNNNNNNNNNNNNN.log, .index, .timeindex and, if a transaction was aborted, .txnindex. `state` is the ending after that:
+empty, `.cleaned`, `.swap` or `.deleted`. The log file is opened at once. Indexes are opened by name when first needed, so call
+`hold` before renaming a segment that is still read.
 """
 
 from ottla.config.topic import LogConfig
@@ -43,16 +43,16 @@ class SegmentFiles(SegmentTail):
         self.txn_index = TxnIndex(disk, self.path(TXN_INDEX_SUFFIX), base_offset)
 
     def path(self, suffix: str) -> str:
-        """Where the file with `suffix` is now."""
+        """The current path of the file with `suffix`."""
         return f"{self.folder}/{segment_file_name(self.base_offset, suffix, self.state)}"
 
     @property
     def size(self) -> int:
-        """Of the log file, in bytes."""
+        """Size of the log file in bytes."""
         return self.file.size
 
     def empty(self) -> None:
-        """Make all files empty, whatever they held."""
+        """Truncate all files to zero."""
         if self.file.size:
             self.file.truncate(0)
         self.offset_index.reset()
@@ -60,21 +60,21 @@ class SegmentFiles(SegmentTail):
         self.txn_index.reset()
 
     async def sync(self) -> None:
-        """Make the records and the indexes that are open safe from a power loss."""
+        """Make the records and the open indexes durable."""
         await self.file.sync()
         await self.offset_index.sync()
         await self.time_index.sync()
         await self.txn_index.sync()
 
     def hold(self) -> None:
-        """Open every index and keep it open until `release_held`, so that no rename comes between a reader and its file."""
+        """Open every index and keep it open until `release_held`, so that readers need no file by name during a rename."""
         self.is_held = True
         self.offset_index.open()
         self.time_index.open()
         self.txn_index.load()
 
     def release_indexes(self) -> None:
-        """Give the handles of the indexes back, unless they are held; they are opened again when a read needs them."""
+        """Close the indexes, unless they are held; a read opens them again."""
         if self.is_held:
             return
         self.offset_index.close()
@@ -82,12 +82,12 @@ class SegmentFiles(SegmentTail):
         self.txn_index.close()
 
     def release_held(self) -> None:
-        """The renames are over."""
+        """End `hold`: the renames are done."""
         self.is_held = False
         self.release_indexes()
 
     def abandon(self) -> None:
-        """Close the files as they are: they are about to go, or their disk has failed. Ranges taken before stay readable."""
+        """Close the files without writing: they will be removed, or their disk has failed. Ranges given out stay readable."""
         self.is_held = False
         self.offset_index.abandon()
         self.time_index.abandon()
@@ -95,7 +95,7 @@ class SegmentFiles(SegmentTail):
         self.file.close()
 
     async def change_state(self, state: str) -> None:
-        """Give the files another end of their names, the log file first."""
+        """Rename the files to the ending `state`, the log file first."""
         for suffix in SEGMENT_SUFFIXES:
             old = self.path(suffix)
             if self.disk.exists(old):
@@ -104,7 +104,7 @@ class SegmentFiles(SegmentTail):
         self._follow_names()
 
     def move_to(self, folder: str) -> None:
-        """The partition's folder has been renamed."""
+        """Use `folder`, to which the partition's folder was renamed."""
         self.folder = folder
         self._follow_names()
 

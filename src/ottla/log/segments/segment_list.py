@@ -1,4 +1,4 @@
-"""The segments of a partition log, in the order of their base offsets. There is always one: the last, to which is appended."""
+"""The segments of a partition log, in the order of their base offsets. The last one is active: appends go to it."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
@@ -16,7 +16,7 @@ class Segments:
         self._items = sorted(segments, key=lambda segment: segment.base_offset)
         self._bases = [segment.base_offset for segment in self._items]
         self.active: Segment
-        """The segment to which is appended: the last. Not there as long as there is none."""
+        """The last segment; appends go to it. Unset while the list is empty."""
         self._set_active()
 
     def _set_active(self) -> None:
@@ -30,7 +30,7 @@ class Segments:
         return iter(self._items)
 
     def __contains__(self, segment: object) -> bool:
-        """Whether this very segment, not just one with its base offset, is in use."""
+        """Whether this segment object, not just one with its base offset, is in the list."""
         return isinstance(segment, Segment) and self.at(segment.base_offset) is segment
 
     @property
@@ -74,7 +74,7 @@ class Segments:
         return self._items[first : bisect_left(self._bases, end_offset)]
 
     def add(self, segment: Segment) -> Segment | None:
-        """Put a segment in its place; returns the one with the same base offset that it pushes out."""
+        """Insert a segment; returns the one with the same base offset that it replaces, if any."""
         index = bisect_left(self._bases, segment.base_offset)
         if index < len(self._bases) and self._bases[index] == segment.base_offset:
             replaced, self._items[index] = self._items[index], segment
@@ -86,7 +86,7 @@ class Segments:
         return None
 
     def remove(self, segment: Segment) -> None:
-        """Take out this very segment; one that is not in use is passed over."""
+        """Remove this segment object; does nothing if it is not in the list."""
         if segment in self:
             index = bisect_left(self._bases, segment.base_offset)
             del self._bases[index], self._items[index]

@@ -1,14 +1,14 @@
-"""What the offset index and the time index have in common: a file of sorted, fixed-size entries with its tail in memory.
+"""The base of the offset index and the time index: a file of sorted, fixed-size entries with its tail in memory.
 
-Every entry is a key and a value, and both only ever grow from one entry to the next, so either can be searched. Entries are
-written in blocks: what the file lacks after a crash, recovery builds anew from the records, and `write_out` comes before
-every sync, roll and close. Reads go to the tail in memory, else to one page of the file, which is kept for the next reader.
+Every entry is a key and a value. Both grow from one entry to the next, so either can be searched. Entries are written in
+blocks: recovery rebuilds from the records what the file lacks after a crash, and `write_out` comes before every sync, roll and
+close. Reads use the tail in memory, else one page of the file, which is cached for the next read.
 
 Apache Kafka preallocates the index of an active segment and leaves it padded with zeros when it is killed. No real entry is all
-zero, except the first of a time index whose only batch has offset 0 and timestamp 0; so trailing zeros are passed over, but
-a file of just one entry is believed.
+zero, except the first of a time index whose only batch has offset 0 and timestamp 0. So trailing zeros are skipped, but a file
+of just one entry is taken as it is.
 
-Nothing here is opened before it is asked for: a node with thousands of segments opens the indexes it reads.
+The file is opened at the first use: a node with thousands of segments opens only the indexes it reads.
 """
 
 from array import array
@@ -22,12 +22,12 @@ TAIL_ENTRIES_MAX = 4 * BLOCK_ENTRIES
 """Entries held in memory; older ones are read from the file."""
 PAGE_ENTRIES = 512
 
-REMEDY = "The index is built anew from the records of its segment"
+REMEDY = "The index is rebuilt from the records of its segment"
 KEY, VALUE = 0, 1
 
 
 class CorruptIndex(CorruptFile):
-    """An index that lies. Never the end of it: the records are there to build it anew."""
+    """An index is wrong. It can always be rebuilt from the records."""
 
 
 Columns = tuple["array[int]", "array[int]"]
@@ -66,7 +66,7 @@ class SparseIndex(IndexTail):
 
     @property
     def is_full(self) -> bool:
-        """Whether the segment must be rolled for the sake of this index."""
+        """Whether the segment must be rolled because this index has no room for another entry."""
         return self.count >= self.entries_max
 
     # -- opening and closing
@@ -76,7 +76,7 @@ class SparseIndex(IndexTail):
         return self._file is not None
 
     def open(self) -> File:
-        """The file, opened and checked if it was not yet; `CorruptIndex` where it cannot be an index of this segment."""
+        """The file, opened and checked at the first call; `CorruptIndex` if it cannot be an index of this segment."""
         if self._file is not None:
             return self._file
         file = self.disk.open(self.path, OpenMode.CREATE)
@@ -109,7 +109,7 @@ class SparseIndex(IndexTail):
         return low
 
     def _forget(self) -> None:
-        """No tail, no page: everything is on file."""
+        """Drop the tail and the cached page: every entry is in the file."""
         self._written = self.count
         self._tail_start = self.count
         self._keys, self._values = array("q"), array("q")
@@ -119,7 +119,7 @@ class SparseIndex(IndexTail):
             self.last_key, self.last_value = self.LAST_KEY_OF_NONE, 0
 
     def write_out(self) -> None:
-        """Hand every entry to the file and cut padding off. What is not open has nothing to write."""
+        """Write every entry to the file and cut padding off. An index that is not open has nothing to write."""
         file = self._file
         if file is None:
             return
@@ -132,26 +132,26 @@ class SparseIndex(IndexTail):
             self._written = self.count
 
     async def sync(self) -> None:
-        """Make every entry safe from a power loss."""
+        """Make every entry durable."""
         if self._file is not None:
             self.write_out()
             await self._file.sync()
 
     def close(self) -> None:
-        """Write what waits, cut padding off, and let go of the file."""
+        """Write unwritten entries, cut padding off, and close the file."""
         if self._file is not None:
             self.write_out()
             self._file.close()
             self._file = None
 
     def abandon(self) -> None:
-        """Let go of the file without writing: it is to be removed, or its disk has failed."""
+        """Close the file without writing: it will be removed, or its disk has failed."""
         if self._file is not None:
             self._file.close()
             self._file = None
 
     def reset(self) -> None:
-        """No entries, whatever the file held."""
+        """Remove all entries, also from the file."""
         if self._file is None:
             self._file = self.disk.open(self.path, OpenMode.CREATE)
         self._file.truncate(0)

@@ -1,8 +1,8 @@
-"""The time index of a segment (`.timeindex`): from which offset on to look for a timestamp.
+"""The time index of a segment (`.timeindex`): from which offset to search for a timestamp.
 
 An entry is 12 bytes, big-endian: timestamp int64, relative offset int32. It says that `timestamp` is the largest in the segment
-up to and including the batch that ends with offset base + relative; every larger one comes later. It gets an entry beside
-each of the offset index's, if the largest timestamp has grown, and a last one when the segment is rolled or closed.
+up to and including the batch that ends with offset base + relative; larger ones come later. An entry is added with each entry
+of the offset index, if the largest timestamp has grown, and a last one when the segment is rolled or closed.
 """
 
 from array import array
@@ -43,21 +43,21 @@ class TimeIndex(SparseIndex):
 
     def __init__(self, disk: Disk, path: str, base_offset: int, size_max_bytes: int) -> None:
         super().__init__(disk, path, base_offset, size_max_bytes)
-        self.entries_max -= 1  # a place is kept for the entry that is written when the segment is rolled
+        self.entries_max -= 1  # room for the entry that is written when the segment is rolled
 
     @property
     def last_entry(self) -> TimestampOffset:
-        """The last entry; no timestamp at the base offset if there is none."""
+        """The last entry; timestamp -1 at the base offset if there is none."""
         self.open()
         return TimestampOffset(self.last_key, self.base_offset + self.last_value)
 
     def append_if_larger(self, timestamp: int, offset: int) -> None:
-        """Note the largest timestamp so far, unless it is noted already."""
+        """Add an entry for the largest timestamp so far, unless the last entry has it."""
         if timestamp > self.last_key:
             self.add(timestamp, offset - self.base_offset)
 
     def lookup(self, timestamp: int) -> TimestampOffset:
-        """The entry with the largest timestamp at or below `timestamp`; no timestamp at the base offset if there is none."""
+        """The entry with the largest timestamp at or below `timestamp`; timestamp -1 at the base offset if there is none."""
         number = self._number_at_or_below(KEY, timestamp)
         if number < 0:
             return TimestampOffset(NO_TIMESTAMP, self.base_offset)

@@ -1,7 +1,7 @@
-"""From a time to an offset, within one segment: the time index says where to begin, the records say where exactly.
+"""Finding the offset for a timestamp in one segment: the time index gives the start of the search, the records the result.
 
-The answer for a time is the first record, in the order of offsets, whose timestamp is at or after it. A time index entry is
-believed only if the batch it points to has the largest timestamp it claims; else the indexes are built anew.
+The result is the first record, in the order of offsets, whose timestamp is at or after the requested one. A time index entry is
+used only if the batch it points to has that timestamp as its largest; else the indexes are rebuilt.
 """
 
 from typing import NamedTuple
@@ -17,7 +17,7 @@ from ottla.records.reader import read_records
 
 
 class TimedOffset(NamedTuple):
-    """The answer to a question of time. The timestamp is -1 where only the offset was asked for; the epoch -1 if unknown."""
+    """An offset with its timestamp and leader epoch. The timestamp is -1 for log start and end, the epoch -1 if unknown."""
 
     timestamp: int
     offset: int
@@ -25,7 +25,7 @@ class TimedOffset(NamedTuple):
 
 
 def find_by_time(segment: Segment, timestamp: int, start_offset: int) -> TimedOffset | None:
-    """The first record of the segment from `start_offset` on that is not older than `timestamp`."""
+    """The first record of the segment, from `start_offset` on, whose timestamp is `timestamp` or later."""
     entry = _trusted_entry(segment, timestamp)
     place = segment.find(max(entry.offset, start_offset))
     if place is None:
@@ -59,7 +59,7 @@ def _trusted_entry(segment: Segment, timestamp: int) -> TimestampOffset:
             segment.time_index.path,
             0,
             f"no batch at offset {entry.offset} has the timestamp {entry.timestamp} that the index claims",
-            "The index is built anew from the records of its segment",
+            "The index is rebuilt from the records of its segment",
         )
     except CorruptIndex as error:
         segment.rebuild_indexes(error)

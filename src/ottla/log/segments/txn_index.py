@@ -2,7 +2,7 @@
 
 An entry is 34 bytes, big-endian: version int16 (0), producer id int64, first offset int64, last offset int64 (the abort
 marker's), last stable offset int64 (as it was once the marker was written). Entries are in the order of their last offsets.
-The file is made with its first entry, so most segments have none. The entries read are held in memory, 32 bytes each.
+The file is created with its first entry, so most segments have none. Entries that were read stay in memory, 32 bytes each.
 """
 
 from array import array
@@ -16,11 +16,11 @@ from ottla.log.segments.sparse_index import CorruptIndex
 ENTRY = Struct(">hqqqq")
 ENTRY_SIZE = 34
 VERSION = 0
-REMEDY = "The index is built anew from the records of its segment"
+REMEDY = "The index is rebuilt from the records of its segment"
 
 
 class AbortedTxn(NamedTuple):
-    """A transaction that was aborted: consumers that want committed records pass over its data."""
+    """A transaction that was aborted: read_committed consumers skip its records."""
 
     producer_id: int
     first_offset: int
@@ -45,7 +45,7 @@ class TxnIndex:
         self._producer, self._first, self._last, self._stable = array("q"), array("q"), array("q"), array("q")
 
     def load(self) -> None:
-        """Read the entries, once; `CorruptIndex` if they cannot be those of this segment."""
+        """Read the entries, at the first call; `CorruptIndex` if they cannot be those of this segment."""
         if self._loaded:
             return
         self._clear()
@@ -83,7 +83,7 @@ class TxnIndex:
         return [AbortedTxn(*entry) for entry in zip(self._producer, self._first, self._last, self._stable, strict=True)]
 
     def append(self, txn: AbortedTxn) -> None:
-        """Note an aborted transaction; its last offset must be more than all before it."""
+        """Add an aborted transaction; its last offset must be larger than in all entries before."""
         self.load()
         if self._file is None:
             self._file = self.disk.open(self.path, OpenMode.CREATE)
@@ -91,7 +91,7 @@ class TxnIndex:
         self._hold(*txn)
 
     def collect(self, start_offset: int, upper_offset: int, into: list[AbortedTxn]) -> bool:
-        """Add those that touch [start_offset, upper_offset) to `into`; True once no later segment can hold another."""
+        """Add entries that overlap [start_offset, upper_offset) to `into`; True if no later segment can have another."""
         self.load()
         for number in range(bisect_left(self._last, start_offset), len(self._last)):
             if self._first[number] < upper_offset:
@@ -101,7 +101,7 @@ class TxnIndex:
         return False
 
     def truncate_to(self, offset: int) -> None:
-        """Keep those whose marker lies below `offset`."""
+        """Keep the entries whose marker is below `offset`."""
         count = bisect_left(self._last, offset) if self.count else 0
         if self._file is not None and count < len(self._last):
             self._file.truncate(count * ENTRY_SIZE)
@@ -109,7 +109,7 @@ class TxnIndex:
                 del column[count:]
 
     def reset(self) -> None:
-        """No entries, whatever the file held."""
+        """Remove all entries, also from the file."""
         if self._file is None and self.disk.exists(self.path):
             self._file = self.disk.open(self.path, OpenMode.WRITE)
         if self._file is not None:

@@ -9,8 +9,8 @@ import (
 
 type kadmOffset = kadm.ListedOffset
 
-// administer makes, describes, changes and deletes topics, settings, records, offsets and groups. What is told about topics may
-// lag behind what was acknowledged, as with Kafka.
+// administer creates, describes, changes and deletes topics, settings, records, offsets and groups. Metadata of topics may lag
+// behind acknowledged changes, as with Kafka.
 func administer(r run) {
 	topic := r.changeTopic()
 	r.changeOffsets(topic)
@@ -25,7 +25,7 @@ func administer(r run) {
 	})
 }
 
-// changeTopic makes a topic of 5 partitions with 100 records, of which the first 10 are deleted in the first partition.
+// changeTopic creates a topic of 5 partitions with 100 records, and deletes the first 10 of the first partition.
 func (r run) changeTopic() string {
 	brokers, err := r.admin.BrokerMetadata(r)
 	must(err)

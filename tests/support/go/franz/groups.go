@@ -10,7 +10,7 @@ import (
 
 const groupPartitions = 6
 
-// A member of a group, which commits what it has read before it reads on.
+// A member of a group, which commits the offsets of each poll before the next.
 type member struct {
 	client *kgo.Client
 	done   chan struct{}
@@ -26,11 +26,11 @@ func classicGroup(r run) {
 }
 
 func consumerGroup(r run) {
-	// The client negotiates this protocol by what the broker says that it serves.
+	// The client uses this protocol if the broker advertises its API.
 	r.shareAndLeave(kgo.ServerSideBalancer())
 }
 
-// shareAndLeave has two members share a topic; one leaves, the other goes on. Every record is read once.
+// shareAndLeave lets two members share a topic; one leaves, the other continues. Every record is read once.
 func (r run) shareAndLeave(protocol kgo.Opt) {
 	topic, group := r.topic("input", groupPartitions), r.name+"-group"
 	first, second := r.join(topic, group, protocol), r.join(topic, group, protocol)
@@ -59,7 +59,7 @@ func (r run) shareAndLeave(protocol kgo.Opt) {
 	expect("committed offsets", r.committed(group, topic), 900)
 }
 
-// checkGroup sees that a group with one member has committed all there is, and that it is told as what it is.
+// checkGroup checks that a group with one member has committed all offsets, and that its description is right.
 func (r run) checkGroup(group, topic string) {
 	r.await("the group has committed all", func() bool { return r.committed(group, topic) == 900 })
 	listed, err := r.admin.ListGroupsByType(r, []string{r.name})

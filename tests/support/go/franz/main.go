@@ -1,7 +1,7 @@
-// What a program with the franz-go client sees of a cluster: `franz SEEDS SCENARIO`.
+// Scenarios with the franz-go client against a cluster: `franz SEEDS SCENARIO`.
 //
-// Ends with 0 if everything was as it must be, otherwise with 1 and a sentence. Scenarios make topics and groups of their own,
-// named after themselves, so that each can be run once against a cluster.
+// Exits with 0 if every check passed, otherwise with 1 and a sentence. Scenarios create their own topics and groups, named after
+// themselves, so that each can be run once against a cluster.
 package main
 
 import (
@@ -58,7 +58,7 @@ func (r run) options(options ...kgo.Opt) []kgo.Opt {
 	return append([]kgo.Opt{kgo.SeedBrokers(r.seeds...), kgo.ClientID("franz-" + r.name)}, options...)
 }
 
-// topic makes a topic that belongs to this scenario, and returns its name.
+// topic creates a topic of this scenario, and returns its name.
 func (r run) topic(suffix string, partitions int32) string {
 	name := r.name + "-" + suffix
 	_, err := r.admin.CreateTopic(r, partitions, 1, nil, name)
@@ -83,7 +83,7 @@ func (r run) send(records []*kgo.Record) {
 	must(producer.ProduceSync(r, records...).FirstErr())
 }
 
-// poll returns the next records, of which there must be some.
+// poll returns the next records; it is an error if there are none.
 func poll(ctx context.Context, client *kgo.Client) []*kgo.Record {
 	fetches := client.PollRecords(ctx, 100)
 	for _, failed := range fetches.Errors() {
@@ -106,7 +106,7 @@ func (r run) committed(group, topic string) int64 {
 
 func must(err error) {
 	if err != nil {
-		panic(err) // with the way that led here
+		panic(err) // a panic prints the stack
 	}
 }
 

@@ -1,4 +1,4 @@
-"""A log on a simulated disk, with a compactor beside it."""
+"""A log on a simulated disk, with a compactor."""
 
 import asyncio
 from collections.abc import Callable, Coroutine
@@ -47,7 +47,7 @@ class Bench:
         self.compactor = Compactor(self.disk, self.clock, InPlaceHelpers(self.disk, self.clock), self.settings)
 
     def put(self, *pairs: tuple[bytes | None, bytes | None], **how: Any) -> None:
-        """Append one batch of keys and values; those without a key, while the topic is not yet compacted."""
+        """Append one batch of keys and values. Records without a key are written under the `delete` policy."""
         if any(key is None for key, _ in pairs):
             self.log.config = replace(self.config, cleanup_policy=("delete",))
         records = [Record(index, self.clock.now_ms(), key, value) for index, (key, value) in enumerate(pairs)]

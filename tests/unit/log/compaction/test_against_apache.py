@@ -1,4 +1,4 @@
-"""Our compaction beside Apache Kafka's own cleaner, over the same random logs: the same segments, batches and records stay."""
+"""Ottla's compaction and Apache Kafka's cleaner over the same random logs: both keep the same segments, batches and records."""
 
 import asyncio
 import shutil
@@ -32,16 +32,16 @@ def hex_text(data: bytes | None) -> str:
     return "null" if data is None else f"x{data.hex()}"
 
 
-def told(log: PartitionLog) -> Iterable[str]:
+def printed(log: PartitionLog) -> Iterable[str]:
     """The log as CleanLog.java prints one."""
     for segment in log.segments:
         yield f"segment {segment.base_offset} {segment.size} {segment.max_timestamp}"
-        yield from told_batches(segment)
+        yield from printed_batches(segment)
         for txn in segment.txn_index.all():
             yield f"aborted {txn.producer_id} {txn.first_offset} {txn.last_offset} {txn.last_stable_offset}"
 
 
-def told_batches(segment: Segment) -> Iterable[str]:
+def printed_batches(segment: Segment) -> Iterable[str]:
     for batch in iterate_batches(segment.file.read(0, segment.size)):
         batch.check()
         yield (
@@ -62,7 +62,7 @@ def horizon(batch: BatchView) -> int:
 
 
 async def compacted(folder: Path, settings: dict[str, str], map_bytes: int, passes: list[tuple[int, int]]) -> list[str]:
-    """What we make of the log in `folder`, in the words of CleanLog.java."""
+    """Compact the log in `folder`; returns it as CleanLog.java prints one."""
     disk, clock = RealDisk(), ManualClock(T0)
     config = LogConfig().with_settings(settings)
     options = LogOptions(producer_expiration_ms=NEVER_MS)
@@ -83,7 +83,7 @@ async def compacted(folder: Path, settings: dict[str, str], map_bytes: int, pass
             stats = await compactor.compact(candidate)
             assert stats is not None, compactor.uncleanable
             lines.append(f"pass {stats.end_offset}")
-    lines.extend(told(log))
+    lines.extend(printed(log))
     await log.close()
     return lines
 
@@ -128,7 +128,7 @@ def compare(kafka: ApacheKafka, tmp_path: Path, seeds: Iterable[int], codecs: tu
 
 
 def without_sizes(lines: list[str]) -> list[str]:
-    """Compressed batches have the same records but not the same bytes: leave out sizes and what follows from them."""
+    """Remove sizes and what depends on them: compressed batches have the same records but not the same bytes."""
     return [
         " ".join(line.split()[:2])
         if line.startswith("segment")

@@ -62,7 +62,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
             plan((segment,), records, dedupe_buffer_bytes=SLOT_BYTES * keys_max, dedupe_load_factor=1.0),
             InPlaceWorld(disk, ManualClock(), None),
         )
-        # What the simulated disk holds of the new file is not the pass's memory: let it drop it.
+        # The simulated disk must not keep the new file's bytes: they would count as memory of the pass.
         real_open = disk.open
 
         def opened(path: str, mode: OpenMode, real_open: Any = real_open) -> Any:
@@ -81,7 +81,7 @@ def test_memory_does_not_grow_with_the_log() -> None:
 
 
 class _Forgetful:
-    """A file that counts what is appended, and keeps nothing."""
+    """A file that counts appended bytes and drops them."""
 
     def __init__(self, file: Any) -> None:
         self._file = file
@@ -103,7 +103,7 @@ class _Forgetful:
 
 
 class SlowWorld(InPlaceWorld):
-    """A world whose clock moves on by what is waited for."""
+    """A world whose clock advances by every pause."""
 
     async def pause(self, seconds: float) -> None:
         assert isinstance(self.clock, ManualClock)

@@ -1,4 +1,4 @@
-"""Compaction of a log in use: what stays, what goes, when, and what happens when things go wrong."""
+"""Compaction of a log in use: what is kept, what is dropped and when, and failures."""
 
 import asyncio
 import errno
@@ -49,7 +49,7 @@ def test_the_active_segment_is_never_touched(bench: Any) -> None:
     assert len(pairs(bench.log)) == 2
 
 
-def test_a_tombstone_goes_once_its_horizon_has_passed(bench: Any) -> None:
+def test_a_tombstone_is_dropped_after_its_delete_horizon(bench: Any) -> None:
     bench.put((b"a", b"1"), (b"b", b"1"))
     bench.put((b"a", None))
     bench.roll()
@@ -87,7 +87,7 @@ def test_log_line_of_a_pass_has_counts_and_sizes(bench: Any, caplog: pytest.LogC
     )
 
 
-def test_records_without_key_go(bench: Any) -> None:
+def test_records_without_a_key_are_dropped(bench: Any) -> None:
     bench.put((None, b"1"), (b"a", b"1"), (None, None))
     bench.roll()
     bench.put((b"b", b"1"))
@@ -111,7 +111,7 @@ def end(bench: Any, producer_id: int, commit: bool) -> None:
     bench.log.update_high_watermark(bench.log.log_end_offset)
 
 
-def test_aborted_data_goes_and_markers_follow_when_their_data_has_gone(make_bench: Make) -> None:
+def test_aborted_data_is_dropped_and_its_markers_by_a_later_pass(make_bench: Make) -> None:
     bench = make_bench(LogConfig(cleanup_policy=("compact",), delete_retention_ms=1000, min_cleanable_dirty_ratio=0.0))
     transaction(bench, 1, 0, (b"a", b"aborted"), commit=False)
     transaction(bench, 2, 0, (b"a", b"committed"), commit=True)
@@ -125,7 +125,7 @@ def test_aborted_data_goes_and_markers_follow_when_their_data_has_gone(make_benc
     assert kinds == [(1, True, 1), (2, False, 1), (3, True, 1), (4, False, 1), (5, True, 1), (6, False, 1)]
     assert bench.log.aborted_transactions(0, 10)[0].last_offset == 1
 
-    for expected in ([(1, True, 1)], []):  # first it gets its horizon, then it goes
+    for expected in ([(1, True, 1)], []):  # first it gets its delete horizon, then it is dropped
         bench.roll()
         bench.put((b"c", b"x"))
         bench.compact()
@@ -162,7 +162,7 @@ def test_the_last_batch_of_a_producer_stays_as_a_header(bench: Any) -> None:
     assert full.base_offset == 4
     bench.run(bench.log.close())
     bench.open()
-    bench.put((b"d", b"1"), producer_id=7, producer_epoch=3, base_sequence=4)  # the sequence goes on where it was
+    bench.put((b"d", b"1"), producer_id=7, producer_epoch=3, base_sequence=4)  # the next sequence is accepted
 
 
 def test_the_end_of_the_cleaned_part_stays_as_a_header(bench: Any) -> None:
@@ -174,7 +174,7 @@ def test_the_end_of_the_cleaned_part_stays_as_a_header(bench: Any) -> None:
     assert [(batch.base_offset, batch.count) for batch in batches_of(bench.log)] == [(0, 1), (1, 0), (2, 1)]
 
 
-def test_a_full_map_cleans_a_part_and_goes_on_next_time(make_bench: Make) -> None:
+def test_a_full_map_cleans_a_part_and_the_next_pass_continues(make_bench: Make) -> None:
     bench = make_bench(
         LogConfig(cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0),
         CleanerSettings(dedupe_buffer_bytes=24 * 10, dedupe_load_factor=0.5),
@@ -252,7 +252,7 @@ def test_the_dirtiest_log_comes_first_and_others_are_left(make_bench: Make) -> N
     assert compactor.choose([deleted]) is None
 
 
-def test_a_checkpoint_that_the_log_does_not_have_is_forgotten(bench: Any) -> None:
+def test_a_checkpoint_outside_the_log_is_ignored(bench: Any) -> None:
     bench.put((b"a", b"1"), (b"a", b"2"))
     bench.roll()
     bench.compactor._offsets["/data"] = {bench.log.partition: 500}
@@ -263,14 +263,14 @@ def test_a_checkpoint_that_the_log_does_not_have_is_forgotten(bench: Any) -> Non
     assert bench.compactor.checkpoint_of(bench.log) == 0
 
 
-def test_a_damaged_checkpoint_begins_anew(bench: Any) -> None:
+def test_a_damaged_checkpoint_restarts_compaction(bench: Any) -> None:
     bench.disk.open("/data/cleaner-offset-checkpoint", OpenMode.CREATE).append(b"0\n7\nrubbish")
     bench.put((b"a", b"1"), (b"a", b"2"))
     bench.roll()
     assert bench.compact().end_offset == 2
 
 
-def test_a_damaged_segment_is_left_alone_with_its_reason(bench: Any) -> None:
+def test_a_log_with_a_damaged_segment_becomes_uncleanable(bench: Any) -> None:
     bench.put((b"a", b"1"), (b"a", b"2"))
     bench.roll()
     file = bench.disk.open("/data/topic-0/00000000000000000000.log", OpenMode.WRITE)
@@ -359,7 +359,7 @@ def test_a_truncated_log_lowers_its_checkpoint(bench: Any) -> None:
     assert bench.disk.read_file("/data/cleaner-offset-checkpoint") == b"0\n0\n"
 
 
-def test_readers_keep_what_they_hold(bench: Any) -> None:
+def test_ranges_held_by_readers_stay_readable(bench: Any) -> None:
     bench.put((b"a", b"1"), (b"a", b"2"))
     bench.roll()
     held = bench.log.read(0, 1 << 20).records
@@ -390,7 +390,7 @@ def test_a_killed_helper_is_tried_again(bench: Any) -> None:
 
 
 def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
-    """The owner's task is cancelled after every number of steps; whatever was begun to be swapped is in place, whole."""
+    """The owner's task is cancelled after every number of steps; every swap that began is complete."""
     outcomes = set()
     for steps in range(0, 260, 5):
         bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))
@@ -423,8 +423,8 @@ def test_cancelling_never_leaves_a_swap_half_done(make_bench: Make) -> None:
     assert len(outcomes) > 2
 
 
-def test_a_swap_that_fails_after_its_owner_was_cancelled_is_told_once(make_bench: Make) -> None:
-    """The log has failed, and everybody can see that: nobody is left with an exception that was never looked at."""
+def test_a_swap_that_fails_after_cancellation_is_reported_once(make_bench: Make) -> None:
+    """The log has failed, and no task is left with an exception that was never retrieved."""
     failed_late = 0
     for steps in range(0, 120, 4):
         bench = make_bench(LogConfig(cleanup_policy=("compact",), segment_bytes=450))

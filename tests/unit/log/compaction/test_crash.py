@@ -42,7 +42,7 @@ def compactor_on(disk: MemoryDisk, helper: bool) -> Compactor:
 
 
 async def flushed_log(seed: int) -> tuple[MemoryDisk, PartitionLog]:
-    """A random log, all of it safe on the disk, as it would be with its recovery point at the end."""
+    """A random log, flushed up to its end."""
     clock = ManualClock(T0 + 10_000)
     disk = MemoryDisk(Random(seed), clock)
     write_log(disk, FOLDER, random_log(Random(seed), segments=6, keys=10))
@@ -54,7 +54,7 @@ async def flushed_log(seed: int) -> tuple[MemoryDisk, PartitionLog]:
 
 
 def steps_until_done(seed: int, helper: bool) -> Iterator[tuple[int, MemoryDisk, PartitionLog, bool]]:
-    """The same compaction again and again, each time stopped one step later."""
+    """The same compaction repeated, each time stopped one step later."""
     steps = 0
     done = False
     while not done:
@@ -101,7 +101,7 @@ async def check_after_crash(disk: MemoryDisk, expected: tuple[dict[bytes, bytes]
     assert offsets == sorted(set(offsets))
     names = disk.list_directory(FOLDER)
     assert not [name for name in names if name.endswith((".cleaned", ".swap", ".deleted"))]
-    # And what was broken off can be done.
+    # The interrupted compaction can be repeated.
     compactor = compactor_on(disk, helper=False)
     while await compactor.run_once({log.partition: log}) is not None:
         assert visible_state(log) == state

@@ -1,4 +1,4 @@
-"""A compaction of ours killed at any step, and Apache Kafka opens the folder: it finishes or takes back what we began."""
+"""Ottla's compaction is killed at any step, and Apache Kafka opens the folder: it completes or undoes the compaction."""
 
 import asyncio
 from pathlib import Path
@@ -43,7 +43,7 @@ async def stopped_after(steps: int) -> tuple[MemoryDisk, bool]:
     return disk.crash(power_loss=False), done
 
 
-def states_told(lines: list[str], last_stable_offset: int) -> dict[str, dict[str, str]]:
+def printed_states(lines: list[str], last_stable_offset: int) -> dict[str, dict[str, str]]:
     """The last committed value of each key, per folder, from what CleanLog.java prints."""
     states: dict[str, dict[str, str]] = {}
     for log_text in "\n".join(lines).split("log ")[1:]:
@@ -81,7 +81,7 @@ def test_apache_opens_what_a_killed_compaction_left(apache_kafka: ApacheKafka, t
     _, whole = asyncio.run(loaded())
     expected = {f"x{key.hex()}": f"x{value.hex()}" for key, value in visible_state(whole).items()}
     printed = apache_kafka.run_java("CleanLog.java", stdin=script).stdout.splitlines()
-    states = states_told(printed, whole.last_stable_offset)
+    states = printed_states(printed, whole.last_stable_offset)
     assert set(states) == set(folders)
     for folder in folders:
         assert states[folder] == expected, folder

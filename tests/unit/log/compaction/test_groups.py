@@ -1,4 +1,4 @@
-"""Which segments become one."""
+"""Which segments are grouped into one."""
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,7 +18,7 @@ def plans(*segments: tuple[int, int]) -> list[SegmentPlan]:
     return [SegmentPlan(base, size, 8, 12) for base, size in segments]
 
 
-def test_small_neighbours_go_together_up_to_the_segment_size() -> None:
+def test_small_neighbours_are_grouped_up_to_the_segment_size() -> None:
     segments = plans((0, 40), (10, 40), (20, 40), (30, 20), (40, 200), (50, 1))
     assert bases(group_segments(segments, 100, MANY, 60)) == [[0, 10], [20, 30], [40], [50]]
     assert bases(group_segments(segments, 10**6, MANY, 60)) == [[0, 10, 20, 30, 40, 50]]

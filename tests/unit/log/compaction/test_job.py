@@ -1,4 +1,4 @@
-"""Compaction in a real helper process, on real files, while the log is written to."""
+"""Compaction in a real helper process, on real files, during appends."""
 
 import asyncio
 from pathlib import Path
@@ -39,7 +39,7 @@ async def opened(folder: Path, **how: object) -> PartitionLog:
     return log
 
 
-def test_the_log_is_written_to_meanwhile(tmp_path: Path) -> None:
+def test_appends_continue_while_a_helper_compacts(tmp_path: Path) -> None:
     folder = tmp_path / "topic-0"
     made = random_log(Random(5), segments=40, keys=30)
     write_log(RealDisk(), str(folder), made)

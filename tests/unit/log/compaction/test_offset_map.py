@@ -1,4 +1,4 @@
-"""The key → offset map: as a dictionary, in memory of a fixed size."""
+"""The key → offset map: behaves as a dictionary, in memory of a fixed size."""
 
 import sys
 import tracemalloc
@@ -70,8 +70,8 @@ def test_fingerprints_of_short_and_long_keys_never_meet() -> None:
     assert len({fingerprint(b"\0" * length) for length in range(40)}) == 40
 
 
-def test_a_match_across_two_fingerprints_is_none() -> None:
-    """A key whose fingerprint is the end of one and the beginning of another that lie side by side."""
+def test_a_match_across_two_fingerprints_is_no_match() -> None:
+    """A key whose fingerprint is the end of one and the beginning of the next fingerprint in a bucket."""
     offsets = OffsetMap(SLOT_BYTES * 32, 1.0)  # one bucket
     first, second = b"A" * 15, b"BBBBBBB\x0fCCCCCCC"
     across = b"AAAAAAA\x0fBBBBBBB"

@@ -97,7 +97,7 @@ def test_file_is_written_and_read() -> None:
     assert disk.list_directory("/logs") == ["recovery-point-offset-checkpoint"]
 
 
-def test_damaged_file_can_be_forgotten() -> None:
+def test_damaged_file_can_be_ignored() -> None:
     disk = MemoryDisk()
     disk.make_directory("/logs")
     asyncio.run(disk.replace_file("/logs/c", b"0\n7\n"))

@@ -1,4 +1,4 @@
-"""Many partitions made at once: as many requests for one each would have left them, but with less waiting."""
+"""Creating many partitions at once: the same result as one request for each, with fewer syncs."""
 
 import asyncio
 from collections import Counter
@@ -18,7 +18,7 @@ from ottla.log.partition_log import PartitionLog
 WANTED = [NewPartition(TopicPartition("t", number), SMALL, TOPIC_ID) for number in range(50)]
 
 
-def test_they_are_spread_as_if_made_one_after_the_other_and_outlive_a_power_loss() -> None:
+def test_many_partitions_are_spread_evenly_and_survive_a_power_loss() -> None:
     node = NodeStorage()
     directories = node.open()
     made = run(directories.create_all(WANTED))
@@ -34,12 +34,12 @@ def test_the_directory_is_synced_less_often_than_partitions_are_made(monkeypatch
     node = NodeStorage()
     directories = node.open()
     synced: list[str] = []
-    usual = node.disk.sync_directory
+    real_sync = node.disk.sync_directory
 
     async def sync_directory(path: str) -> None:
-        await asyncio.sleep(0)  # as the real one, it lets others go on meanwhile
+        await asyncio.sleep(0)  # as the real one, it lets other tasks run
         synced.append(path)
-        await usual(path)
+        await real_sync(path)
 
     monkeypatch.setattr(node.disk, "sync_directory", sync_directory)
     run(directories.create_all(WANTED))
@@ -47,7 +47,7 @@ def test_the_directory_is_synced_less_often_than_partitions_are_made(monkeypatch
         assert 1 <= synced.count(path) <= 5
 
 
-def test_a_directory_that_fails_meanwhile_gets_none_of_them() -> None:
+def test_a_directory_that_fails_during_creation_gets_none() -> None:
     node = NodeStorage()
     directories = node.open()
     node.disk.fail_directory("/b")
@@ -57,7 +57,7 @@ def test_a_directory_that_fails_meanwhile_gets_none_of_them() -> None:
     assert set(directories.logs) == {new.partition for new in WANTED}
 
 
-def test_what_is_left_of_an_earlier_attempt_is_taken_over() -> None:
+def test_leftovers_of_an_earlier_attempt_are_reused() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     node.disk.make_directory("/a/t-0")
@@ -68,7 +68,7 @@ def test_what_is_left_of_an_earlier_attempt_is_taken_over() -> None:
     assert node.crash().logs[WANTED[0].partition].log_end_offset == 1
 
 
-def test_a_partition_that_is_new_is_as_one_that_was_loaded() -> None:
+def test_a_new_partition_equals_a_loaded_one() -> None:
     node = NodeStorage()
     directories = node.open()
     made = run(directories.create_all(WANTED[:1]))[0]
@@ -76,13 +76,13 @@ def test_a_partition_that_is_new_is_as_one_that_was_loaded() -> None:
     node.fill(made.partition, 40)
     assert len(made.segments) > 1
     files = sorted(node.disk.list_directory(made.folder))
-    assert not any(name.startswith("0" * 20 + ".snapshot") for name in files), "there is nothing to tell of an empty log"
+    assert not any(name.startswith("0" * 20 + ".snapshot") for name in files), "an empty log needs no snapshot"
     again = node.crash().logs[made.partition]
     assert (again.log_end_offset, again.segments.base_offsets) == (made.log_end_offset, made.segments.base_offsets)
 
 
 @pytest.mark.parametrize("power_loss", [False, True])
-def test_many_are_deleted_with_few_waits_and_do_not_come_back(power_loss: bool) -> None:
+def test_many_are_deleted_with_few_syncs_and_stay_deleted(power_loss: bool) -> None:
     node = NodeStorage()
     directories = node.open()
     run(directories.create_all(WANTED))
@@ -99,7 +99,7 @@ def test_many_are_deleted_with_few_waits_and_do_not_come_back(power_loss: bool) 
     assert all(isinstance(log, PartitionLog) and log.log_end_offset == log.recovery_point == 0 for log in made)
 
 
-def test_what_lies_in_a_failed_directory_stays_when_others_are_deleted() -> None:
+def test_partitions_in_a_failed_directory_are_not_deleted() -> None:
     node = NodeStorage()
     directories = node.open()
     run(directories.create_all(WANTED))
@@ -109,7 +109,7 @@ def test_what_lies_in_a_failed_directory_stays_when_others_are_deleted() -> None
     assert not directories.directories[0].logs
 
 
-def test_each_is_refused_for_itself() -> None:
+def test_each_partition_is_refused_separately() -> None:
     node = NodeStorage()
     directories = node.open()
     run(directories.create(WANTED[1].partition, SMALL, b"another topic..."))

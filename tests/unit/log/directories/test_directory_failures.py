@@ -1,4 +1,4 @@
-"""A disk that fails takes its partitions offline and no others; a node stops only where Kafka's does. Damage stays damage."""
+"""A failed disk takes only its own partitions offline; a node stops only where Kafka's does. Damaged partitions are refused."""
 
 import pytest
 from tests.support.logs.log_directories import SMALL, TOPIC_ID, NodeStorage
@@ -126,19 +126,19 @@ def test_nothing_is_made_when_everything_fails() -> None:
         node.create("t")
 
 
-def test_partition_that_may_lie_in_a_failed_directory_is_not_made_anew() -> None:
+def test_partition_maybe_in_a_failed_directory_is_not_created() -> None:
     node = two_partitions()
     node.close()
     node.disk.fail_directory("/b")
     node.open()
     assert [loss.directory for loss in node.directories.take_losses()] == ["/b"]
-    with pytest.raises(KafkaError, match="it may lie in /b, which failed") as refused:
+    with pytest.raises(KafkaError, match="it may be in /b, which failed") as refused:
         node.create("t", 1, is_new=False)
     assert refused.value.code == ErrorCode.KAFKA_STORAGE_ERROR
     node.create("t", 9)
 
 
-def test_failed_directory_is_left_without_the_mark_and_others_with_it() -> None:
+def test_failed_directory_gets_no_clean_shutdown_file() -> None:
     node = two_partitions()
     node.disk.fail("sync", "/b/*")
     node.close()
@@ -147,7 +147,7 @@ def test_failed_directory_is_left_without_the_mark_and_others_with_it() -> None:
     assert not node.disk.exists("/b/.kafka_cleanshutdown")
 
 
-def test_locks_are_given_back_whatever_happened() -> None:
+def test_locks_are_released_after_any_failure() -> None:
     node = two_partitions()
     fault = node.disk.fail("sync", "/b/*")
     node.close()
@@ -192,7 +192,7 @@ def with_damaged_t1(node: NodeStorage) -> None:
     run(node.disk.replace_file("/b/t-1/partition.metadata", b"version: 0\ntopic_"))
 
 
-def test_damaged_partition_stays_offline_and_is_not_made_anew() -> None:
+def test_damaged_partition_stays_offline_and_is_not_created_again() -> None:
     node = two_partitions()
     node.close()
     with_damaged_t1(node)
@@ -283,7 +283,7 @@ def test_large_logs_are_recovered_by_helpers(monkeypatch: pytest.MonkeyPatch) ->
     assert node.directories.find(small) is not None
 
 
-def test_log_whose_helper_died_is_recovered_in_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_log_whose_helper_died_is_recovered_on_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     class Dying:
         async def run(self, *_: object) -> dict[str, object]:
             raise HelperDied("killed")
@@ -309,7 +309,7 @@ def test_nothing_goes_to_helpers_after_a_clean_shutdown(monkeypatch: pytest.Monk
 
 @pytest.mark.parametrize("power_loss", [False, True])
 def test_node_killed_at_any_step_starts_again(power_loss: bool) -> None:
-    """Make, fill, flush, delete, close: cut off after every single change to the disk, nothing flushed is lost."""
+    """Create, fill, flush, delete, close: stopped after every single change to the disk. Nothing flushed is lost."""
     steps = 0
     while True:
         node = NodeStorage(("/a",))

@@ -1,4 +1,4 @@
-"""Log directories: opening and closing in good order or not, placement, making and deleting partitions."""
+"""Log directories: opening after clean and unclean shutdowns, placement, creating and deleting partitions."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ def folders(node: NodeStorage, path: str) -> list[str]:
     return [name for name in node.disk.list_directory(path) if node.disk.is_directory(f"{path}/{name}")]
 
 
-def test_partitions_go_where_the_fewest_are_and_come_back() -> None:
+def test_partitions_are_placed_where_the_fewest_are_and_reloaded() -> None:
     node = NodeStorage()
     node.open()
     for number in range(3):
@@ -46,7 +46,7 @@ def test_placement_counts_partitions_not_bytes() -> None:
     assert folders(node, "/a") == ["big-0", "small-1"]
 
 
-def test_a_certain_directory_can_be_asked_for() -> None:
+def test_a_directory_can_be_requested() -> None:
     node = NodeStorage()
     directories = node.open()
     wanted = directories.directories[1].directory_id
@@ -70,7 +70,7 @@ def test_files_of_a_directory_are_apaches() -> None:
     assert node.disk.read_file("/a/t-0/partition.metadata").startswith(b"version: 0\ntopic_id: ")
 
 
-def test_log_start_is_written_down_only_inside_a_segment() -> None:
+def test_log_start_is_checkpointed_only_inside_a_segment() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     partition = node.create("t")
@@ -84,7 +84,7 @@ def test_log_start_is_written_down_only_inside_a_segment() -> None:
     assert node.ends()["t-0"][0] == 3
 
 
-def test_a_crash_is_told_from_a_shutdown() -> None:
+def test_a_crash_is_distinguished_from_a_clean_shutdown() -> None:
     node = NodeStorage()
     node.open()
     partition = node.create("t")
@@ -97,7 +97,7 @@ def test_a_crash_is_told_from_a_shutdown() -> None:
     assert not node.disk.exists("/a/.kafka_cleanshutdown")
 
 
-def test_the_mark_goes_before_anything_is_loaded() -> None:
+def test_the_clean_shutdown_file_is_removed_before_loading() -> None:
     node = NodeStorage(("/a",))
     node.open()
     node.close()
@@ -105,7 +105,7 @@ def test_the_mark_goes_before_anything_is_loaded() -> None:
     assert not node.disk.crash(power_loss=True).exists("/a/.kafka_cleanshutdown")
 
 
-def test_damaged_checkpoints_are_forgotten_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
+def test_damaged_checkpoints_are_ignored_and_nothing_is_lost(caplog: pytest.LogCaptureFixture) -> None:
     node = NodeStorage(("/a",))
     node.open()
     partition = node.create("t")
@@ -129,7 +129,7 @@ def test_two_processes_cannot_share_a_directory() -> None:
     node.open()
 
 
-def test_locks_are_given_back_when_the_start_is_refused() -> None:
+def test_locks_are_released_when_the_start_is_refused() -> None:
     node = NodeStorage()
     run(node.disk.remove("/b/meta.properties"))
     for _ in range(2):
@@ -175,12 +175,12 @@ def test_partition_in_two_directories_is_refused() -> None:
 
 
 @pytest.mark.parametrize("broken", ["rename", "open"])
-def test_what_a_failed_disk_left_of_a_new_partition_does_not_stop_the_next_start(broken: str) -> None:
+def test_an_empty_folder_left_by_a_failed_creation_is_removed(broken: str) -> None:
     node = NodeStorage(("/a", "/b", "/c"))
     node.open()
     node.disk.fail(broken, "/a/*", times=None)
     partition = node.create("t")
-    assert (folders(node, "/a"), folders(node, "/b")) == (["t-0"], ["t-0"]), "begun in /a, and made in /b"
+    assert (folders(node, "/a"), folders(node, "/b")) == (["t-0"], ["t-0"]), "started in /a, completed in /b"
     node.fill(partition)
     end_offset = node.ends()["t-0"][2]
     node.crash()
@@ -209,7 +209,7 @@ def test_metadata_log_is_not_opened_and_must_be_in_its_place() -> None:
         node.open()
 
 
-def test_metadata_directory_of_its_own_takes_no_partitions() -> None:
+def test_separate_metadata_directory_gets_no_partitions() -> None:
     node = NodeStorage(("/a",))
     node.use(metadata_log_dir="/m")
     node.format("/m")
@@ -328,7 +328,7 @@ def test_future_and_stray_folders_are_recognised() -> None:
     assert len(folders(node, "/b")) == 2
 
 
-def test_stray_partition_is_put_aside_with_its_records() -> None:
+def test_stray_partition_is_renamed_and_keeps_its_records() -> None:
     node = NodeStorage(("/a",))
     directories = node.open()
     partition = node.create("t")
@@ -341,7 +341,7 @@ def test_stray_partition_is_put_aside_with_its_records() -> None:
     assert directories.logs == {}
 
 
-def test_a_directory_that_was_asked_for_is_taken_once() -> None:
+def test_a_requested_directory_is_used_once() -> None:
     node = NodeStorage()
     directories = node.open()
     directories.wanted_in[TopicPartition("t", 0)] = "/b"
@@ -354,7 +354,7 @@ def test_a_directory_that_was_asked_for_is_taken_once() -> None:
 
 
 @pytest.mark.parametrize(("cordoned", "path"), [(("/a",), "/b"), (("/b",), "/a"), (("*",), "/a"), (("/a", "/b"), "/a")])
-def test_nothing_new_is_made_in_cordoned_directories_unless_all_are(cordoned: tuple[str, ...], path: str) -> None:
+def test_cordoned_directories_get_no_partitions_unless_all_are(cordoned: tuple[str, ...], path: str) -> None:
     node = NodeStorage()
     directories = node.open()
     directories.cordon(cordoned)
@@ -363,7 +363,7 @@ def test_nothing_new_is_made_in_cordoned_directories_unless_all_are(cordoned: tu
     assert directory.path == path
 
 
-def test_directories_told_from_where_the_process_is_are_known_by_their_full_paths() -> None:
+def test_relative_directories_are_known_by_their_full_paths() -> None:
     node = NodeStorage()
     node.use(log_dirs=("a", "./b"), metadata_log_dir="a")
     directories = node.open()

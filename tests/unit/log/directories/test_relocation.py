@@ -1,4 +1,4 @@
-"""Moving a partition to another log directory: nothing is lost, whatever happens in between."""
+"""Moving a partition to another log directory: no record is lost, also with appends, deletions and failures during the move."""
 
 import asyncio
 from dataclasses import replace
@@ -46,14 +46,14 @@ async def move_to(directories: LogDirectories, partition: TopicPartition, path: 
 
 
 async def under_way(storage: NodeStorage) -> Relocation:
-    """The move of t-0 to /b, of which nothing is copied yet."""
+    """The move of t-0 to /b, before anything is copied."""
     move = await begun(storage.directories, T_0, "/b")
     await move.set_out()
     return move
 
 
 def values(log: PartitionLog, start: int | None = None) -> dict[int, bytes | None]:
-    """Offset → value, of all that a reader is given."""
+    """Offset → value of all records that a reader gets."""
     offset = log.log_start_offset if start is None else start
     found: dict[int, bytes | None] = {}
     while (records := log.read(offset, 700).records) is not None:
@@ -105,7 +105,7 @@ def test_the_folder_really_moves(storage: NodeStorage) -> None:
     assert log_of(storage, T_0).folder == "/b/t-0"
 
 
-def test_there_and_back_again(storage: NodeStorage) -> None:
+def test_a_partition_moved_back_keeps_its_records(storage: NodeStorage) -> None:
     expected = values(log_of(storage, T_0))
     for path in ("/b", "/a", "/b"):
         run(move_to(storage.directories, T_0, path))
@@ -123,7 +123,7 @@ def test_ranges_that_were_taken_before_stay_readable(storage: NodeStorage) -> No
     assert records.read() == before
 
 
-def test_appends_go_on_while_it_is_copied(storage: NodeStorage) -> None:
+def test_appends_continue_while_the_log_is_copied(storage: NodeStorage) -> None:
     async def scene() -> None:
         async def pause() -> None:
             log = log_of(storage, T_0)
@@ -142,7 +142,7 @@ def test_appends_go_on_while_it_is_copied(storage: NodeStorage) -> None:
     assert all(found[offset] == b"new %d" % offset for offset in range(60, moved.log_end_offset))
 
 
-def test_flushes_wait_for_the_switch_to_be_safe_and_are_of_what_stays(storage: NodeStorage) -> None:
+def test_flushes_wait_for_a_durable_switch_and_flush_the_copy(storage: NodeStorage) -> None:
     async def scene() -> None:
         move = await under_way(storage)
         while move.copy_piece(PIECE_BYTES):
@@ -191,7 +191,7 @@ def test_a_kill_right_after_the_switch_brings_no_deleted_records_back(storage: N
     assert list(values(log_of(storage, T_0))) == list(range(7, 60))
 
 
-def test_records_deleted_past_the_copy_begin_it_anew(storage: NodeStorage) -> None:
+def test_records_deleted_past_the_copys_end_restart_the_copy(storage: NodeStorage) -> None:
     async def scene() -> None:
         move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
@@ -216,7 +216,7 @@ def test_an_empty_log(storage: NodeStorage, start: int) -> None:
     assert storage.ends()[str(partition)][2] == start
 
 
-def test_offsets_that_were_compacted_away_at_the_end(storage: NodeStorage) -> None:
+def test_a_log_whose_last_offsets_were_compacted_away_is_copied(storage: NodeStorage) -> None:
     """As Apache leaves a log: the last segment with records ends before the active one begins."""
     log = log_of(storage, T_0)
     log.roll()
@@ -233,7 +233,7 @@ def test_offsets_that_were_compacted_away_at_the_end(storage: NodeStorage) -> No
     assert storage.ends()["t-0"][2] == 61
 
 
-def test_a_batch_larger_than_segments_have_become(storage: NodeStorage) -> None:
+def test_a_batch_larger_than_a_lowered_segment_bytes_is_copied(storage: NodeStorage) -> None:
     log = log_of(storage, T_0)
     log.append_as_leader(make_batch(b"x" * 1500), 0)
     log.append_as_leader(make_batch(b"y"), 0)
@@ -244,7 +244,7 @@ def test_a_batch_larger_than_segments_have_become(storage: NodeStorage) -> None:
     assert log_of(storage, T_0).config.segment_bytes == 1000
 
 
-def test_producers_and_epochs_are_known_also_where_their_records_are_gone(storage: NodeStorage) -> None:
+def test_producers_and_epochs_without_records_are_copied(storage: NodeStorage) -> None:
     log = log_of(storage, T_0)
     log.append_as_leader(make_batch(b"a", producer=(7, 0, 0)), 0)
     log.append_as_leader(make_batch(b"b", producer=(8, 0, 0)), 2)
@@ -259,7 +259,7 @@ def test_producers_and_epochs_are_known_also_where_their_records_are_gone(storag
 
 
 @pytest.mark.parametrize("commit", [True, False])
-def test_transactions_go_on_over_the_move(storage: NodeStorage, commit: bool) -> None:
+def test_transactions_continue_across_the_move(storage: NodeStorage, commit: bool) -> None:
     log = log_of(storage, T_0)
     log.append_as_leader(make_batch(b"a", producer=(7, 0, 0), transactional=True), 0)
     moved = run(move_to(storage.directories, T_0, "/b"))
@@ -272,7 +272,7 @@ def test_transactions_go_on_over_the_move(storage: NodeStorage, commit: bool) ->
     assert [each.first_offset for each in moved.aborted_transactions(0, 62)] == ([] if commit else [60])
 
 
-def test_aborted_transactions_come_along(storage: NodeStorage) -> None:
+def test_aborted_transactions_are_copied(storage: NodeStorage) -> None:
     log = log_of(storage, T_0)
     log.append_as_leader(make_batch(b"a", producer=(7, 0, 0), transactional=True), 0)
     marker = build_end_marker(is_commit=False, producer_id=7, producer_epoch=0, coordinator_epoch=0, timestamp_ms=T0)
@@ -282,7 +282,7 @@ def test_aborted_transactions_come_along(storage: NodeStorage) -> None:
     assert run(move_to(storage.directories, T_0, "/b")).aborted_transactions(0, 62) == expected
 
 
-def test_a_move_that_is_called_off(storage: NodeStorage) -> None:
+def test_a_cancelled_move_leaves_the_log_and_no_copy(storage: NodeStorage) -> None:
     async def scene() -> None:
         move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
@@ -299,7 +299,7 @@ def test_a_move_that_is_called_off(storage: NodeStorage) -> None:
     assert not [name for name in storage.disk.list_directory("/b") if name.startswith("t-0")]
 
 
-def test_a_partition_deleted_on_its_way_leaves_nothing(storage: NodeStorage) -> None:
+def test_a_partition_deleted_during_its_move_leaves_nothing(storage: NodeStorage) -> None:
     async def scene() -> None:
         move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
@@ -313,12 +313,12 @@ def test_a_partition_deleted_on_its_way_leaves_nothing(storage: NodeStorage) -> 
         assert not [name for name in storage.disk.list_directory(path) if name.startswith("t-0")]
 
 
-def test_a_partition_that_is_not_here_cannot_be_moved(storage: NodeStorage) -> None:
+def test_a_partition_of_another_node_cannot_be_moved(storage: NodeStorage) -> None:
     with pytest.raises(KafkaError, match="not on this node"):
         run(move_to(storage.directories, TopicPartition("nope", 0), "/b"))
 
 
-def test_a_move_goes_on_after_a_clean_stop_and_begins_anew_after_a_kill(storage: NodeStorage) -> None:
+def test_a_move_continues_after_a_clean_stop_and_restarts_after_a_kill(storage: NodeStorage) -> None:
     async def half() -> int:
         move = await under_way(storage)
         move.copy_piece(PIECE_BYTES)
@@ -350,7 +350,7 @@ def test_a_log_whose_first_records_were_compacted_away_keeps_its_start(storage: 
     assert (moved.log_start_offset, values(moved)) == (0, expected)
 
 
-def test_compaction_goes_on_where_it_was() -> None:
+def test_compaction_continues_from_its_checkpoint_after_a_move() -> None:
     storage = NodeStorage(
         compaction=True, topic_config=replace(SMALL, cleanup_policy=("compact",), min_cleanable_dirty_ratio=0.0)
     )

@@ -1,6 +1,6 @@
-"""A move cut short at every step, by a kill or a power loss: one copy is left, and everything that was acknowledged.
+"""A move stopped at every step, by a kill or a power loss: one log is left, with everything that was acknowledged.
 
-While the partition is moved, records are appended, some of them are flushed, and records are deleted from its start.
+During the move, records are appended, some of them are flushed, and records are deleted from the log start.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ PIECE_BYTES = 700
 
 
 class Scene:
-    """Node 1 with t-0 in /a, a producer that writes to it, and what that producer was told."""
+    """Node 1 with t-0 in /a, a producer that writes to it, and what was acknowledged to that producer."""
 
     def __init__(self, seed: int) -> None:
         self.storage = NodeStorage()
@@ -31,11 +31,11 @@ class Scene:
         self.storage.create("t")
         self.storage.create("other")
         self.appended = 0
-        """Records that the log took, as far as the producer was told."""
+        """How many appends were acknowledged."""
         self.flushed = 0
-        """Of those, the ones it was told were flushed."""
+        """How many of those were flushed before a flush returned."""
         self.deleted = 0
-        """Where the partition begins, as somebody was told."""
+        """The log start offset of the last acknowledged deletion."""
         for _ in range(25):
             self.append()
 
@@ -55,7 +55,7 @@ class Scene:
         self.appended += 1
 
     async def live(self) -> None:
-        """Append, flush and delete, each in its own time, until the disk is gone."""
+        """Append, flush and delete concurrently, until the disk has crashed."""
         await asyncio.gather(self._keep_appending(), self._keep_flushing(), self._delete_now_and_then(), return_exceptions=True)
 
     async def _keep_appending(self) -> None:
@@ -99,7 +99,7 @@ class Scene:
             await copy_and_switch(move)
 
     async def move_under_load(self) -> bool:
-        """True if the move came to its end."""
+        """Move the partition while it is used; True if the move completed."""
         living = asyncio.create_task(self.live())
         try:
             await self.move(self.storage.directories)
@@ -112,7 +112,7 @@ class Scene:
             await asyncio.wait([living])
 
     def read(self) -> dict[int, bytes | None]:
-        """Offset → value, of all that a reader is given, from the one log that there is."""
+        """Offset → value of all records that a reader gets from the partition's only log."""
         holders = [each.path for each in self.storage.directories.directories if T_0 in each.logs]
         assert len(holders) == 1
         log = self.log
@@ -125,12 +125,12 @@ class Scene:
         return found
 
     def check(self, sure: int) -> dict[int, bytes | None]:
-        """Everything is there up to offset `sure`, and nothing that was deleted or not written; returns what is there."""
+        """Check that every record up to offset `sure` is there, and none that was deleted or not written; returns them."""
         found = self.read()
         assert self.log.log_start_offset >= self.deleted or self.log.log_end_offset <= self.deleted
         assert set(range(self.log.log_start_offset, sure)) <= set(found)
         assert all(value == b"%d" % offset + b"x" * 80 for offset, value in found.items())
-        # The append that met the end of the machine may have reached the file.
+        # The append that the crash interrupted may have reached the file.
         assert sure <= self.log.log_end_offset <= self.appended + 1
         return found
 
@@ -150,7 +150,7 @@ async def copy_and_switch(move: Relocation) -> None:
 
 
 def cut_short(step: int, power_loss: bool, seed: int) -> tuple[Scene, bool]:
-    """A move of which `step` calls that change the disk went through."""
+    """A move stopped after `step` calls that change the disk."""
     scene = Scene(seed)
     disk = scene.storage.disk
 
@@ -168,7 +168,7 @@ def cut_short(step: int, power_loss: bool, seed: int) -> tuple[Scene, bool]:
 
 
 def left_over(scene: Scene) -> str:
-    """Where the partition is."""
+    """Whether the switch was made before the crash."""
     return "switched" if scene.log.folder.startswith("/b/") else "not"
 
 
@@ -180,11 +180,11 @@ def test_one_copy_and_everything_acknowledged(power_loss: bool) -> None:
         outcomes[left_over(scene)] += 1
         kept = scene.check(scene.flushed if power_loss else scene.appended)
         scene.appended = scene.log.log_end_offset
-        scene.append(in_step=not power_loss)  # the power may take unflushed records from the middle
+        scene.append(in_step=not power_loss)  # a power loss may remove unflushed records from the middle
         kept |= {scene.appended - 1: scene.read()[scene.appended - 1]}
         asyncio.run(scene.move(scene.storage.directories, from_start=True))
         assert scene.read() == kept
-        assert scene.log.folder == "/b/t-0" or step < 30  # the copy may not have been begun
+        assert scene.log.folder == "/b/t-0" or step < 30  # the copy may not have started
         scene.storage.crash()
         assert scene.read() == kept
         if done:
@@ -196,7 +196,7 @@ def test_one_copy_and_everything_acknowledged(power_loss: bool) -> None:
 
 @pytest.mark.parametrize("power_loss", [False, True], ids=["kill", "power loss"])
 def test_a_start_that_completes_a_move_can_be_cut_short_too(power_loss: bool) -> None:
-    """Killed right after the switch; then every step of the start that follows."""
+    """Killed right after the switch, then at every step of the next start."""
     between = 0
     for step in range(300):
         scene = Scene(seed=step)

@@ -1,4 +1,4 @@
-"""partition.metadata, meta.properties and the clean shutdown mark: Apache's bytes, and what damage means."""
+"""partition.metadata, meta.properties and the clean shutdown file: Apache's bytes, and what damage means."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What comes round: retention over all logs, flushes and removals when due, producers forgotten; compaction gives way."""
+"""Periodic work: retention over all logs, flushes and removals when due, producer expiry, checkpoints."""
 
 import asyncio
 import dataclasses
@@ -64,7 +64,7 @@ def test_rolled_segments_want_a_flush_now() -> None:
     assert node.upkeep.next_deadline_s == node.clock.monotonic_s()
 
 
-def test_silent_producers_are_forgotten() -> None:
+def test_idle_producers_are_removed() -> None:
     node = node_with()
     log = node.directories.find(PARTITION)
     assert log is not None
@@ -75,7 +75,7 @@ def test_silent_producers_are_forgotten() -> None:
     assert node.upkeep.remove_expired_producers() == 1
 
 
-def test_truncation_writes_the_recovery_point_down_at_once() -> None:
+def test_truncation_checkpoints_the_recovery_point_at_once() -> None:
     node = node_with()
     log = node.directories.find(PARTITION)
     assert log is not None
@@ -88,7 +88,7 @@ def test_truncation_writes_the_recovery_point_down_at_once() -> None:
     assert 20 <= node.ends()["t-0"][2] <= 30
 
 
-def test_truncating_fully_writes_everything_down() -> None:
+def test_truncating_fully_writes_all_checkpoints() -> None:
     node = node_with()
     log = node.directories.find(PARTITION)
     assert log is not None

@@ -1,4 +1,4 @@
-"""Producer state beside a plain model: a list of everything that was ever appended, asked anew each time."""
+"""Producer state against a plain model: a list of everything that was ever appended, searched at each step."""
 
 from dataclasses import dataclass, field
 
@@ -101,7 +101,7 @@ def test_state_agrees_with_a_list_of_everything(steps: list[tuple]) -> None:  # 
 
 
 def ask(state: ProducerState, row: tuple[int, int, int, int, int, int], transactional: bool) -> str:
-    """Put a client's batch to the state; it is applied if allowed."""
+    """Check a client's batch, and apply it if it is accepted."""
     producer, epoch, first, last, first_offset, last_offset = row
     known = state.producers.get(producer)
     if known is not None and known.find_duplicate(epoch, first, last) is not None:

@@ -36,7 +36,7 @@ def restarted(state: ProducerState) -> ProducerState:
 
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.sampled_from([0, 0, 0, 1]), st.integers(1, 4)), max_size=30))
-def test_all_that_was_known_is_known_again(rows: list[tuple[int, int, int]]) -> None:
+def test_recall_restores_the_batches_known_before(rows: list[tuple[int, int, int]]) -> None:
     state, log = written(rows)
     after = restarted(state)
     recalled = recall_batches(after, reversed(log))
@@ -44,12 +44,12 @@ def test_all_that_was_known_is_known_again(rows: list[tuple[int, int, int]]) -> 
     assert recalled.producers_incomplete == 0
 
 
-def test_snapshot_alone_knows_one() -> None:
+def test_a_snapshot_alone_has_one_batch() -> None:
     state, _ = written([(1, 0, 2)] * 7)
     assert len(restarted(state).producers[1].batches) == 1
 
 
-def test_scan_ends_once_everyone_has_five() -> None:
+def test_scan_ends_once_every_producer_has_five() -> None:
     state, log = written([(1, 0, 1)] * 1000)
     after = restarted(state)
     assert recall_batches(after, reversed(log)) == Recalled(batches_scanned=5, batches_found=4, producers_incomplete=0)
@@ -71,7 +71,7 @@ def test_scan_is_bounded_and_says_so() -> None:
     assert len(after.producers[2].batches) == 5
 
 
-def test_nothing_is_read_when_nobody_wants() -> None:
+def test_nothing_is_read_if_no_producer_needs_it() -> None:
     def unread() -> Iterator[BatchView]:
         raise AssertionError("read")
         yield
@@ -83,7 +83,7 @@ def test_nothing_is_read_when_nobody_wants() -> None:
 
 def test_batches_of_an_earlier_epoch_end_the_search() -> None:
     state, log = written([(1, 0, 1)] * 5 + [(1, 1, 1), (1, 0, 1)])
-    log[5].producer_epoch = 0  # as if compaction had taken the batch that begins the epoch
+    log[5].producer_epoch = 0  # as if compaction had removed the first batch of the epoch
     after = restarted(state)
     recalled = recall_batches(after, reversed(log))
     assert (recalled.batches_found, recalled.producers_incomplete) == (0, 0)

@@ -1,4 +1,4 @@
-"""Snapshots: Apache's bytes, damage falls back, files come and go."""
+"""Snapshots: Apache's bytes, fallback after damage, creation and removal of files."""
 
 import asyncio
 
@@ -90,7 +90,7 @@ def test_snapshot_is_named_by_its_offset_and_written_once() -> None:
     assert list(ProducerSnapshots(disk, "/t-0").read(42)[0].batches) == []
 
 
-def test_a_start_at_zero_takes_no_snapshot_of_nothing() -> None:
+def test_no_snapshot_is_written_of_an_empty_log() -> None:
     _, snapshots = folder()
     load(snapshots, 0, 0)
     assert snapshots.write(ProducerState("t-0")) is None
@@ -149,7 +149,7 @@ def test_expired_producers_are_not_loaded() -> None:
     ("bases", "kept"),
     [([0, 10], [10, 30]), ([0, 10, 20], [10, 20, 30]), ([0, 40], []), ([30], [30]), ([], [30])],
 )
-def test_stray_snapshots_go_but_not_the_one_of_a_shutdown(bases: list[int], kept: list[int]) -> None:
+def test_stray_snapshots_are_removed_except_that_of_a_shutdown(bases: list[int], kept: list[int]) -> None:
     disk, snapshots = folder()
     take(snapshots, 10, 20, 30)
     asyncio.run(snapshots.remove_stray(bases))

@@ -1,4 +1,4 @@
-"""Producer state: Apache's verdicts, a plain model beside it, whole batches, verification, expiry."""
+"""Producer state: Apache's verdicts, whole batches, transactions, verification, expiry."""
 
 from pathlib import Path
 
@@ -95,7 +95,7 @@ def test_log_may_set_the_timestamp() -> None:
     assert state.producers[1].last_timestamp_ms == 77
 
 
-def test_batches_without_a_producer_are_passed_over() -> None:
+def test_batches_without_a_producer_are_ignored() -> None:
     state = ProducerState("t-0")
     append = state.begin(AppendOrigin.CLIENT)
     assert append.add(BatchView(make_batch(b"v")), 0) is None
@@ -200,7 +200,7 @@ def test_verification_in_an_older_epoch_is_refused() -> None:
         assert refused.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
 
 
-def test_silent_producers_expire_but_not_within_a_transaction() -> None:
+def test_idle_producers_expire_but_not_within_a_transaction() -> None:
     state = ProducerState("t-0")
     write(state, data(0, 0, producer=1))
     write(state, data(1, 0, producer=2, transactional=True))
@@ -219,7 +219,7 @@ def test_late_transaction() -> None:
     assert state.has_late_transaction(T0 + 360_001, 60_000)
 
 
-def test_log_start_settles_but_forgets_no_producer() -> None:
+def test_log_start_passes_ended_transactions_and_keeps_producers() -> None:
     state = ProducerState("t-0")
     write(state, data(0, 0, transactional=True))
     write(state, marker(1, commit=True), origin=AppendOrigin.COORDINATOR)
@@ -229,7 +229,7 @@ def test_log_start_settles_but_forgets_no_producer() -> None:
     assert 1 in state.producers
 
 
-def test_load_begins_anew_without_the_expired() -> None:
+def test_load_replaces_all_state_without_expired_producers() -> None:
     state = ProducerState("t-0")
     write(state, data(0, 0, producer=9, transactional=True))
     entries = [

@@ -1,7 +1,7 @@
-"""Files of a partition folder cut, flipped, overwritten and deleted at random: the log recovers or refuses, and never lies.
+"""Files of a partition folder cut, flipped, overwritten and deleted at random: the log recovers, or refuses with an error.
 
-Whatever is read afterwards was written, at the offset it was written at. Base offset and leader epoch of a batch are left
-alone: the format has no checksum for them.
+Every record read afterwards was written, at that offset. Base offset and leader epoch of a batch are not damaged: the format
+has no checksum for them.
 """
 
 from hypothesis import given, settings

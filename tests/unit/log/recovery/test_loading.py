@@ -1,4 +1,4 @@
-"""Opening a log: clean and unclean ends, leftovers, damage of every kind of file."""
+"""Opening a log: clean and unclean shutdowns, leftovers, damage of every kind of file."""
 
 import struct
 import zlib
@@ -68,7 +68,7 @@ def test_an_unclean_restart_checks_from_the_recovery_point() -> None:
     check_whole(env)
 
 
-def test_a_torn_tail_is_cut_and_told(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_torn_tail_is_cut_and_reported(caplog: pytest.LogCaptureFixture) -> None:
     env = filled()
     name = segment_file_name(env.log.segments.active.base_offset, LAST)
     data = env.disk.read_file(f"{FOLDER}/{name}")
@@ -98,8 +98,8 @@ def test_segments_after_a_damaged_one_are_removed() -> None:
     assert env.offsets() == list(range(env.log.log_end_offset))
 
 
-def test_what_follows_a_gap_between_segments_stays() -> None:
-    """Compaction under an earlier policy leaves such a gap: to take it for a power loss would lose records that are there."""
+def test_segments_after_a_gap_are_kept() -> None:
+    """Compaction under an earlier policy leaves such a gap: dropping what follows would lose whole records."""
     env = filled()
     bases, end = env.log.segments.base_offsets, env.log.log_end_offset
     cut = env.log.segments.first.find(4)
@@ -141,7 +141,7 @@ def test_the_start_offset_comes_from_the_checkpoint() -> None:
     assert env.offsets()[0] == 35
 
 
-def test_a_log_that_ends_before_its_start_begins_anew() -> None:
+def test_a_log_that_ends_before_its_start_is_emptied() -> None:
     env = filled()
     env.log_start_offset = 500
     report = env.crash()
@@ -181,7 +181,7 @@ def test_leftovers_are_cleared_away() -> None:
 @pytest.mark.parametrize("clean", [True, False])
 @pytest.mark.parametrize("damage", ["delete", "empty", "cut", "flip"])
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".snapshot", "leader-epoch-checkpoint"])
-def test_what_can_be_built_anew_is(suffix: str, damage: str, clean: bool) -> None:
+def test_damaged_derived_files_are_rebuilt(suffix: str, damage: str, clean: bool) -> None:
     env = filled()
     if clean:
         env.close()
@@ -204,7 +204,7 @@ def test_what_can_be_built_anew_is(suffix: str, damage: str, clean: bool) -> Non
     else:
         env.crash()
     if suffix.startswith("leader") and damage == "flip":
-        assert env.log.log_end_offset == 66  # a flipped digit may be a valid file; records are what counts
+        assert env.log.log_end_offset == 66  # a flipped digit may give a valid file; only the records must be right
         assert env.offsets() == list(range(66))
     else:
         check_whole(env)
@@ -229,7 +229,7 @@ def test_the_transaction_index_after_an_unclean_stop(damage: str) -> None:
 
 @pytest.mark.parametrize("at", [0, 10, 18])
 def test_the_transaction_index_after_a_clean_shutdown(at: int) -> None:
-    """Damage that an entry cannot have; a flip within plausible numbers goes unseen, as in Apache Kafka."""
+    """An impossible entry is detected; a flip within plausible numbers is not, as in Apache Kafka."""
     env = filled()
     env.close()
     name = next(name for name in env.files() if name.endswith(".txnindex"))
@@ -241,7 +241,7 @@ def test_the_transaction_index_after_a_clean_shutdown(at: int) -> None:
     check_whole(env)
 
 
-def test_a_missing_log_file_leaves_a_gap_that_readers_pass_over() -> None:
+def test_a_missing_log_file_leaves_a_gap_that_readers_skip() -> None:
     env = filled()
     env.close()
     bases = env.log.segments.base_offsets
@@ -251,7 +251,7 @@ def test_a_missing_log_file_leaves_a_gap_that_readers_pass_over() -> None:
     assert any("there is no" in note for note in report.notes)
 
 
-def test_a_cut_log_file_in_the_middle_is_refused_when_read_not_served() -> None:
+def test_reading_a_cut_segment_in_the_middle_of_the_log_fails() -> None:
     env = filled()
     env.close()
     name = segment_file_name(env.log.segments.base_offsets[1], LAST)
@@ -302,7 +302,7 @@ def test_recovery_as_a_job_leaves_a_folder_that_loads_at_once() -> None:
 
 
 def test_killed_while_loading_and_loaded_again() -> None:
-    """Recovery itself may be killed at any point, and the next one gets through."""
+    """Recovery itself may be killed at any point; the next one completes."""
     finished = 0
     for calls in range(400):
         env = filled(flush=False)

@@ -1,4 +1,4 @@
-"""Recovery of a large log in a real child process, as a node does it after a kill."""
+"""Recovery of a large log in a real helper process, as a node does it after a kill."""
 
 import asyncio
 from pathlib import Path
@@ -18,7 +18,7 @@ VALUE = bytes(16 * 1024)
 
 
 async def _write_and_leave(folder: str) -> int:
-    """A log of about 20 MB whose process is gone without closing it; returns its end."""
+    """Write a log of about 20 MB and do not close it; returns its log end offset."""
     log, _ = await load_log(
         RealDisk(), RealClock(), folder, CONFIG, None, recovery_point=0, log_start_offset=0, clean_shutdown=False
     )

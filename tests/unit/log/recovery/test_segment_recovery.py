@@ -1,4 +1,4 @@
-"""Recovery beside what a power loss, a kill or damage leaves around the records."""
+"""Recovery of a segment with wrong epochs, indexes and snapshots around it, as a power loss, a kill or damage leaves them."""
 
 from copy import deepcopy
 from random import Random
@@ -16,7 +16,7 @@ from ottla.sim.disk import MemoryDisk
 
 
 def test_epochs_of_lost_records_do_not_come_back() -> None:
-    """The checkpoint knew an epoch from offset 2 on; after a power loss that epoch began again, at 1. Then a kill."""
+    """The checkpoint has an epoch from offset 2 on; after a power loss that epoch began again, at 1. Then a kill."""
     world = LogOnDisk()
     world.append(b"kept", epoch=6)
     world.flush()
@@ -34,7 +34,7 @@ def test_epochs_of_lost_records_do_not_come_back() -> None:
 
 
 def test_batches_before_the_logs_start_do_not_change_the_epochs() -> None:
-    """The epoch that began at 3 is known from the checkpoint alone: compaction may have taken its first batch."""
+    """The epoch that began at 3 is in the checkpoint only: compaction may have removed its first batch."""
     world = LogOnDisk()
     for epoch in (4, 4, 5, 6):
         world.append(b"value", epoch=epoch)
@@ -47,7 +47,7 @@ def test_batches_before_the_logs_start_do_not_change_the_epochs() -> None:
 
 
 def test_a_first_epoch_that_began_earlier_than_the_checkpoint_says() -> None:
-    """The checkpoint is from before a truncation to the log's start; its first epoch has begun anew since, at 0."""
+    """The checkpoint is from before a truncation to the log start; its first epoch has begun again since, at 0."""
     world = LogOnDisk()
     world.append(b"value", epoch=4)
     world.append(b"value", epoch=6)
@@ -56,8 +56,8 @@ def test_a_first_epoch_that_began_earlier_than_the_checkpoint_says() -> None:
     assert world.log.epochs.entries == [(4, 0), (6, 1)]
 
 
-def test_an_epoch_of_which_compaction_left_nothing_at_its_start_is_still_known() -> None:
-    """The checkpoint was cut at a log start that a crash has taken back. Of what epoch 8 wrote from 102 on, 108 is left."""
+def test_an_epoch_whose_first_batches_were_compacted_away_is_kept() -> None:
+    """The checkpoint was cut at a log start that a crash undid. Epoch 8 wrote from 102 on; only 108 is left."""
     epochs = LeaderEpochs(MemoryDisk(), FOLDER)
     for epoch, start_offset in ((4, 99), (8, 102)):
         epochs.assign(epoch, start_offset)
@@ -67,7 +67,7 @@ def test_an_epoch_of_which_compaction_left_nothing_at_its_start_is_still_known()
 
 
 def test_a_torn_tail_that_was_cut_stays_cut() -> None:
-    """The cut is on the device before anything follows it: the segment may never be synced again."""
+    """The cut is durable before the next append: the segment may never be synced again."""
     world = LogOnDisk()
     world.append(b"kept")
     world.flush()
@@ -85,8 +85,8 @@ def test_a_torn_tail_that_was_cut_stays_cut() -> None:
     assert len(log_file.data) == kept_bytes
 
 
-def test_the_last_time_index_entry_is_synced_though_its_records_were_long_before() -> None:
-    """Rolling completes the index of a segment that lies below the recovery point already."""
+def test_the_last_time_index_entry_of_a_rolled_segment_is_synced() -> None:
+    """Rolling completes the index of a segment that is below the recovery point already."""
     world = LogOnDisk()
     world.append(b"only")
     world.flush()
@@ -97,7 +97,7 @@ def test_the_last_time_index_entry_is_synced_though_its_records_were_long_before
 
 
 def test_a_truncation_that_was_killed_is_not_undone_later() -> None:
-    """The start after the kill has told where the log ends; a power loss must not bring records or aborts back."""
+    """The start after the kill has reported the log end offset; a power loss must not bring records or aborts back."""
     world = LogOnDisk()
     world.append(b"kept", producer=(8, 0, 0), transactional=True)
     world.end_transaction(8, commit=False)
@@ -110,7 +110,7 @@ def test_a_truncation_that_was_killed_is_not_undone_later() -> None:
 
 
 def test_the_name_of_a_new_transaction_index_survives_a_power_loss() -> None:
-    """Flushed, an aborted transaction stays aborted: its index was made after the other files of its segment."""
+    """A flushed abort stays an abort: the transaction index was created after the other files of its segment."""
     world = LogOnDisk()
     world.append(b"to be aborted", producer=(8, 0, 0), transactional=True)
     world.flush()
@@ -126,7 +126,7 @@ def test_the_name_of_a_new_transaction_index_survives_a_power_loss() -> None:
         assert [txn.producer_id for txn in after.log.aborted_transactions(0, 2)] == [8]
 
 
-def test_damage_is_named_where_a_time_is_looked_up() -> None:
+def test_damage_found_by_a_time_lookup_is_named() -> None:
     world = LogOnDisk()
     world.append(b"one", b"two", timestamp=5)
     world.append(b"three", timestamp=50)
@@ -136,7 +136,7 @@ def test_damage_is_named_where_a_time_is_looked_up() -> None:
 
 
 def test_a_segment_whose_offsets_go_back_is_not_split() -> None:
-    """An offset that cannot be, and after it lower ones: the offset is damaged, and its CRC does not cover it."""
+    """An impossible offset with lower ones after it: the offset is damaged, and the CRC does not cover it."""
     world = LogOnDisk()
     for value in (b"one", b"two", b"three"):
         world.append(value)
@@ -146,8 +146,8 @@ def test_a_segment_whose_offsets_go_back_is_not_split() -> None:
         world.crash()
 
 
-def test_a_snapshot_from_before_deleted_segments_is_not_believed() -> None:
-    """Retention took the segment with sequence 1, a power loss the snapshot after it; the one before knows only sequence 0."""
+def test_a_snapshot_from_before_deleted_segments_is_not_used() -> None:
+    """Retention removed the segment with sequence 1, a power loss the snapshot after it; the one before has only sequence 0."""
     world = LogOnDisk()
     world.append(b"sequence 0", producer=(7, 0, 0))
     world.crash()  # leaves a snapshot at offset 1

@@ -1,7 +1,7 @@
 """Every state file cut, flipped and deleted: a start recovers or refuses with a typed error, and no record is lost.
 
-Kafka's text files have no checksums, so a flipped digit can pass for another number. What it may then change is bounded: where
-a log begins, and how long recovery takes; never what lies in the log from there on.
+Kafka's text files have no checksums, so a flipped digit can pass for another number. It may then change where a log begins and
+how long recovery takes, but never the records from there on.
 """
 
 from collections.abc import Iterator
@@ -45,7 +45,7 @@ def closed_node() -> NodeStorage:
 
 
 def damaged_versions(data: bytes) -> Iterator[bytes | None]:
-    """The file gone, empty, cut at every length, with every bit of every byte flipped, and with rubbish behind it."""
+    """The file deleted, empty, cut at every length, with every bit of every byte flipped, and with garbage at its end."""
     yield None
     yield from (data[:length] for length in range(len(data)))
     for position in range(len(data)):
@@ -60,7 +60,7 @@ def test_the_files_are_there() -> None:
         assert node.disk.exists(path), path
 
 
-@pytest.mark.parametrize("clean", [True, False], ids=["closed in good order", "crashed"])
+@pytest.mark.parametrize("clean", [True, False], ids=["clean shutdown", "crash"])
 @pytest.mark.parametrize("path", FILES)
 def test_damage_is_recovered_or_refused(path: str, clean: bool) -> None:
     outcomes = set()

@@ -1,4 +1,4 @@
-"""Deleting segments from the start, and putting compaction's in the place of others, also when killed half-way."""
+"""Deleting segments from the log start, and replacing segments by compacted ones, also when killed half-way."""
 
 import asyncio
 
@@ -42,7 +42,7 @@ def test_the_log_starts_after_the_deleted_segments() -> None:
     assert not [name for name in env.files() if "deleted" in name]
 
 
-def test_when_all_go_a_new_segment_takes_over() -> None:
+def test_deleting_all_segments_rolls_a_new_one() -> None:
     env = filled()
     count = len(env.log.segments)
     assert run(env.log.delete_segments(list(env.log.segments))) == count
@@ -53,7 +53,7 @@ def test_when_all_go_a_new_segment_takes_over() -> None:
     assert env.offsets() == [80, 81, 82, 83]
 
 
-def test_what_is_not_safe_is_not_deleted() -> None:
+def test_segments_above_the_high_watermark_are_not_deleted() -> None:
     env = LogOnDisk()
     env.fill(40)
     env.log.update_high_watermark(10)
@@ -69,7 +69,7 @@ def test_delete_records_moves_the_start_up_to_the_high_watermark() -> None:
     env.log.update_high_watermark(50)
     assert env.log.delete_records(33)
     assert not env.log.delete_records(20)
-    assert env.offsets() == list(range(33, 80)), "a reader passes over the records before the one it asked for"
+    assert env.offsets() == list(range(33, 80)), "a reader skips the records before the requested one"
     with pytest.raises(KafkaError) as refused:
         env.log.delete_records(51)
     assert refused.value.code == ErrorCode.OFFSET_OUT_OF_RANGE
@@ -164,7 +164,7 @@ def test_appends_and_reads_go_on_while_segments_are_replaced() -> None:
             assert offsets[-1] == env.log.log_end_offset - 1
             assert {0, 1, 8, 9} <= set(offsets)
             for segment in list(env.log.segments)[:-1]:
-                segment.release_indexes()  # as a flush does; the next reader must not make an empty index by an old name
+                segment.release_indexes()  # as a flush does; the next reader must not create an empty index under an old name
             await asyncio.sleep(0)
 
         env.disk.pause = pause

@@ -86,7 +86,7 @@ def test_bytes_are_big_endian_pairs() -> None:
     assert disk.read_file(PATH) == struct.pack(">iiii", 9, 4096, 19, 8192)
 
 
-def test_zero_padding_is_passed_over_and_cut_off() -> None:
+def test_zero_padding_is_skipped_and_cut_off() -> None:
     disk = MemoryDisk()
     disk.open(PATH, OpenMode.CREATE).append(struct.pack(">iiii", 9, 4096, 19, 8192), bytes(8 * 1000))
     index = new_index(disk)

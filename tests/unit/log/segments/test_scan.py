@@ -1,4 +1,4 @@
-"""Walking over a log file: mutated bytes give typed errors with their place, never a loop or a wrong batch."""
+"""Scanning a log file: mutated bytes give typed errors with their position, never a loop or a wrong batch."""
 
 import pytest
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ def file_of(data: bytes) -> File:
     return file
 
 
-def test_every_batch_is_walked_over_by_each_way() -> None:
+def test_every_scan_finds_every_batch() -> None:
     file = file_of(WHOLE)
     places = [(position, view.base_offset, view.size) for position, view in headers(file, 0, file.size)]
     checked = [(position, view.base_offset, view.size) for position, view in checked_batches(file, 0, file.size)]

@@ -1,4 +1,4 @@
-"""A segment: append and index, read by offset, roll, truncate, lying indexes, files."""
+"""A segment: append and index, read by offset, roll, truncate, wrong indexes, files."""
 
 import asyncio
 
@@ -150,7 +150,7 @@ def test_should_roll() -> None:
     for number in range(1, 3):
         assert not roll()
         append(segment, make_batch(base_offset=BASE + number, timestamp=T0 + number))
-    assert roll(), "the time index has room for three entries, and one is kept for the roll"
+    assert roll(), "the time index has room for three entries, and one is reserved for the roll"
 
 
 def test_records_without_timestamps_roll_by_the_age_of_the_segment() -> None:
@@ -189,7 +189,7 @@ def test_truncating_inside_a_batch_takes_the_whole_batch() -> None:
 
 @pytest.mark.parametrize("suffix", ["index", "timeindex"])
 @pytest.mark.parametrize("damage", ["flip", "cut", "garbage", "empty"])
-def test_lying_indexes_are_built_anew(suffix: str, damage: str) -> None:
+def test_wrong_indexes_are_rebuilt(suffix: str, damage: str) -> None:
     disk = MemoryDisk()
     segment = filled(disk, [700] * 60)
     segment.close()
@@ -220,7 +220,7 @@ def test_lying_indexes_are_built_anew(suffix: str, damage: str) -> None:
         again.abandon()
 
 
-def test_a_damaged_log_is_named_not_served() -> None:
+def test_reading_a_damaged_log_file_names_its_position() -> None:
     disk = MemoryDisk()
     segment = filled(disk, [700] * 20)
     segment.close()
@@ -260,7 +260,7 @@ def test_names_change_together() -> None:
     assert disk.list_directory("/") == []
 
 
-def test_retention_goes_by_the_file_where_records_have_no_time() -> None:
+def test_retention_uses_the_file_time_if_records_have_none() -> None:
     disk = MemoryDisk()
     segment = new_segment(disk)
     append(segment, make_batch(base_offset=BASE, timestamp=-1))

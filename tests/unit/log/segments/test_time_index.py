@@ -1,4 +1,4 @@
-"""The time index: entries only where time has moved on, lookups by time, truncation by offset."""
+"""The time index: entries only for larger timestamps, lookups by time, truncation by offset."""
 
 import struct
 
