@@ -1,4 +1,4 @@
-"""Invariants of classic groups, checked on the bench's responses and its log.
+"""Invariants of classic groups, checked on the harness's responses and its log.
 
 - Every request is answered once or is parked. No parked request is forgotten.
 - In one generation a partition has one owner, however often members ask.
@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from tests.support.shards.classic_shard import Asked, ClassicBench, decoded
+from tests.support.shards.classic_harness import Asked, ClassicHarness, decoded
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.errors import KafkaError
@@ -63,12 +63,12 @@ def durable(group: ClassicGroup) -> Durable:
 
 
 class ClassicChecks:
-    """Checks one bench, and the benches that are loaded from its log after a crash."""
+    """Checks one harness, and the harnesses that are loaded from its log after a crash."""
 
-    def __init__(self, bench: ClassicBench) -> None:
-        self.bench = bench
-        self.follower = ClassicBench(bench.table.settings)
-        """A bench that only replays the log."""
+    def __init__(self, harness: ClassicHarness) -> None:
+        self.harness = harness
+        self.follower = ClassicHarness(harness.table.settings)
+        """A harness that only replays the log."""
         self.settled: dict[str, Durable] = {}
         self.committed: dict[str, int] = {}
         """The last acknowledged offset commit of each group."""
@@ -82,8 +82,8 @@ class ClassicChecks:
 
     def crashed(self) -> None:
         """The coordinator lost everything it had not written; another has loaded its log."""
-        self.bench = self.bench.reloaded()
-        for group_id, group in self.bench.table.by_id.items():
+        self.harness = self.harness.reloaded()
+        for group_id, group in self.harness.table.by_id.items():
             assert isinstance(group, ClassicGroup)
             self.answered_generations[group_id] = group.generation
 
@@ -94,7 +94,7 @@ class ClassicChecks:
 
     def notice_deletions(self) -> None:
         """Forget the groups that the shard deleted because they have neither members nor offsets."""
-        for key, value in self.bench.log[len(self.follower.log) :]:
+        for key, value in self.harness.log[len(self.follower.log) :]:
             record = decoded(key, value)
             if value is None and isinstance(record.key, GroupMetadataKey):
                 self.deleted(record.key.group)
@@ -115,7 +115,7 @@ class ClassicChecks:
 
     def check(self) -> None:
         self._check_replies()
-        for group in self.bench.table.by_id.values():
+        for group in self.harness.table.by_id.values():
             assert isinstance(group, ClassicGroup)
             self._check_members(group)
             self._check_timers(group)
@@ -123,11 +123,11 @@ class ClassicChecks:
         self._check_log()
 
     def _check_replies(self) -> None:
-        waiting = self.bench.waiting()
+        waiting = self.harness.waiting()
         assert len(waiting) == len(set(waiting))
-        unanswered = [asked for asked in self.bench.asked if not asked.is_answered]
+        unanswered = [asked for asked in self.harness.asked if not asked.is_answered]
         assert set(waiting) == set(unanswered), f"{set(unanswered) ^ set(waiting)} are forgotten, or answered and still parked"
-        self.bench.asked[:] = unanswered
+        self.harness.asked[:] = unanswered
 
     def _check_members(self, group: ClassicGroup) -> None:
         members = group.members
@@ -147,7 +147,7 @@ class ClassicChecks:
             assert not members or not group.have_all_joined, "all have joined, and the rebalance does not complete"
 
     def _check_timers(self, group: ClassicGroup) -> None:
-        timers = self.bench.table.timers
+        timers = self.harness.table.timers
         for member in group.members.values():
             name = ("classic-session", group.group_id, member.member_id)
             assert member.is_kept_waiting or name in timers, f"{member} of {group} has no session timeout"
@@ -168,10 +168,10 @@ class ClassicChecks:
                 assert partition in by_owner[owner], f"{owner} was assigned {partition!r}, which the group does not know"
 
     def _check_log(self) -> None:
-        for key, value in self.bench.log[len(self.follower.log) :]:
+        for key, value in self.harness.log[len(self.follower.log) :]:
             self.follower.follow(key, value)
             self.snapshots.append(self._lasted(self.follower))
-        live = self.bench.table.by_id
+        live = self.harness.table.by_id
         assert set(live) == set(self.follower.table.by_id)
         for group_id, group in live.items():
             assert isinstance(group, ClassicGroup)
@@ -180,18 +180,18 @@ class ClassicChecks:
             lasted = self.follower.table.by_id[group_id]
             assert isinstance(lasted, ClassicGroup)
             assert durable(lasted) == self.settled.get(group_id, Durable())
-            for bench in (self.bench, self.follower):
-                assert bench.committed(group_id) == self.committed.get(group_id, -1)
+            for harness in (self.harness, self.follower):
+                assert harness.committed(group_id) == self.committed.get(group_id, -1)
 
     @staticmethod
-    def _lasted(bench: ClassicBench) -> Lasted:
-        groups = bench.table.by_id.items()
-        return {key: (durable(group), bench.committed(key)) for key, group in groups if isinstance(group, ClassicGroup)}
+    def _lasted(harness: ClassicHarness) -> Lasted:
+        groups = harness.table.by_id.items()
+        return {key: (durable(group), harness.committed(key)) for key, group in groups if isinstance(group, ClassicGroup)}
 
     def commit(self, group_id: str, member_id: str, instance_id: str | None, generation: int, offset: int) -> None:
         """Commit an offset; check that it was allowed if it succeeded."""
-        group: Any = self.bench.table.by_id.get(group_id)
-        code = self.bench.commit(member_id, generation, offset, group_id, instance_id)
+        group: Any = self.harness.table.by_id.get(group_id)
+        code = self.harness.commit(member_id, generation, offset, group_id, instance_id)
         if code != ErrorCode.NONE:
             return
         self.committed[group_id] = offset
@@ -204,23 +204,23 @@ class ClassicChecks:
 
     def check_old_generations(self, group_id: str, members: list[tuple[str, str | None]]) -> None:
         """Offset commits in old generations are refused."""
-        group: Any = self.bench.table.by_id.get(group_id)
+        group: Any = self.harness.table.by_id.get(group_id)
         for generation in range(self.answered_generations.get(group_id, 0) if group is not None else 0):
             for member_id, instance_id in members:
                 with pytest.raises(KafkaError):
-                    group.check_commit(member_id, instance_id, generation, 9, False, self.bench.now)
+                    group.check_commit(member_id, instance_id, generation, 9, False, self.harness.now)
 
     def check_prefixes(self) -> None:
         """Loading any prefix of the log gives the same as replaying it record by record."""
-        step = max(1, len(self.bench.log) // 20)
+        step = max(1, len(self.harness.log) // 20)
         for count in range(0, len(self.snapshots), step):
-            assert self._lasted(self.bench.reloaded(count)) == self.snapshots[count]
+            assert self._lasted(self.harness.reloaded(count)) == self.snapshots[count]
 
     def check_end(self) -> None:
         """When all members fall silent, every request is answered, every group becomes empty and no timer is left."""
-        self.bench.advance(24 * 3_600_000)
+        self.harness.advance(24 * 3_600_000)
         self.notice_deletions()
         self.check()
-        assert not self.bench.asked
-        assert all(group.state == "Empty" for group in self.bench.table.by_id.values())
-        assert self.bench.timers == []
+        assert not self.harness.asked
+        assert all(group.state == "Empty" for group in self.harness.table.by_id.values())
+        assert self.harness.timers == []

@@ -18,8 +18,8 @@ import pytest
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.shards.classic_shard import Asked
-from tests.support.shards.consumer_shard import ConsumerBench, told_by_records
+from tests.support.shards.classic_harness import Asked
+from tests.support.shards.consumer_harness import ConsumerHarness, told_by_records
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors import KafkaError
@@ -60,7 +60,7 @@ class Client:
 class ConsumerGroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
-        self.bench = ConsumerBench({"ta": 3}, GroupSettings(group_consumer_assignment_interval_ms=1000))
+        self.harness = ConsumerHarness({"ta": 3}, GroupSettings(group_consumer_assignment_interval_ms=1000))
         self.clients: dict[str, Client] = {}
         self.count = 0
         self.epochs = (0, 0)
@@ -75,7 +75,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
         return client
 
     def _beat(self, client: Client, is_lost: bool, tells_held: bool) -> Asked:
-        bench = self.bench
+        harness = self.harness
         fields: dict[str, Any] = {"instance_id": client.instance_id}
         owned: dict[Uuid, list[int]] | None = None
         is_full = client.epoch == 0 or client.must_send_all
@@ -85,7 +85,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             owned = {}
             for topic_id, partition in sorted(client.held):
                 owned.setdefault(topic_id, []).append(partition)
-        asked = bench.heartbeat(client.member_id, client.epoch, owned, **fields)
+        asked = harness.heartbeat(client.member_id, client.epoch, owned, **fields)
         if is_lost:
             client.must_send_all = True
             client.is_outdated = client.is_outdated or owned is not None
@@ -95,7 +95,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             del self.clients[client.member_id]
         else:
             assert asked.code == 0, asked
-            client.hear(bench.response(asked))
+            client.hear(harness.response(asked))
         return asked
 
     @rule(
@@ -143,36 +143,36 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
     def leave(self, data: st.DataObject, is_for_now: bool) -> None:
         client = self.clients.pop(data.draw(st.sampled_from(sorted(self.clients))))
         epoch = -2 if is_for_now and client.instance_id is not None else -1
-        left = self.bench.heartbeat(client.member_id, epoch, instance_id=client.instance_id)
+        left = self.harness.heartbeat(client.member_id, epoch, instance_id=client.instance_id)
         assert left.code in {0, *BEGIN_AGAIN, ErrorCode.FENCED_INSTANCE_ID}
         if epoch == -2 and left.code == 0:
             self._beat(self._new(client.instance_id, client.subscription), False, False)
 
     @rule(time_ms=st.sampled_from([500, 1000, 11_000, 21_000, 46_000]))
     def wait(self, time_ms: int) -> None:
-        self.bench.advance(time_ms)
+        self.harness.advance(time_ms)
 
     @rule(name=st.sampled_from(NAMES), count=st.one_of(st.none(), st.integers(1, 6)))
     def change_topic(self, name: str, count: int | None) -> None:
-        known = self.bench.topics.partition_count(name)
+        known = self.harness.topics.partition_count(name)
         if count is None and not known:
             return
-        self.bench.set_topic(name, None if count is None else max(known, count))
+        self.harness.set_topic(name, None if count is None else max(known, count))
 
     @rule()
     def reload(self) -> None:
         """The coordinator is loaded again from its log."""
-        again = self.bench.reloaded()
-        again._topic_ids, again._uuids, again.now_ms = self.bench._topic_ids, self.bench._uuids, 0
-        again.now_ms = self.bench.now_ms
+        again = self.harness.reloaded()
+        again._topic_ids, again._uuids, again.now_ms = self.harness._topic_ids, self.harness._uuids, 0
+        again.now_ms = self.harness.now_ms
         again.submit(again.shard.loaded(again.now))
-        self.bench = again
+        self.harness = again
 
     # -- what must hold
 
     def _members(self) -> dict[str, Any]:
-        group = self.bench.shard.table.by_id.get("g")
-        return {} if group is None else dict(self.bench.group().members)
+        group = self.harness.shard.table.by_id.get("g")
+        return {} if group is None else dict(self.harness.group().members)
 
     @invariant()
     def nothing_is_held_twice(self) -> None:
@@ -185,7 +185,7 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             for partition in partitions
         ]
         assert len(given) == len(set(given))
-        assert set(given) == set(self.bench.group().holder_epochs) if members else True
+        assert set(given) == set(self.harness.group().holder_epochs) if members else True
         held = [each for member_id, client in self.clients.items() if member_id in members for each in client.held]
         assert len(held) == len(set(held))
 
@@ -198,9 +198,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def epochs_only_grow(self) -> None:
-        if "g" not in self.bench.shard.table.by_id:
+        if "g" not in self.harness.shard.table.by_id:
             return
-        group = self.bench.group()
+        group = self.harness.group()
         assert group.target_epoch <= group.epoch
         assert (group.epoch, group.target_epoch) >= self.epochs
         assert group.target_epoch >= self.epochs[1]
@@ -215,20 +215,20 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_tells_the_same(self) -> None:
-        assert told_by_records(self.bench.reloaded().shard) == told_by_records(self.bench.shard)
+        assert told_by_records(self.harness.reloaded().shard) == told_by_records(self.harness.shard)
 
     @invariant()
     def commits_of_other_epochs_are_refused(self) -> None:
         for member_id, member in self._members().items():
             for epoch in range(1, member.epoch + 2):
-                for (topic_id, partition), _ in list(self.bench.group().holder_epochs.items()):
+                for (topic_id, partition), _ in list(self.harness.group().holder_epochs.items()):
                     since = member.given_epoch(topic_id, partition)
                     may = epoch == member.epoch or (epoch < member.epoch and since is not None and since <= epoch)
                     assert self._may_commit(member_id, epoch, topic_id, partition) is may
 
     def _may_commit(self, member_id: str, epoch: int, topic_id: Uuid, partition: int) -> bool:
         try:
-            check = self.bench.group().check_commit(member_id, None, epoch, 10, False, self.bench.now)
+            check = self.harness.group().check_commit(member_id, None, epoch, 10, False, self.harness.now)
             if check is not None:
                 check("t", topic_id, partition)
         except KafkaError as refused:
@@ -237,9 +237,9 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         """All clients heartbeat: each gets its target assignment, and together they hold every partition."""
-        self.bench.advance(46_000)  # members without a client expire
+        self.harness.advance(46_000)  # members without a client expire
         for _ in range(12):
-            self.bench.advance(1000)
+            self.harness.advance(1000)
             for client in list(self.clients.values()):
                 self._beat(client, False, True)
                 client.held = set(client.assigned)
@@ -247,10 +247,10 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                     self._beat(client, False, True)
         if not self.clients:
             return
-        group = self.bench.group()
+        group = self.harness.group()
         assert set(group.members) == set(self.clients)
         assert group.state == "Stable", group
-        topics = self.bench.topics
+        topics = self.harness.topics
         wanted = {
             (topics.id_of(name), partition) for name in group.subscribed() for partition in range(topics.partition_count(name))
         }

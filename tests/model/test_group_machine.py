@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.model.classic_model import ClassicChecks
-from tests.support.shards.classic_shard import Asked, ClassicBench
+from tests.support.shards.classic_harness import Asked, ClassicHarness
 
 from ottla.coordinator.groups.classic.group import ClassicGroup
 from ottla.coordinator.groups.settings import GroupSettings
@@ -38,15 +38,15 @@ class GroupMachine(RuleBasedStateMachine):
     @initialize(max_size=st.sampled_from([2, 3, 100]), delay_ms=st.sampled_from([0, 3000]))
     def begin(self, max_size: int, delay_ms: int) -> None:
         self.checks = ClassicChecks(
-            ClassicBench(GroupSettings(group_max_size=max_size, group_initial_rebalance_delay_ms=delay_ms))
+            ClassicHarness(GroupSettings(group_max_size=max_size, group_initial_rebalance_delay_ms=delay_ms))
         )
         self.ids: dict[str, list[tuple[str, str | None]]] = {"g": [("nobody", None)], "h": []}
         self.joins: list[tuple[str, Asked, str | None]] = []
         self.syncs: list[tuple[str, int, str, Asked]] = []
 
     @property
-    def bench(self) -> ClassicBench:
-        return self.checks.bench
+    def harness(self) -> ClassicHarness:
+        return self.checks.harness
 
     # -- what clients do
 
@@ -68,7 +68,7 @@ class GroupMachine(RuleBasedStateMachine):
         timeouts: tuple[int, int],
     ) -> None:
         session_ms, rebalance_ms = timeouts
-        asked = self.bench.join(
+        asked = self.harness.join(
             "",
             protocols,
             group_id=group_id,
@@ -88,7 +88,7 @@ class GroupMachine(RuleBasedStateMachine):
         if member is not None:
             member_id, instance_id = member
             instance_id = "i" if is_fenced and instance_id is not None else instance_id
-            asked = self.bench.join(member_id, protocols, group_id=group_id, instance_id=instance_id, version=version)
+            asked = self.harness.join(member_id, protocols, group_id=group_id, instance_id=instance_id, version=version)
             self.joins.append((group_id, asked, instance_id))
 
     @rule(group_id=GROUPS)
@@ -98,11 +98,11 @@ class GroupMachine(RuleBasedStateMachine):
         if group is not None:
             for member in [*group.members.values(), *group.pending_joins]:
                 if isinstance(member, str):
-                    asked = self.bench.join(member, (("range", b"1"),), group_id=group_id)
+                    asked = self.harness.join(member, (("range", b"1"),), group_id=group_id)
                     instance_id = None
                 else:
                     instance_id = member.instance_id
-                    asked = self.bench.join(member.member_id, member.protocols, group_id=group_id, instance_id=instance_id)
+                    asked = self.harness.join(member.member_id, member.protocols, group_id=group_id, instance_id=instance_id)
                 self.joins.append((group_id, asked, instance_id))
 
     @rule(group_id=GROUPS, seed=st.integers(0, 9), newcomers=st.integers(0, 2), is_leader_first=st.booleans())
@@ -111,7 +111,7 @@ class GroupMachine(RuleBasedStateMachine):
         for _ in range(newcomers):
             self.newcomer(group_id, None, (("range", b"1"), ("sticky", b"s")), "consumer", 9, (10_000, 60_000))
         self.all_rejoin(group_id)
-        self.bench.advance(self.bench.table.settings.group_initial_rebalance_delay_ms)
+        self.harness.advance(self.harness.table.settings.group_initial_rebalance_delay_ms)
         self._learn()
         self.all_sync(group_id, seed, 0, is_leader_first)
 
@@ -140,28 +140,28 @@ class GroupMachine(RuleBasedStateMachine):
             owner = list(assignments)[(partition + seed) % len(assignments)]
             assignments[owner].append(partition)
         handed_in = {each: bytes(data) for each, data in assignments.items()}
-        asked = self.bench.sync(member_id, generation, handed_in, group_id=group_id, instance_id=instance_id)
+        asked = self.harness.sync(member_id, generation, handed_in, group_id=group_id, instance_id=instance_id)
         self.syncs.append((group_id, generation, instance_id or member_id, asked))
 
     @rule(group_id=GROUPS, pick=PICK, generation_off=st.sampled_from([0, 0, 0, -1, 1]))
     def heartbeat(self, group_id: str, pick: int, generation_off: int) -> None:
         member, group = self._pick(group_id, pick), self._group(group_id)
         if member is not None and group is not None:
-            self.bench.heartbeat(member[0], group.generation + generation_off, group_id, member[1])
+            self.harness.heartbeat(member[0], group.generation + generation_off, group_id, member[1])
 
     @rule(group_id=GROUPS)
     def all_heartbeat(self, group_id: str) -> None:
         group = self._group(group_id)
         if group is not None:
             for member in list(group.members.values()):
-                self.bench.heartbeat(member.member_id, group.generation, group_id, member.instance_id)
+                self.harness.heartbeat(member.member_id, group.generation, group_id, member.instance_id)
 
     @rule(group_id=GROUPS, picks=st.lists(PICK, min_size=1, max_size=3), is_by_instance=st.booleans())
     def leave(self, group_id: str, picks: list[int], is_by_instance: bool) -> None:
         members = [member for member in (self._pick(group_id, pick) for pick in picks) if member is not None]
         leaving = [("", instance_id) if is_by_instance else (member_id, instance_id) for member_id, instance_id in members]
         if leaving:
-            self.bench.leave(*leaving, group_id=group_id)
+            self.harness.leave(*leaving, group_id=group_id)
 
     # -- what happens to them
 
@@ -178,7 +178,7 @@ class GroupMachine(RuleBasedStateMachine):
 
     @rule(time_ms=TIMES_MS)
     def time_passes(self, time_ms: int) -> None:
-        self.bench.advance(time_ms)
+        self.harness.advance(time_ms)
 
     @rule()
     def crash(self) -> None:
@@ -191,7 +191,7 @@ class GroupMachine(RuleBasedStateMachine):
     def delete(self, group_id: str) -> None:
         group = self._group(group_id)
         if group is not None and group.state == "Empty":
-            self.bench.ask("delete", lambda reply: self.bench.shard.offsets.delete_group(group_id, reply))
+            self.harness.ask("delete", lambda reply: self.harness.shard.offsets.delete_group(group_id, reply))
 
     # -- what must hold
 
@@ -221,7 +221,7 @@ class GroupMachine(RuleBasedStateMachine):
         self.syncs = [each for each in self.syncs if not each[3].is_answered]
 
     def _group(self, group_id: str) -> ClassicGroup | None:
-        group = self.bench.table.by_id.get(group_id)
+        group = self.harness.table.by_id.get(group_id)
         assert group is None or isinstance(group, ClassicGroup)
         return group
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
-from tests.support.shards.classic_shard import Asked
-from tests.support.shards.consumer_shard import told_by_records
-from tests.support.shards.mixed_shard import MixedBench, assignment, held_by
+from tests.support.shards.classic_harness import Asked
+from tests.support.shards.consumer_harness import told_by_records
+from tests.support.shards.mixed_harness import MixedHarness, assignment, held_by
 
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
 from ottla.coordinator.groups.settings import GroupSettings
@@ -36,24 +36,24 @@ class Newer:
         self.held: set[int] = set()
         self.assigned: set[int] = set()
 
-    def step(self, bench: MixedBench) -> None:
+    def step(self, harness: MixedHarness) -> None:
         """Apply the assignment, and send a heartbeat."""
         self.held = set(self.assigned)
         if self.epoch:
-            asked = bench.heartbeat(self.member_id, self.epoch, {TOPIC: sorted(self.held)})
+            asked = harness.heartbeat(self.member_id, self.epoch, {TOPIC: sorted(self.held)})
         else:
-            asked = bench.heartbeat(self.member_id, 0, {}, subscribed_topic_names=[TOPIC], rebalance_timeout_ms=20_000)
+            asked = harness.heartbeat(self.member_id, 0, {}, subscribed_topic_names=[TOPIC], rebalance_timeout_ms=20_000)
         if asked.code:
             assert asked.code in BEGIN_AGAIN, asked
             self.epoch, self.held, self.assigned = 0, set(), set()
             return
-        self.epoch = bench.response(asked).member_epoch
-        given = bench.given(asked)
+        self.epoch = harness.response(asked).member_epoch
+        given = harness.given(asked)
         if given is not None:
             self.assigned = set(given.get(TOPIC, ()))
 
-    def leave(self, bench: MixedBench) -> None:
-        bench.heartbeat(self.member_id, -1)
+    def leave(self, harness: MixedHarness) -> None:
+        harness.heartbeat(self.member_id, -1)
 
 
 class Older:
@@ -69,16 +69,16 @@ class Older:
         self.is_ghost = False
         """It was removed and does not know yet: others may hold its partitions. Its next assignment ends this."""
 
-    def step(self, bench: MixedBench) -> None:
+    def step(self, harness: MixedHarness) -> None:
         """Apply the last response, and send the next request."""
         if self.join is not None:
-            self._joined(bench)
+            self._joined(harness)
         elif self.sync is not None:
             self._synced()
         elif self.must_join:
-            self.join = bench.classic_join(self.member_id, [TOPIC], {TOPIC: sorted(self.held)}, session_ms=30_000)
+            self.join = harness.classic_join(self.member_id, [TOPIC], {TOPIC: sorted(self.held)}, session_ms=30_000)
         else:
-            code = bench.classic_heartbeat(self.member_id, self.generation)
+            code = harness.classic_heartbeat(self.member_id, self.generation)
             self.must_join = code == ErrorCode.REBALANCE_IN_PROGRESS
             if code in BEGIN_AGAIN:
                 self._begin_again(code)
@@ -88,7 +88,7 @@ class Older:
             self.member_id = ""
         self.held, self.must_join, self.generation, self.is_ghost = set(), True, -1, False
 
-    def _joined(self, bench: MixedBench) -> None:
+    def _joined(self, harness: MixedHarness) -> None:
         assert self.join is not None
         if not self.join.is_answered:
             return
@@ -102,7 +102,7 @@ class Older:
             self._begin_again(asked.code)
         else:
             self.member_id, self.generation = asked.answer.member_id, asked.answer.generation_id
-            self.sync = bench.classic_sync(self.member_id, self.generation, _shared(asked.answer.members))
+            self.sync = harness.classic_sync(self.member_id, self.generation, _shared(asked.answer.members))
 
     def _synced(self) -> None:
         assert self.sync is not None
@@ -119,9 +119,9 @@ class Older:
             self.must_join = bool(self.held - given)  # others may get what it revoked once it has joined again
             self.held, self.is_ghost = given, False
 
-    def leave(self, bench: MixedBench) -> None:
+    def leave(self, harness: MixedHarness) -> None:
         if self.member_id:
-            bench.classic_leave(self.member_id)
+            harness.classic_leave(self.member_id)
 
 
 def _shared(members: list[JoinGroupResponseMember]) -> dict[str, bytes]:
@@ -145,7 +145,7 @@ class MixedGroupMachine(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         settings = GroupSettings(group_consumer_assignment_interval_ms=0, group_initial_rebalance_delay_ms=0)
-        self.bench = MixedBench({TOPIC: PARTITIONS}, settings)
+        self.harness = MixedHarness({TOPIC: PARTITIONS}, settings)
         self.clients: dict[str, Newer | Older] = {}
         self.count = 0
 
@@ -170,25 +170,25 @@ class MixedGroupMachine(RuleBasedStateMachine):
                 self._step(client)
 
     def _step(self, client: Newer | Older) -> None:
-        client.step(self.bench)
-        self.bench.advance(0)  # what is due now is done now
+        client.step(self.harness)
+        self.harness.advance(0)  # what is due now is done now
         self._find_ghosts()
         self.nothing_is_held_twice()
 
     @rule(data=st.data())
     @precondition(lambda self: self.clients)
     def leave(self, data: st.DataObject) -> None:
-        self.clients.pop(data.draw(st.sampled_from(sorted(self.clients)))).leave(self.bench)
+        self.clients.pop(data.draw(st.sampled_from(sorted(self.clients)))).leave(self.harness)
 
     @rule(time_ms=st.sampled_from([1000, 10_000, 31_000, 61_000]))
     def wait(self, time_ms: int) -> None:
-        self.bench.advance(time_ms)
+        self.harness.advance(time_ms)
         self._find_ghosts()
 
     # -- what must hold
 
     def _members(self) -> dict[str, object]:
-        group = self.bench.shard.table.by_id.get("g")
+        group = self.harness.shard.table.by_id.get("g")
         return {} if group is None else group.members  # type: ignore[attr-defined]  # both kinds have them
 
     def _find_ghosts(self) -> None:
@@ -209,22 +209,22 @@ class MixedGroupMachine(RuleBasedStateMachine):
 
     @invariant()
     def the_log_tells_the_same(self) -> None:
-        again = self.bench.reloaded().shard
-        assert told_by_records(again) == told_by_records(self.bench.shard)
-        kinds = {group_id: group.type for group_id, group in self.bench.shard.table.by_id.items()}
+        again = self.harness.reloaded().shard
+        assert told_by_records(again) == told_by_records(self.harness.shard)
+        kinds = {group_id: group.type for group_id, group in self.harness.shard.table.by_id.items()}
         assert {group_id: group.type for group_id, group in again.table.by_id.items()} == kinds
 
     def teardown(self) -> None:
         for _ in range(40):
-            self.bench.advance(1000)
+            self.harness.advance(1000)
             for client in self.clients.values():
                 self._step(client)
         if not self.clients:
             return
-        assert sorted(self._held()) == list(range(PARTITIONS)), self.bench.shard.table.by_id["g"]
+        assert sorted(self._held()) == list(range(PARTITIONS)), self.harness.shard.table.by_id["g"]
         has_newer = any(isinstance(client, Newer) for client in self.clients.values())
-        assert isinstance(self.bench.shard.table.by_id["g"], ConsumerGroup) is has_newer
-        assert self.bench.shard.table.by_id["g"].state == "Stable"
+        assert isinstance(self.harness.shard.table.by_id["g"], ConsumerGroup) is has_newer
+        assert self.harness.shard.table.by_id["g"].state == "Stable"
 
 
 MixedGroupMachine.TestCase.settings = hypothesis_settings(max_examples=60, stateful_step_count=30, deadline=None)

@@ -8,7 +8,7 @@ from tests.compat.broker.group_log import group_records, plain
 from tests.support.servers.apache_kafka import ApacheKafka
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import start_ottla
-from tests.support.shards.consumer_shard import BenchTopics
+from tests.support.shards.consumer_harness import BenchTopics
 from tests.support.sweep.consumer_groups import FOUR, JOIN, SETTINGS, TOPICS, ConsumerGroupSweep
 from tests.support.sweep.consumer_stories import STORIES
 

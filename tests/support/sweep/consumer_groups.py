@@ -11,7 +11,7 @@ from typing import Any
 
 from tests.support.peers.group_requests import until
 from tests.support.peers.raw_client import RawClient
-from tests.support.shards.mixed_shard import assignment, subscription
+from tests.support.shards.mixed_harness import assignment, subscription
 from tests.support.sweep.sweep import COORDINATOR_LOAD_IN_PROGRESS, versions_of
 
 from ottla.ids import Uuid

@@ -23,7 +23,7 @@ FOLDER = "/data/topic-0"
 COMPACT = LogConfig(cleanup_policy=("compact",), delete_retention_ms=1000)
 
 
-class Bench:
+class Harness:
     """One log, and what a test does with it. Records get the clock's time."""
 
     def __init__(self, config: LogConfig = COMPACT, settings: CleanerSettings | None = None, seed: int = 0) -> None:
@@ -67,10 +67,10 @@ class Bench:
 
 
 @pytest.fixture
-def make_bench() -> Callable[..., Bench]:
-    return Bench
+def make_bench() -> Callable[..., Harness]:
+    return Harness
 
 
 @pytest.fixture
-def bench() -> Bench:
-    return Bench()
+def harness() -> Harness:
+    return Harness()

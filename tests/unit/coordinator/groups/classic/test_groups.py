@@ -1,6 +1,6 @@
 """ClassicGroups: descriptions, loading, dropping a shard, upgrades and downgrades."""
 
-from tests.support.shards.classic_shard import ClassicBench
+from tests.support.shards.classic_harness import ClassicHarness
 
 from ottla.coordinator.contract import Effects
 from ottla.coordinator.groups.classic.records import record_of
@@ -11,9 +11,9 @@ QUICK = GroupSettings(group_initial_rebalance_delay_ms=0)
 
 
 def test_a_stable_group_is_described_with_what_its_members_said() -> None:
-    bench = ClassicBench(QUICK)
-    ids = bench.stable(2)
-    described = bench.classic.describe("g")
+    harness = ClassicHarness(QUICK)
+    ids = harness.stable(2)
+    described = harness.classic.describe("g")
     assert (described.error_code, described.group_state) == (ErrorCode.NONE, "Stable")
     assert (described.protocol_type, described.protocol_data) == ("consumer", "range")
     assert [each.member_id for each in described.members] == ids
@@ -23,34 +23,34 @@ def test_a_stable_group_is_described_with_what_its_members_said() -> None:
 
 
 def test_a_rebalancing_group_is_described_without_metadata() -> None:
-    bench = ClassicBench(QUICK)
-    ids = bench.stable(2)
-    bench.join(ids[0])
-    described = bench.classic.describe("g")
+    harness = ClassicHarness(QUICK)
+    ids = harness.stable(2)
+    harness.join(ids[0])
+    described = harness.classic.describe("g")
     assert (described.group_state, described.protocol_data) == ("PreparingRebalance", "")
     assert [each.member_metadata for each in described.members] == [b"", b""]
 
 
 def test_an_unknown_group_is_described_as_dead() -> None:
-    described = ClassicBench().classic.describe("g")
+    described = ClassicHarness().classic.describe("g")
     assert (described.group_state, described.error_code) == ("Dead", ErrorCode.GROUP_ID_NOT_FOUND)
 
 
 def test_a_tombstone_removes_the_group_and_its_timers() -> None:
-    bench = ClassicBench(QUICK)
-    bench.leave(*bench.stable())
-    bench.new_id()
-    bench.submit(Effects(bench.group().tombstones()))
-    assert bench.table.by_id == {}
-    assert bench.timers == []
-    assert bench.reloaded().table.by_id == {}
+    harness = ClassicHarness(QUICK)
+    harness.leave(*harness.stable())
+    harness.new_id()
+    harness.submit(Effects(harness.group().tombstones()))
+    assert harness.table.by_id == {}
+    assert harness.timers == []
+    assert harness.reloaded().table.by_id == {}
 
 
 def test_members_have_a_whole_session_after_a_load() -> None:
-    bench = ClassicBench(QUICK)
-    leader, _ = bench.stable(2, session_ms=10_000)
-    bench.advance(9000)
-    again = bench.reloaded()
+    harness = ClassicHarness(QUICK)
+    leader, _ = harness.stable(2, session_ms=10_000)
+    harness.advance(9000)
+    again = harness.reloaded()
     again.advance(9999)
     assert again.heartbeat(leader, 1) == ErrorCode.NONE
     again.advance(1)
@@ -58,53 +58,53 @@ def test_members_have_a_whole_session_after_a_load() -> None:
 
 
 def test_refuse_waiting_lists_all_parked_requests() -> None:
-    bench = ClassicBench(QUICK)
-    leader, follower = bench.stable(2)
-    joins = [bench.join(leader)]
-    assert bench.waiting() == joins
-    bench.join(follower)
-    assert bench.waiting() == []
-    syncs = [bench.sync(follower, 2)]
-    assert bench.waiting() == syncs
-    bench.sync(leader, 2)
-    assert bench.waiting() == []
+    harness = ClassicHarness(QUICK)
+    leader, follower = harness.stable(2)
+    joins = [harness.join(leader)]
+    assert harness.waiting() == joins
+    harness.join(follower)
+    assert harness.waiting() == []
+    syncs = [harness.sync(follower, 2)]
+    assert harness.waiting() == syncs
+    harness.sync(leader, 2)
+    assert harness.waiting() == []
 
 
 def test_an_upgraded_group_answers_its_parked_requests() -> None:
-    bench = ClassicBench(QUICK)
-    leader, _ = bench.stable(2)
-    parked = bench.join(leader)
-    bench.submit(bench.classic.hand_over(bench.group()))
+    harness = ClassicHarness(QUICK)
+    leader, _ = harness.stable(2)
+    parked = harness.join(leader)
+    harness.submit(harness.classic.hand_over(harness.group()))
     assert parked.code == ErrorCode.REBALANCE_IN_PROGRESS
-    assert bench.timers == []
+    assert harness.timers == []
 
 
 def test_a_downgraded_group_starts_sessions() -> None:
-    source = ClassicBench(QUICK)
+    source = ClassicHarness(QUICK)
     leader, follower = source.stable(2, session_ms=10_000, protocols=[("range", b"r"), ("sticky", b"s")])
-    bench = ClassicBench(QUICK)
+    harness = ClassicHarness(QUICK)
     group = source.group()
     effects = Effects([record_of(group)])
-    effects.add(bench.classic.take_over(group, bench.now))
-    bench.submit(effects)
-    assert bench.group() is group
+    effects.add(harness.classic.take_over(group, harness.now))
+    harness.submit(effects)
+    assert harness.group() is group
     assert group.state == "Stable"
     assert len(group.members[leader].protocols) == 2
-    bench.advance(9000)
-    assert bench.heartbeat(leader, 1) == ErrorCode.NONE
-    bench.advance(1000)
+    harness.advance(9000)
+    assert harness.heartbeat(leader, 1) == ErrorCode.NONE
+    harness.advance(1000)
     assert list(group.members) == [leader]
     assert follower not in group.members
 
 
 def test_a_downgraded_group_may_have_to_rejoin() -> None:
-    source = ClassicBench(QUICK)
+    source = ClassicHarness(QUICK)
     leader, _ = source.stable(2)
-    bench = ClassicBench(QUICK)
+    harness = ClassicHarness(QUICK)
     group = source.group()
     effects = Effects([record_of(group)])
-    effects.add(bench.classic.take_over(group, bench.now, "its last member of the new protocol left"))
-    bench.submit(effects)
+    effects.add(harness.classic.take_over(group, harness.now, "its last member of the new protocol left"))
+    harness.submit(effects)
     assert group.state == "PreparingRebalance"
-    assert bench.heartbeat(leader, 1) == ErrorCode.REBALANCE_IN_PROGRESS
-    assert bench.reloaded().group().state == "Stable"
+    assert harness.heartbeat(leader, 1) == ErrorCode.REBALANCE_IN_PROGRESS
+    assert harness.reloaded().group().state == "Stable"

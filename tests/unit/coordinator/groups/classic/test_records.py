@@ -1,6 +1,6 @@
 """The record of a classic group: its content, and the state of a live group that survives its replay."""
 
-from tests.support.shards.classic_shard import ClassicBench, decoded
+from tests.support.shards.classic_harness import ClassicHarness, decoded
 
 from ottla.coordinator.contract import Effects, put
 from ottla.coordinator.groups.classic.group import ClassicGroup
@@ -13,10 +13,10 @@ QUICK = GroupSettings(group_initial_rebalance_delay_ms=0)
 
 
 def test_a_record_holds_all_durable_state_of_a_group() -> None:
-    bench = ClassicBench(QUICK)
-    bench.stable(2, protocols=[("range", b"r"), ("sticky", b"s")], session_ms=7000, rebalance_ms=8000)
-    again = bench.reloaded().group()
-    live = bench.group()
+    harness = ClassicHarness(QUICK)
+    harness.stable(2, protocols=[("range", b"r"), ("sticky", b"s")], session_ms=7000, rebalance_ms=8000)
+    again = harness.reloaded().group()
+    live = harness.group()
     assert (again.state, again.generation, again.leader_id) == ("Stable", 1, live.leader_id)
     assert (again.protocol_type, again.protocol_name) == ("consumer", "range")
     for member in again.members.values():
@@ -27,20 +27,20 @@ def test_a_record_holds_all_durable_state_of_a_group() -> None:
 
 
 def test_a_live_member_keeps_the_protocols_that_were_not_chosen() -> None:
-    bench = ClassicBench(QUICK)
-    bench.stable(protocols=[("range", b"r"), ("sticky", b"s")])
-    (member,) = bench.group().members.values()
+    harness = ClassicHarness(QUICK)
+    harness.stable(protocols=[("range", b"r"), ("sticky", b"s")])
+    (member,) = harness.group().members.values()
     assert [each.name for each in member.protocols] == ["range", "sticky"]
 
 
 def test_version_3_is_written_and_every_version_is_read() -> None:
-    bench = ClassicBench(QUICK)
-    bench.stable()
-    assert {decoded(*each).value.version for each in bench.log} == {VALUE_VERSION}
+    harness = ClassicHarness(QUICK)
+    harness.stable()
+    assert {decoded(*each).value.version for each in harness.log} == {VALUE_VERSION}
     member = MemberMetadata(member_id="m", session_timeout=7000, subscription=b"s", assignment=b"a")
     value = GroupMetadataValue(protocol_type="consumer", generation=5, protocol="range", leader="m", members=[member])
     for version in range(5):
-        other = ClassicBench()
+        other = ClassicHarness()
         other.submit(_written(value, version))
         group = other.reloaded().group()
         assert (group.generation, group.members["m"].session_timeout_ms) == (5, 7000)
@@ -83,12 +83,12 @@ def test_a_leader_that_is_no_member_is_replaced() -> None:
 
 
 def test_a_group_that_prepares_a_rebalance_is_ahead_of_its_record() -> None:
-    bench = ClassicBench(QUICK)
-    (leader,) = bench.stable()
-    value = record_of(bench.group()).value
+    harness = ClassicHarness(QUICK)
+    (leader,) = harness.stable()
+    value = record_of(harness.group()).value
     assert value is not None
-    bench.new_id()
-    bench.join(leader)
-    take(bench.group(), value.message)
-    assert bench.group().state == "PreparingRebalance"
-    assert bench.group().joined_count == 1
+    harness.new_id()
+    harness.join(leader)
+    take(harness.group(), value.message)
+    assert harness.group().state == "PreparingRebalance"
+    assert harness.group().joined_count == 1

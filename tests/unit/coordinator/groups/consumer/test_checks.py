@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from tests.support.shards.consumer_shard import ConsumerBench
+from tests.support.shards.consumer_harness import ConsumerHarness
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
@@ -30,30 +30,30 @@ JOIN = {"subscribed_topic_names": ["t"], "rebalance_timeout_ms": 1}
     ],
 )
 def test_invalid_requests(member_id: str, epoch: int, owned: Any, fields: dict[str, Any], version: int) -> None:
-    bench = ConsumerBench({"t": 1})
-    asked = bench.heartbeat(member_id, epoch, owned, version=version, **fields)
+    harness = ConsumerHarness({"t": 1})
+    asked = harness.heartbeat(member_id, epoch, owned, version=version, **fields)
     assert asked.code == ErrorCode.INVALID_REQUEST
-    assert not bench.log
+    assert not harness.log
 
 
 def test_an_unknown_assignor_is_refused() -> None:
-    bench = ConsumerBench({"t": 1})
-    asked = bench.heartbeat("a", 0, {}, server_assignor="best", **JOIN)
+    harness = ConsumerHarness({"t": 1})
+    asked = harness.heartbeat("a", 0, {}, server_assignor="best", **JOIN)
     assert asked.code == ErrorCode.UNSUPPORTED_ASSIGNOR
     assert "uniform, range" in str(asked.answer)
 
 
 def test_an_assignor_missing_from_the_settings_is_refused() -> None:
-    bench = ConsumerBench({"t": 1}, GroupSettings(group_consumer_assignors=("range",)))
-    assert bench.heartbeat("a", 0, {}, server_assignor="uniform", **JOIN).code == ErrorCode.UNSUPPORTED_ASSIGNOR
-    assert bench.heartbeat("a", 0, {}, server_assignor="range", **JOIN).code == 0
+    harness = ConsumerHarness({"t": 1}, GroupSettings(group_consumer_assignors=("range",)))
+    assert harness.heartbeat("a", 0, {}, server_assignor="uniform", **JOIN).code == ErrorCode.UNSUPPORTED_ASSIGNOR
+    assert harness.heartbeat("a", 0, {}, server_assignor="range", **JOIN).code == 0
 
 
 def test_the_consumer_protocol_is_refused_when_switched_off() -> None:
-    bench = ConsumerBench({"t": 1}, GroupSettings(rebalance_protocols=("classic",)))
-    assert bench.heartbeat("a", 0, {}, **JOIN).code == ErrorCode.UNSUPPORTED_VERSION
+    harness = ConsumerHarness({"t": 1}, GroupSettings(rebalance_protocols=("classic",)))
+    assert harness.heartbeat("a", 0, {}, **JOIN).code == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_an_empty_subscription_is_accepted() -> None:
-    bench = ConsumerBench({"t": 1})
-    assert bench.heartbeat("a", 0, {}, subscribed_topic_regex="", rebalance_timeout_ms=1).code == 0
+    harness = ConsumerHarness({"t": 1})
+    assert harness.heartbeat("a", 0, {}, subscribed_topic_regex="", rebalance_timeout_ms=1).code == 0

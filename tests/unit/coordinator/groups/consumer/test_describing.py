@@ -1,17 +1,17 @@
 """Tests of `ottla.coordinator.groups.consumer.describing`."""
 
-from tests.support.shards.consumer_shard import ConsumerBench
+from tests.support.shards.consumer_harness import ConsumerHarness
 
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.errors.codes import ErrorCode
 
 
 def test_a_member_that_revokes_partitions_is_shown_holding_them() -> None:
-    bench = ConsumerBench({"t": 4})
-    bench.join("a", rack_id="r", server_assignor="range")
-    bench.join("b", instance_id="i")
-    bench.heartbeat("a", 2)
-    group = bench.shard.consumer.describe("g", 1)
+    harness = ConsumerHarness({"t": 4})
+    harness.join("a", rack_id="r", server_assignor="range")
+    harness.join("b", instance_id="i")
+    harness.heartbeat("a", 2)
+    group = harness.shard.consumer.describe("g", 1)
     assert (group.group_state, group.group_epoch, group.assignment_epoch) == ("Reconciling", 3, 3)
     assert group.assignor_name == "range"
     first, second = group.members
@@ -22,19 +22,19 @@ def test_a_member_that_revokes_partitions_is_shown_holding_them() -> None:
 
 
 def test_deleted_topics_are_left_out() -> None:
-    bench = ConsumerBench({"t": 1})
-    bench.join("a")
-    bench.set_topic("t", None)
-    (member,) = bench.shard.consumer.describe("g", 1).members
+    harness = ConsumerHarness({"t": 1})
+    harness.join("a")
+    harness.set_topic("t", None)
+    (member,) = harness.shard.consumer.describe("g", 1).members
     assert member.assignment.topic_partitions == []
     assert member.subscribed_topic_names == ["t"]
 
 
 def test_unknown_groups_are_described_with_an_error() -> None:
-    bench = ConsumerBench()
-    assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
+    harness = ConsumerHarness()
+    assert harness.shard.consumer.describe("g", 1).error_code == ErrorCode.GROUP_ID_NOT_FOUND
 
 
 def test_the_consumer_protocol_is_refused_when_switched_off() -> None:
-    bench = ConsumerBench({}, GroupSettings(rebalance_protocols=("classic",)))
-    assert bench.shard.consumer.describe("g", 1).error_code == ErrorCode.UNSUPPORTED_VERSION
+    harness = ConsumerHarness({}, GroupSettings(rebalance_protocols=("classic",)))
+    assert harness.shard.consumer.describe("g", 1).error_code == ErrorCode.UNSUPPORTED_VERSION

@@ -1,6 +1,6 @@
 """Tests of `ottla.coordinator.groups.consumer.metadata_hash`. tests/compat compares the hash with Apache Kafka's."""
 
-from tests.support.shards.consumer_shard import BenchTopics, topic_id
+from tests.support.shards.consumer_harness import BenchTopics, topic_id
 
 from ottla.coordinator.groups.consumer.metadata_hash import TopicHashes, topic_hash
 

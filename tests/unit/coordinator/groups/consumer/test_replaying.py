@@ -1,7 +1,7 @@
 """Tests of `ottla.coordinator.groups.consumer.replaying`: records, or an order of them, that Ottla's decisions never write."""
 
 import pytest
-from tests.support.shards.consumer_shard import ConsumerBench, topic_id
+from tests.support.shards.consumer_harness import ConsumerHarness, topic_id
 
 from ottla.coordinator.contract import CoordinatorRecord, put, tombstone
 from ottla.coordinator.groups.consumer.group import ConsumerGroup
@@ -61,14 +61,14 @@ def test_two_holders_in_one_epoch_are_a_broken_invariant() -> None:
 
 
 def test_tombstones_of_unknown_members_are_ignored() -> None:
-    bench = ConsumerBench()
+    harness = ConsumerHarness()
     for key in (
         ConsumerGroupMemberMetadataKey(group_id="g", member_id="a"),
         ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a"),
         ConsumerGroupMetadataKey(group_id="g"),
     ):
-        bench.shard.replay(tombstone(key), 0, None)
-    assert not bench.shard.table.by_id
+        harness.shard.replay(tombstone(key), 0, None)
+    assert not harness.shard.table.by_id
     group = ConsumerGroup("g")
     assert apply(group, tombstone(ConsumerGroupMemberMetadataKey(group_id="g", member_id="a")))
     assert apply(group, tombstone(ConsumerGroupCurrentMemberAssignmentKey(group_id="g", member_id="a")))
@@ -84,27 +84,27 @@ def test_tombstones_out_of_order_are_a_broken_invariant() -> None:
 
 
 def test_a_record_of_kafka_4_0_is_deleted_at_the_next_change() -> None:
-    bench = ConsumerBench({"t": 1})
-    bench.join("a")
+    harness = ConsumerHarness({"t": 1})
+    harness.join("a")
     old = put(ConsumerGroupPartitionMetadataKey(group_id="g"), ConsumerGroupPartitionMetadataValue())
-    bench.shard.replay(old, 0, None)
-    bench.set_topic("t", 2)
-    start = len(bench.log)
-    bench.heartbeat("a", 2)
-    assert (4, None) in bench.written(start)
-    assert not bench.group().has_partition_metadata
+    harness.shard.replay(old, 0, None)
+    harness.set_topic("t", 2)
+    start = len(harness.log)
+    harness.heartbeat("a", 2)
+    assert (4, None) in harness.written(start)
+    assert not harness.group().has_partition_metadata
 
 
 def test_records_of_unserved_group_types_are_ignored() -> None:
-    bench = ConsumerBench()
-    bench.shard.replay(put(StreamsGroupMetadataKey(group_id="s"), StreamsGroupMetadataValue(epoch=1)), 0, None)
-    assert not bench.shard.table.by_id
+    harness = ConsumerHarness()
+    harness.shard.replay(put(StreamsGroupMetadataKey(group_id="s"), StreamsGroupMetadataValue(epoch=1)), 0, None)
+    assert not harness.shard.table.by_id
 
 
 def test_a_member_in_an_unknown_state_must_join_again() -> None:
-    bench = ConsumerBench({"t": 1})
-    bench.join("a")
-    bench.shard.replay(_current("a", 2, [0], [2], state=9), 0, None)
-    assert bench.heartbeat("a", 2).code == 110
-    assert bench.given(bench.join("a")) == {"t": [0]}
-    assert bench.group().members["a"].state is MemberState.STABLE
+    harness = ConsumerHarness({"t": 1})
+    harness.join("a")
+    harness.shard.replay(_current("a", 2, [0], [2], state=9), 0, None)
+    assert harness.heartbeat("a", 2).code == 110
+    assert harness.given(harness.join("a")) == {"t": [0]}
+    assert harness.group().members["a"].state is MemberState.STABLE

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.shards.offsets_shard import WALL_AHEAD_MS, OffsetsBench
+from tests.support.shards.offsets_harness import WALL_AHEAD_MS, OffsetsHarness
 
 from ottla.coordinator.contract import Instant, Producer
 from ottla.coordinator.groups.classic.group import STABLE, ClassicGroup
@@ -40,101 +40,101 @@ def refusing(code: int) -> JudgingGroup:
     return JudgingGroup(refuse)
 
 
-def last_record(bench: OffsetsBench) -> Any:
-    logged = bench.log[-1]
+def last_record(harness: OffsetsHarness) -> Any:
+    logged = harness.log[-1]
     key = decode_coordinator_key(InternalLog.GROUPS, logged.key)
     assert logged.value is not None
     return key, decode_coordinator_value(InternalLog.GROUPS, key, logged.value)
 
 
 def test_a_commit_creates_a_simple_group() -> None:
-    bench = OffsetsBench()
-    assert bench.commit({("t", 1): 42}, metadata="here") == {("t", 1): 0}
-    group = bench.table.by_id["g"]
+    harness = OffsetsHarness()
+    assert harness.commit({("t", 1): 42}, metadata="here") == {("t", 1): 0}
+    group = harness.table.by_id["g"]
     assert (group.type, group.state) == ("classic", "Empty")
-    key, value = last_record(bench)
+    key, value = last_record(harness)
     assert (key.KEY, key.group, key.topic, key.partition) == (1, "g", "t", 1)
     assert value.version == 4
     written = value.message
     assert (written.offset, written.leader_epoch, written.metadata) == (42, 3, "here")
     assert written.commit_timestamp == WALL_AHEAD_MS
-    assert written.topic_id == bench.table.topics.id_of("t")
-    assert bench.fetch({"t": [1]}) == {("t", 1): 42}
+    assert written.topic_id == harness.table.topics.id_of("t")
+    assert harness.fetch({"t": [1]}) == {("t", 1): 42}
 
 
 def test_retention_of_old_clients_is_written_in_the_version_that_has_it() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 5}, version=3, retention_time_ms=1000)
-    _, value = last_record(bench)
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 5}, version=3, retention_time_ms=1000)
+    _, value = last_record(harness)
     assert (value.version, value.message.expire_timestamp) == (1, WALL_AHEAD_MS + 1000)
     assert value.message.topic_id == ZERO_UUID, "which that version does not have"
 
 
 def test_a_retention_beyond_int64_means_never() -> None:
-    bench = OffsetsBench()
-    assert bench.commit({("t", 0): 5}, version=3, retention_time_ms=2**63 - 1) == {("t", 0): 0}
-    _, value = last_record(bench)
+    harness = OffsetsHarness()
+    assert harness.commit({("t", 0): 5}, version=3, retention_time_ms=2**63 - 1) == {("t", 0): 0}
+    _, value = last_record(harness)
     assert value.message.expire_timestamp == 2**63 - 1
 
 
 def test_unknown_partitions_are_refused() -> None:
-    bench = OffsetsBench()
-    codes = bench.commit({("t", 0): 1, ("t", 4): 1, ("t", -1): 1, ("absent", 0): 1})
+    harness = OffsetsHarness()
+    codes = harness.commit({("t", 0): 1, ("t", 4): 1, ("t", -1): 1, ("absent", 0): 1})
     assert codes == {("t", 0): 0, ("t", 4): UNKNOWN, ("t", -1): UNKNOWN, ("absent", 0): UNKNOWN}
-    assert len(bench.log) == 1
+    assert len(harness.log) == 1
 
 
 def test_by_topic_id() -> None:
-    bench = OffsetsBench()
-    known, unknown = bench.table.topics.id_of("u"), Uuid(b"\x09" * 16)
+    harness = OffsetsHarness()
+    known, unknown = harness.table.topics.id_of("u"), Uuid(b"\x09" * 16)
     assert known is not None
     part = OffsetCommitRequestPartition(partition_index=1, committed_offset=8)
     topics = [OffsetCommitRequestTopic(topic_id=each, partitions=[part]) for each in (known, unknown)]
-    answer = bench.ask_commit(OffsetCommitRequest(group_id="g", topics=topics), 10)
+    answer = harness.ask_commit(OffsetCommitRequest(group_id="g", topics=topics), 10)
     assert [(topic.topic_id, topic.partitions[0].error_code) for topic in answer.topics] == [
         (known, 0),
         (unknown, ErrorCode.UNKNOWN_TOPIC_ID),
     ]
-    assert bench.fetch() == {("u", 1): 8}
+    assert harness.fetch() == {("u", 1): 8}
 
 
 @pytest.mark.parametrize(("version", "code"), [(2, 22), (8, 22), (9, 69), (10, 69)])
 def test_a_member_of_an_unknown_group_is_refused(version: int, code: int) -> None:
-    bench = OffsetsBench()
+    harness = OffsetsHarness()
     request = OffsetCommitRequest(group_id="g", member_id="m", generation_id_or_member_epoch=1)
     part = OffsetCommitRequestPartition(partition_index=0)
-    topic_id = bench.table.topics.id_of("t")
+    topic_id = harness.table.topics.id_of("t")
     assert topic_id is not None
     request.topics = [OffsetCommitRequestTopic(name="t", topic_id=topic_id, partitions=[part])]
-    assert bench.ask_commit(request, version).topics[0].partitions[0].error_code == code
-    assert not bench.log
-    assert not bench.table.by_id
+    assert harness.ask_commit(request, version).topics[0].partitions[0].error_code == code
+    assert not harness.log
+    assert not harness.table.by_id
 
 
 def test_a_refusal_by_the_group_is_for_existing_partitions() -> None:
-    bench = OffsetsBench()
-    bench.put_group(refusing(ErrorCode.REBALANCE_IN_PROGRESS))
-    codes = bench.commit({("t", 0): 1, ("absent", 0): 1})
+    harness = OffsetsHarness()
+    harness.put_group(refusing(ErrorCode.REBALANCE_IN_PROGRESS))
+    codes = harness.commit({("t", 0): 1, ("absent", 0): 1})
     assert codes == {("t", 0): ErrorCode.REBALANCE_IN_PROGRESS, ("absent", 0): UNKNOWN}
-    assert bench.commit({("absent", 0): 1}) == {("absent", 0): UNKNOWN}
-    assert not bench.log
+    assert harness.commit({("absent", 0): 1}) == {("absent", 0): UNKNOWN}
+    assert not harness.log
 
 
 def test_metadata_is_counted_in_utf_16_units() -> None:
-    bench = OffsetsBench(GroupSettings(offset_metadata_max_bytes=4))
+    harness = OffsetsHarness(GroupSettings(offset_metadata_max_bytes=4))
     too_large = {("t", 0): ErrorCode.OFFSET_METADATA_TOO_LARGE}
-    assert bench.commit({("t", 0): 1}, metadata="abcd") == {("t", 0): 0}
-    assert bench.commit({("t", 0): 2}, metadata="abcde") == too_large
-    assert bench.commit({("t", 0): 3}, metadata="äöüß") == {("t", 0): 0}
-    assert bench.commit({("t", 0): 4}, metadata="𝄞𝄞") == {("t", 0): 0}
-    assert bench.commit({("t", 0): 5}, metadata="𝄞𝄞x") == too_large
-    assert bench.fetch() == {("t", 0): 4}
+    assert harness.commit({("t", 0): 1}, metadata="abcd") == {("t", 0): 0}
+    assert harness.commit({("t", 0): 2}, metadata="abcde") == too_large
+    assert harness.commit({("t", 0): 3}, metadata="äöüß") == {("t", 0): 0}
+    assert harness.commit({("t", 0): 4}, metadata="𝄞𝄞") == {("t", 0): 0}
+    assert harness.commit({("t", 0): 5}, metadata="𝄞𝄞x") == too_large
+    assert harness.fetch() == {("t", 0): 4}
 
 
 def test_null_metadata_is_stored_as_empty() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 1}, metadata=None)  # type: ignore[arg-type]  # clients send it
-    assert last_record(bench)[1].message.metadata == ""
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 1}, metadata=None)  # type: ignore[arg-type]  # clients send it
+    assert last_record(harness)[1].message.metadata == ""
 
 
 def test_a_partition_check_may_refuse_an_accepted_member() -> None:
@@ -145,43 +145,43 @@ def test_a_partition_check_may_refuse_an_accepted_member() -> None:
 
         return check
 
-    bench = OffsetsBench()
-    bench.put_group(JudgingGroup(judge))
-    assert bench.commit({("t", 0): 1}) == {("t", 0): 0}
+    harness = OffsetsHarness()
+    harness.put_group(JudgingGroup(judge))
+    assert harness.commit({("t", 0): 1}) == {("t", 0): 0}
     stale = ErrorCode.STALE_MEMBER_EPOCH
-    assert bench.commit({("t", 0): 1, ("t", 1): 1}) == {("t", 0): stale, ("t", 1): stale}
+    assert harness.commit({("t", 0): 1, ("t", 1): 1}) == {("t", 0): stale, ("t", 1): stale}
     old = ErrorCode.ILLEGAL_GENERATION
-    assert bench.commit_in_transaction(P, {("t", 0): 1, ("t", 1): 1}) == {("t", 0): old, ("t", 1): old}
-    assert len(bench.log) == 1
+    assert harness.commit_in_transaction(P, {("t", 0): 1, ("t", 1): 1}) == {("t", 0): old, ("t", 1): old}
+    assert len(harness.log) == 1
 
 
 def test_a_transaction_commits_without_topic_ids() -> None:
     """As Apache does: its offsets belong to any topic of the name."""
-    bench = OffsetsBench()
-    assert bench.commit_in_transaction(P, {("t", 0): 6, ("absent", 1): 1}) == {("t", 0): 0, ("absent", 1): UNKNOWN}
-    _, value = last_record(bench)
-    assert (value.version, value.message.topic_id, bench.log[-1].producer) == (4, ZERO_UUID, P)
-    assert bench.fetch({"t": [0]}) == {("t", 0): -1}
-    bench.end(P, True)
-    assert bench.fetch({"t": [0]}) == {("t", 0): 6}
+    harness = OffsetsHarness()
+    assert harness.commit_in_transaction(P, {("t", 0): 6, ("absent", 1): 1}) == {("t", 0): 0, ("absent", 1): UNKNOWN}
+    _, value = last_record(harness)
+    assert (value.version, value.message.topic_id, harness.log[-1].producer) == (4, ZERO_UUID, P)
+    assert harness.fetch({"t": [0]}) == {("t", 0): -1}
+    harness.end(P, True)
+    assert harness.fetch({"t": [0]}) == {("t", 0): 6}
 
 
 def test_a_transactional_commit_to_an_unknown_group_is_refused() -> None:
-    bench = OffsetsBench()
-    codes = bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=3)
+    harness = OffsetsHarness()
+    codes = harness.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=3)
     assert codes == {("t", 0): ErrorCode.ILLEGAL_GENERATION}
-    assert not bench.log
+    assert not harness.log
 
 
 def test_a_transactional_commit_checks_the_member_if_it_names_one() -> None:
-    bench = OffsetsBench()
+    harness = OffsetsHarness()
     group = ClassicGroup("g")
     group.generation = 4
     group.move_to(STABLE, Instant(0, 0))
-    bench.put_group(group)
-    assert bench.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=4) == {
+    harness.put_group(group)
+    assert harness.commit_in_transaction(P, {("t", 0): 6}, member_id="m", generation_id=4) == {
         ("t", 0): ErrorCode.UNKNOWN_MEMBER_ID
     }
     # A client of an old version names no member: its commit is accepted.
-    assert bench.commit_in_transaction(P, {("t", 0): 6}, version=2) == {("t", 0): 0}
-    assert bench.commit({("t", 0): 6}) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}
+    assert harness.commit_in_transaction(P, {("t", 0): 6}, version=2) == {("t", 0): 0}
+    assert harness.commit({("t", 0): 6}) == {("t", 0): ErrorCode.UNKNOWN_MEMBER_ID}

@@ -1,7 +1,7 @@
 """OffsetFetch, decided without a log."""
 
 import pytest
-from tests.support.shards.offsets_shard import FixedTopics, OffsetsBench
+from tests.support.shards.offsets_harness import FixedTopics, OffsetsHarness
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.groups.classic.group import ClassicGroup
@@ -25,82 +25,82 @@ class Members(ClassicGroup):
 
 
 def test_a_missing_offset_is_minus_one() -> None:
-    bench = OffsetsBench()
-    assert bench.fetch({"t": [0, 9], "absent": [0]}) == {("t", 0): -1, ("t", 9): -1, ("absent", 0): -1}
-    assert bench.fetch(None) == {}
-    bench.commit({("t", 0): 3})
-    assert bench.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
-    assert bench.fetch(None, group_id="other") == {}
+    harness = OffsetsHarness()
+    assert harness.fetch({"t": [0, 9], "absent": [0]}) == {("t", 0): -1, ("t", 9): -1, ("absent", 0): -1}
+    assert harness.fetch(None) == {}
+    harness.commit({("t", 0): 3})
+    assert harness.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    assert harness.fetch(None, group_id="other") == {}
 
 
 def test_leader_epoch_and_metadata_are_returned() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 3}, metadata="noted")
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3}, metadata="noted")
     wanted = OffsetFetchRequestGroup(group_id="g", topics=[OffsetFetchRequestTopics(name="t", partition_indexes=[0, 1])])
-    there, absent = bench.offsets.fetch(wanted, False, 9).topics[0].partitions
+    there, absent = harness.offsets.fetch(wanted, False, 9).topics[0].partitions
     assert (there.committed_offset, there.committed_leader_epoch, there.metadata) == (3, 3, "noted")
     assert (absent.committed_offset, absent.committed_leader_epoch, absent.metadata) == (-1, -1, "")
 
 
 def test_unstable_until_the_transaction_ends() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 3})
-    bench.commit_in_transaction(P, {("t", 0): 9, ("t", 1): 9})
-    assert bench.fetch({"t": [0, 1, 2]}, require_stable=True) == {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): -1}
-    assert bench.fetch(None, require_stable=True) == {("t", 0): UNSTABLE}
-    assert bench.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
-    bench.end(P, False)
-    assert bench.fetch({"t": [0, 1]}, require_stable=True) == {("t", 0): 3, ("t", 1): -1}
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3})
+    harness.commit_in_transaction(P, {("t", 0): 9, ("t", 1): 9})
+    assert harness.fetch({"t": [0, 1, 2]}, require_stable=True) == {("t", 0): UNSTABLE, ("t", 1): UNSTABLE, ("t", 2): -1}
+    assert harness.fetch(None, require_stable=True) == {("t", 0): UNSTABLE}
+    assert harness.fetch({"t": [0, 1]}) == {("t", 0): 3, ("t", 1): -1}
+    harness.end(P, False)
+    assert harness.fetch({"t": [0, 1]}, require_stable=True) == {("t", 0): 3, ("t", 1): -1}
 
 
 def test_two_transactions_at_once() -> None:
-    bench = OffsetsBench()
+    harness = OffsetsHarness()
     other = Producer(8, 0)
-    bench.commit_in_transaction(P, {("t", 0): 1})
-    bench.commit_in_transaction(other, {("t", 0): 2})
-    bench.end(P, True)
-    assert bench.fetch({"t": [0]}, require_stable=True) == {("t", 0): UNSTABLE}
-    bench.end(other, True)
-    assert bench.fetch({"t": [0]}, require_stable=True) == {("t", 0): 2}
+    harness.commit_in_transaction(P, {("t", 0): 1})
+    harness.commit_in_transaction(other, {("t", 0): 2})
+    harness.end(P, True)
+    assert harness.fetch({"t": [0]}, require_stable=True) == {("t", 0): UNSTABLE}
+    harness.end(other, True)
+    assert harness.fetch({"t": [0]}, require_stable=True) == {("t", 0): 2}
 
 
 def test_by_topic_id() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 3, ("u", 1): 4})
-    known, unknown = bench.table.topics.id_of("t"), Uuid(b"\x09" * 16)
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3, ("u", 1): 4})
+    known, unknown = harness.table.topics.id_of("t"), Uuid(b"\x09" * 16)
     assert known is not None
     wanted = [OffsetFetchRequestTopics(topic_id=each, partition_indexes=[0]) for each in (known, unknown)]
-    answer = bench.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    answer = harness.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
     assert [(topic.topic_id, topic.partitions[0].committed_offset) for topic in answer.topics] == [(known, 3), (unknown, -1)]
     assert answer.topics[1].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_ID
 
 
 def test_fetching_all_by_topic_id_omits_deleted_topics() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 3, ("u", 1): 4})
-    bench.table.topics = FixedTopics({"u": 2})
-    assert bench.fetch(None, version=10) == {("u", 1): 4}
-    assert bench.fetch(None, version=9) == {("t", 0): 3, ("u", 1): 4}
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3, ("u", 1): 4})
+    harness.table.topics = FixedTopics({"u": 2})
+    assert harness.fetch(None, version=10) == {("u", 1): 4}
+    assert harness.fetch(None, version=9) == {("t", 0): 3, ("u", 1): 4}
 
 
 def test_offsets_of_a_former_topic_of_the_name_are_not_returned() -> None:
-    bench = OffsetsBench()
-    bench.commit({("t", 0): 3})
-    bench.commit_in_transaction(P, {("t", 1): 5})
-    bench.end(P, True)
-    bench.table.topics = FixedTopics({"t": 4}, first_id=50)
-    topic_id = bench.table.topics.id_of("t")
+    harness = OffsetsHarness()
+    harness.commit({("t", 0): 3})
+    harness.commit_in_transaction(P, {("t", 1): 5})
+    harness.end(P, True)
+    harness.table.topics = FixedTopics({"t": 4}, first_id=50)
+    topic_id = harness.table.topics.id_of("t")
     assert topic_id is not None
     wanted = [OffsetFetchRequestTopics(topic_id=topic_id, partition_indexes=[0, 1])]
-    answer = bench.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
+    answer = harness.offsets.fetch(OffsetFetchRequestGroup(group_id="g", topics=wanted), False, 10)
     # An offset of a transaction has no topic id: it is returned.
     assert [each.committed_offset for each in answer.topics[0].partitions] == [-1, 5]
-    assert bench.fetch({"t": [0]}, version=9) == {("t", 0): 3}
+    assert harness.fetch({"t": [0]}, version=9) == {("t", 0): 3}
 
 
 def test_a_stale_member_cannot_fetch() -> None:
-    bench = OffsetsBench()
-    bench.put_group(Members("g"))
-    assert bench.fetch({"t": [0]}, member_id="m", member_epoch=5) == {("t", 0): -1}
+    harness = OffsetsHarness()
+    harness.put_group(Members("g"))
+    assert harness.fetch({"t": [0]}, member_id="m", member_epoch=5) == {("t", 0): -1}
     with pytest.raises(KafkaError):
-        bench.fetch({"t": [0]}, member_id="m", member_epoch=4)
+        harness.fetch({"t": [0]}, member_id="m", member_epoch=4)

@@ -4,7 +4,7 @@ from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.support.shards.offsets_shard import LoggedRecord, OffsetsBench
+from tests.support.shards.offsets_harness import LoggedRecord, OffsetsHarness
 
 from ottla.coordinator.contract import CoordinatorRecord, Producer
 from ottla.coordinator.groups.settings import GroupSettings
@@ -18,39 +18,39 @@ P = Producer(7, 0)
 
 
 def test_the_offset_written_later_wins() -> None:
-    bench = OffsetsBench()
-    bench.commit_in_transaction(P, {("t", 0): 5, ("t", 1): 5})
-    bench.commit({("t", 0): 9})
-    bench.end(P, True)
-    assert bench.fetch(None) == {("t", 0): 9, ("t", 1): 5}
+    harness = OffsetsHarness()
+    harness.commit_in_transaction(P, {("t", 0): 5, ("t", 1): 5})
+    harness.commit({("t", 0): 9})
+    harness.end(P, True)
+    assert harness.fetch(None) == {("t", 0): 9, ("t", 1): 5}
 
 
 def test_a_marker_without_pending_offsets_changes_nothing() -> None:
-    bench = OffsetsBench()
-    bench.end(P, True)
-    assert bench.state() == ({}, {}, [])
+    harness = OffsetsHarness()
+    harness.end(P, True)
+    assert harness.state() == ({}, {}, [])
 
 
 def test_an_aborted_transaction_leaves_an_empty_group() -> None:
     """As in Apache Kafka, the next check removes the group."""
-    bench = OffsetsBench(SETTINGS)
-    bench.commit_in_transaction(P, {("t", 0): 5})
-    bench.end(P, False)
-    assert bench.state() == ({}, {}, ["g"])
-    bench.advance(HOUR_MS)
-    assert bench.state() == ({}, {}, [])
+    harness = OffsetsHarness(SETTINGS)
+    harness.commit_in_transaction(P, {("t", 0): 5})
+    harness.end(P, False)
+    assert harness.state() == ({}, {}, ["g"])
+    harness.advance(HOUR_MS)
+    assert harness.state() == ({}, {}, [])
 
 
 def test_offsets_with_keys_of_type_0_are_read() -> None:
-    bench = OffsetsBench()
+    harness = OffsetsHarness()
     key = LegacyOffsetCommitKey(group="g", topic="t", partition=2)
     value = LegacyOffsetCommitValue(offset=77, metadata="old", commit_timestamp=5)
-    bench.offsets.replay(CoordinatorRecord(key, LogRecord(value, 0)), 3, None)
-    ((place, committed),) = bench.state()[0].items()
+    harness.offsets.replay(CoordinatorRecord(key, LogRecord(value, 0)), 3, None)
+    ((place, committed),) = harness.state()[0].items()
     assert place == ("g", "t", 2)
     assert committed[:6] == (3, 77, -1, "old", 5, -1)
-    bench.offsets.replay(CoordinatorRecord(key, None), 4, None)
-    assert bench.state()[0] == {}
+    harness.offsets.replay(CoordinatorRecord(key, None), 4, None)
+    assert harness.state()[0] == {}
 
 
 groups = st.sampled_from(["g", "g", "h"])
@@ -95,44 +95,44 @@ class Model:
         return [place for each in (self.committed, *self.pending.values()) for place in each]
 
 
-def take_step(bench: OffsetsBench, model: Model, step: tuple[Any, ...]) -> None:
+def take_step(harness: OffsetsHarness, model: Model, step: tuple[Any, ...]) -> None:
     what, *how = step
     if what == "commit":
-        bench.commit(how[1], group_id=how[0])
+        harness.commit(how[1], group_id=how[0])
         model.take(model.committed, how[0], how[1])
     elif what == "transact":
-        bench.commit_in_transaction(how[1], how[2], group_id=how[0])
+        harness.commit_in_transaction(how[1], how[2], group_id=how[0])
         model.take(model.pending.setdefault(how[1].id, {}), how[0], how[2])
     elif what == "end":
-        bench.end(how[0], how[1])
+        harness.end(how[0], how[1])
         model.end(how[0].id, how[1])
     elif what == "wait":
-        before = set(bench.state()[0])
-        bench.advance(how[0] * HOUR_MS)
-        for place in before - set(bench.state()[0]):  # test_expiry.py tests when they expire
+        before = set(harness.state()[0])
+        harness.advance(how[0] * HOUR_MS)
+        for place in before - set(harness.state()[0]):  # test_expiry.py tests when they expire
             model.committed.pop(place)
-    elif what == "forget topic" or how[0] in bench.table.by_id:
-        take_away(bench, model, what, how)
+    elif what == "forget topic" or how[0] in harness.table.by_id:
+        take_away(harness, model, what, how)
 
 
-def take_away(bench: OffsetsBench, model: Model, what: str, how: list[Any]) -> None:
+def take_away(harness: OffsetsHarness, model: Model, what: str, how: list[Any]) -> None:
     if what == "delete":
-        bench.delete(how[1], group_id=how[0])
+        harness.delete(how[1], group_id=how[0])
         gone = [(how[0], *each) for each in how[1]]
     elif what == "delete group":
-        bench.delete_group(how[0])
+        harness.delete_group(how[0])
         gone = [place for place in model.places() if place[0] == how[0]]
     else:
-        topic_id = bench.table.topics.id_of(how[0])
+        topic_id = harness.table.topics.id_of(how[0])
         assert topic_id is not None
-        bench.submit(bench.offsets.forget_topics([DeletedTopic(how[0], topic_id)]))
+        harness.submit(harness.offsets.forget_topics([DeletedTopic(how[0], topic_id)]))
         gone = [place for place in model.places() if place[1] == how[0]]
     for place in gone:
         model.drop(place)
 
 
-def check(bench: OffsetsBench, model: Model) -> None:
-    committed, pending, _ = bench.state()
+def check(harness: OffsetsHarness, model: Model) -> None:
+    committed, pending, _ = harness.state()
     assert {place: each.offset for place, each in committed.items()} == {
         place: offset for place, (offset, _) in model.committed.items()
     }
@@ -140,20 +140,20 @@ def check(bench: OffsetsBench, model: Model) -> None:
         (producer_id, place): offset for producer_id, each in model.pending.items() for place, (offset, _) in each.items()
     }
     for place in {place for _, place in pending} | set(committed):
-        assert bench.offsets.pending.has(place) == any(place == other for _, other in pending)
+        assert harness.offsets.pending.has(place) == any(place == other for _, other in pending)
 
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(steps, min_size=12, max_size=30))
 def test_loading_the_log_gives_the_state_of_any_history(story: list[tuple[Any, ...]]) -> None:
-    bench, model = OffsetsBench(SETTINGS), Model()
-    states = [bench.state()]
+    harness, model = OffsetsHarness(SETTINGS), Model()
+    states = [harness.state()]
     lengths = [0]
     for step in story:
-        take_step(bench, model, step)
-        check(bench, model)
-        states.append(bench.state())
-        lengths.append(len(bench.log))
+        take_step(harness, model, step)
+        check(harness, model)
+        states.append(harness.state())
+        lengths.append(len(harness.log))
     for length, state in zip(lengths, states, strict=True):
-        prefix: list[LoggedRecord] = bench.log[:length]
-        assert OffsetsBench(SETTINGS, prefix).state() == state
+        prefix: list[LoggedRecord] = harness.log[:length]
+        assert OffsetsHarness(SETTINGS, prefix).state() == state

@@ -1,6 +1,6 @@
 """Committed offsets without a host: decisions are replayed at once, responses are returned, and the test moves the time.
 
-Records are encoded, decoded and kept, so that another bench can be loaded from any prefix of the log.
+Records are encoded, decoded and kept, so that another harness can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class LoggedRecord(NamedTuple):
     is_commit: bool = False
 
 
-class OffsetsBench:
+class OffsetsHarness:
     """The offsets of one shard. Topics: "t" with 4 partitions, "u" with 2. The default group of requests is "g"."""
 
     def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:

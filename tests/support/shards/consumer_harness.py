@@ -1,6 +1,6 @@
 """The groups of one shard without a host: decisions are replayed at once, responses are kept, the test moves time and topics.
 
-Records are encoded and decoded, so that another bench can be loaded from any prefix of the log.
+Records are encoded and decoded, so that another harness can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from tests.support.shards.classic_shard import WALL_AHEAD_MS, Asked, LoggedRecord, decoded
+from tests.support.shards.classic_harness import WALL_AHEAD_MS, Asked, LoggedRecord, decoded
 
 from ottla.coordinator.contract import Caller, Effects, Instant
 from ottla.coordinator.groups.classic.group import ClassicGroup
@@ -56,7 +56,7 @@ class BenchTopics:
         return self._racks
 
 
-class ConsumerBench:
+class ConsumerHarness:
     """One shard. Requests are about the group "g" unless another is named."""
 
     def __init__(
@@ -139,9 +139,9 @@ class ConsumerBench:
             self.submit(self.shard.expire(self.now))
         self.now_ms = until_ms
 
-    def reloaded(self, count: int | None = None) -> ConsumerBench:
-        """Another bench that has read the first `count` records of this one's log, or all of them."""
-        return ConsumerBench(self.topics, self.settings, self.log[:count])
+    def reloaded(self, count: int | None = None) -> ConsumerHarness:
+        """Another harness that has read the first `count` records of this one's log, or all of them."""
+        return ConsumerHarness(self.topics, self.settings, self.log[:count])
 
     def written(self, start: int = 0) -> list[tuple[int, Any]]:
         """The records from number `start` on: the type of each, and its message or None."""

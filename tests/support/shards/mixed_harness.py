@@ -1,12 +1,12 @@
-"""A shard with members of both protocols, for tests of upgrades and downgrades: `ConsumerBench` with the classic requests."""
+"""A shard with members of both protocols, for tests of upgrades and downgrades: `ConsumerHarness` with the classic requests."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from struct import pack
 
-from tests.support.shards.classic_shard import Asked
-from tests.support.shards.consumer_shard import ConsumerBench
+from tests.support.shards.classic_harness import Asked
+from tests.support.shards.consumer_harness import ConsumerHarness
 
 from ottla.coordinator.contract import Caller
 from ottla.wire.codec import encode_bytes
@@ -54,7 +54,7 @@ def held_by(data: bytes) -> dict[str, list[int]]:
     return {each.topic: each.partitions for each in read_assignment(data).assigned_partitions}
 
 
-class MixedBench(ConsumerBench):
+class MixedHarness(ConsumerHarness):
     """Requests are about the group "g"."""
 
     def classic_join(

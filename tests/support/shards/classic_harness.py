@@ -1,6 +1,6 @@
 """A shard of classic groups without a host: decisions are replayed at once, responses are kept, and the test moves the time.
 
-Records are encoded and decoded, so that another bench can be loaded from any prefix of the log.
+Records are encoded and decoded, so that another harness can be loaded from any prefix of the log.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ class NoTopics:
         return ()
 
 
-class ClassicBench:
+class ClassicHarness:
     """The classic groups of one shard. Requests are about the group "g" unless another is named."""
 
     def __init__(self, settings: GroupSettings | None = None, log: Sequence[LoggedRecord] = ()) -> None:
@@ -134,9 +134,9 @@ class ClassicBench:
             self.submit(self.shard.expire(self.now))
         self.now_ms = until_ms
 
-    def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicBench:
-        """Another bench that has read the first `count` records of this one's log, or all of them."""
-        again = ClassicBench(settings or self.table.settings, self.log[:count])
+    def reloaded(self, count: int | None = None, settings: GroupSettings | None = None) -> ClassicHarness:
+        """Another harness that has read the first `count` records of this one's log, or all of them."""
+        again = ClassicHarness(settings or self.table.settings, self.log[:count])
         again._uuids = self._uuids  # no id is used twice
         return again
 
