@@ -20,8 +20,7 @@ from ottla.errors import OttlaError
 _ExceptionInfo = tuple[type[BaseException], BaseException, TracebackType | None] | tuple[None, None, None]
 
 FILE_NAME = "server.log"
-LINE = "%(asctime)s.%(msecs)03d %(levelname)-8s %(short_name)s: %(message)s"
-TIME = "%Y-%m-%d %H:%M:%S"
+LINE = "%(asctime)s %(levelname)-8s %(short_name)s: %(message)s"
 _DAY = "%Y-%m-%d"
 MESSAGE_CHARACTERS_MAX = 4000
 HEAD_CHARACTERS = 2000
@@ -29,10 +28,17 @@ HEAD_CHARACTERS = 2000
 
 
 class LineFormatter(logging.Formatter):
-    """`2026-11-15 10:20:30.123 INFO     node: …`; the prefix `ottla.` of logger names is left out."""
+    """`2026-11-15T10:20:30.123+0100 INFO     node: …`, without the prefix `ottla.` of logger names.
+
+    The time is local, with its offset: options that take a time (`consume --from-time`) read it.
+    """
 
     def __init__(self) -> None:
-        super().__init__(LINE, TIME)
+        super().__init__(LINE)
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        moment = localtime(record.created)
+        return f"{strftime('%Y-%m-%dT%H:%M:%S', moment)}.{int(record.msecs):03d}{strftime('%z', moment)}"
 
     def format(self, record: logging.LogRecord) -> str:
         record.short_name = record.name.removeprefix("ottla.")

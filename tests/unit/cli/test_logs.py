@@ -2,11 +2,13 @@
 
 import logging
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from ottla.cli.common.times import parse_time_ms
 from ottla.cli.logs import DailyFile, LineFormatter, configure_logging
 from ottla.errors import OttlaError
 
@@ -30,9 +32,23 @@ def test_line_has_time_level_and_logger(tmp_path: Path, capsys: pytest.CaptureFi
     (file,) = (tmp_path / "logs").iterdir()
     assert re.fullmatch(r"server\.log\.\d{4}-\d\d-\d\d", file.name)
     first, second = file.read_text().splitlines()
-    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d{3} INFO     node: up", first)
+    assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4} INFO     node: up", first)
     assert second.endswith(" WARNING  requests: Produce version 9 failed")
     assert capsys.readouterr().err.splitlines() == [second], "the terminal shows only its level"
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Vienna", "America/St_Johns"])
+def test_time_of_a_line_can_be_pasted_into_an_option(zone: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", zone)
+    time.tzset()
+    try:
+        record = logging.LogRecord("ottla.node", logging.INFO, "", 0, "up", (), None)
+        record.created, record.msecs = 1_700_000_000.25, 250.0
+        written = LineFormatter().format(record).split(" ")[0]
+        assert parse_time_ms(written, "--from-time") == 1_700_000_000_250
+    finally:
+        monkeypatch.undo()
+        time.tzset()
 
 
 def test_a_new_day_begins_a_new_file(tmp_path: Path) -> None:
