@@ -21,7 +21,7 @@ def check_combinations(config: BrokerConfig) -> None:
     if config.max_connections_per_ip == 0 and not config.max_connections_per_ip_overrides:
         raise InvalidConfig(
             "max.connections.per.ip",
-            "max.connections.per.ip=0 would let nobody in: set max.connections.per.ip.overrides for those who may",
+            "max.connections.per.ip=0 would refuse every connection: set max.connections.per.ip.overrides for those who may",
         )
     _not_above(config, "replica.fetch.wait.max.ms", "replica.socket.timeout.ms", "fetches would time out while they wait")
     _not_above(

@@ -134,7 +134,7 @@ class Layers:
         for limit in ("max.connections", "max.connection.creation.rate"):
             for listener in config.broker_listeners:
                 if _count(settings, f"listener.name.{listener.name.lower()}.{limit}") == 0:
-                    raise InvalidConfig(limit, f"{limit}=0 would let nobody in at {listener.name}: use at least 1")
+                    raise InvalidConfig(limit, f"{limit}=0 would refuse every connection at {listener.name}: use at least 1")
 
     def settings(self) -> dict[str, str]:
         """All settings that are set in any layer."""

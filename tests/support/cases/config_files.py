@@ -93,7 +93,7 @@ REFUSED: list[tuple[dict[str, str], Changes, str]] = [
     (COMBINED, {"listener.security.protocol.map": f"{MAP},A:SSL,a:SSL"}, "maps listener A twice"),
     (COMBINED, {"listener.security.protocol.map": "PLAINTEXT:PLAIN"}, "each entry must be LISTENER:PROTOCOL"),
     (COMBINED, {"queued.max.request.bytes": "10"}, "has no room for one request"),
-    (COMBINED, {"max.connections.per.ip": "0"}, "would let nobody in"),
+    (COMBINED, {"max.connections.per.ip": "0"}, "would refuse every connection"),
     (COMBINED, {"max.connections.per.ip.overrides": "a"}, "write host:count"),
     (COMBINED, {"replica.fetch.wait.max.ms": "40000"}, "is more than replica.socket.timeout.ms=30000"),
     (COMBINED, {"replica.fetch.wait.max.ms": "600", "replica.lag.time.max.ms": "500"}, "is more than replica.lag.time.max.ms"),

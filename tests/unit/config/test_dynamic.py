@@ -89,7 +89,7 @@ def test_intervals_are_clamped_to_their_bounds() -> None:
 def test_a_change_is_checked_against_the_other_layers() -> None:
     now = layers(cluster={"max.connections.per.ip.overrides": "a:1"})
     now.check_change({"max.connections.per.ip": "0"}, per_broker=True)
-    with pytest.raises(InvalidConfig, match="would let nobody in"):
+    with pytest.raises(InvalidConfig, match="would refuse every connection"):
         now.check_change({"max.connections.per.ip": "0"}, per_broker=False)
 
 
