@@ -155,7 +155,7 @@ def test_reasons_follow_each_other() -> None:
     assert [reason.split()[0] for reason in reasons] == ["all", "the", "its"]
 
 
-def test_deleting_records_up_to_the_end_leaves_the_active_segment_to_the_policy() -> None:
+def test_deleting_all_records_leaves_the_active_segment_to_the_policy() -> None:
     env = log_with(cleanup_policy=("compact",))
     env.log.delete_records(env.log.log_end_offset)
     run(apply_retention(env.log, T0))

@@ -49,7 +49,7 @@ def test_every_type_that_apache_kafka_writes(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in GOLDEN_TYPES if not name.startswith("end-")])
-def test_the_batches_of_the_metadata_log_are_built_as_apache_kafka_builds_them(name: str) -> None:
+def test_metadata_log_batches_equal_those_of_apache_kafka(name: str) -> None:
     view = golden(name)
     (record,) = read_records(view)
     built = build_control_batch(

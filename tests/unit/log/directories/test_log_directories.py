@@ -188,7 +188,7 @@ def test_an_empty_folder_left_by_a_failed_creation_is_removed(broken: str) -> No
     assert (folders(node, "/a"), folders(node, "/b")) == ([], ["t-0"])
 
 
-def test_folder_that_is_no_partition_is_refused_but_not_the_file_systems_own() -> None:
+def test_unknown_folder_is_refused_unless_the_file_system_made_it() -> None:
     node = NodeStorage()
     node.disk.make_directory("/a/lost+found")
     node.disk.make_directory("/a/remote-log-index-cache")

@@ -332,7 +332,7 @@ def test_a_flush_that_fails_takes_the_directory_offline() -> None:
     virtual(scenario())
 
 
-def test_a_disk_that_fails_amid_a_request_does_not_answer_for_what_is_appended_after_it() -> None:
+def test_disk_failure_in_a_request_leaves_later_appends_unacknowledged() -> None:
     async def scenario() -> None:
         held = await HeldPartitions.open()
         await held.make_topic("t", 3, {"flush.messages": 1})
