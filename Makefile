@@ -6,7 +6,8 @@ BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
 STAMP := $(VENV)/.installed
 KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
-WORKERS ?= 2
+# One more than cores: tests that start servers wait for half of their time.
+WORKERS ?= 3
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint test-all test-long-random test-long-model test-long-sim test-long-rest bench clean generate

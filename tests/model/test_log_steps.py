@@ -66,6 +66,10 @@ def test_ten_thousand_steps_without_a_difference() -> None:
     check_minima(counts)
 
 
+def test_transaction_that_began_before_a_log_start_lost_in_a_crash() -> None:
+    run_steps(100278, 300)
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize("first_seed", range(1000, 2000, 250))

@@ -117,7 +117,9 @@ async def _rebuild_producers(log: "PartitionLog") -> None:
         log.segments,
         log.snapshots,
         partition=str(log.partition),
-        log_start_offset=log.log_start_offset,
+        # Not from the log start offset, as Apache does: its checkpoint may be older, and a crash then makes records before it
+        # visible again. An abort that does not cover them would show them to readers of committed records.
+        log_start_offset=log.segments.first.base_offset,
         end_offset=log.log_end_offset,
         now_ms=log.clock.now_ms(),
         expiration_ms=log.options.producer_expiration_ms,

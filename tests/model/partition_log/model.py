@@ -103,17 +103,14 @@ class Producer:
     def copy(self) -> Producer:
         return replace(self, sent=list(self.sent))
 
-    def take(self, batch: Batch) -> Transaction | None:
-        """Apply a batch. Returns the transaction it ends."""
-        ended = None
+    def take(self, batch: Batch) -> None:
+        """Apply a batch."""
         if batch.producer_epoch != self.epoch:
             self.epoch, self.sent = batch.producer_epoch, []
         if batch.is_control:
-            if self.transaction_first is not None:
-                ended = Transaction(batch.producer_id, self.transaction_first, batch.base_offset, not batch.commits)
             self.coordinator_epoch, self.transaction_first = batch.coordinator_epoch, None
             self.last_timestamp = batch.records[0].timestamp
-            return ended
+            return
         if batch.transactional and self.transaction_first is None:
             self.transaction_first = batch.base_offset
         self.sent = [
@@ -121,7 +118,6 @@ class Producer:
             Sent(batch.base_sequence, batch.last_sequence, batch.base_offset, batch.last_offset),
         ][-REMEMBERED:]
         self.last_timestamp = batch.max_timestamp
-        return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,24 +128,19 @@ class Transaction:
     first_offset: int
     last_offset: int
     aborted: bool
-    stable_offset: int = -1
+    stable_offset: int
     """The highest possible last stable offset once the marker is replicated."""
 
 
 Producers = dict[int, Producer]
 
 
-def replay(producers: Producers, batches: Iterable[Batch]) -> list[Transaction]:
-    """Apply `batches` to `producers`. Returns the transactions that ended."""
-    ended = []
+def replay(producers: Producers, batches: Iterable[Batch]) -> None:
+    """Apply `batches` to `producers`."""
     for batch in batches:
         if batch.producer_id < 0 or (batch.is_control and batch.commits is None):
-            continue  # no producer, or a marker that compaction has emptied
-        transaction = producers.setdefault(batch.producer_id, Producer()).take(batch)
-        if transaction is not None:
-            firsts = [p.transaction_first for p in producers.values() if p.transaction_first is not None]
-            ended.append(replace(transaction, stable_offset=min(firsts, default=batch.next_offset)))
-    return ended
+            continue  # without a producer, or a marker that compaction has emptied
+        producers.setdefault(batch.producer_id, Producer()).take(batch)
 
 
 class LogModel:
@@ -210,10 +201,32 @@ class LogModel:
         assert batch.base_offset >= self.log_end
         self.batches.append(batch)
         self.history.append(batch)
-        self.transactions += replay(self.producers, [batch])
+        replay(self.producers, [batch])
+        self.transactions += self._ended_by(batch)
         self.log_end = batch.next_offset
         if batch.leader_epoch >= 0:
             self.assign_epoch(batch.leader_epoch, batch.base_offset)
+
+    def _ended_by(self, marker: Batch) -> list[Transaction]:
+        """The transaction that `marker`, the newest batch, ends.
+
+        Read from the history, because `producers` are adopted from the log after a truncation or a start. The log may forget
+        the beginning of a transaction only if it never shows those records again.
+        """
+        if marker.commits is None:
+            return []
+        first = None
+        for batch in reversed(self.history[:-1]):
+            if batch.producer_id == marker.producer_id:
+                if batch.commits is not None:
+                    break
+                if batch.transactional and not batch.is_control:
+                    first = batch.base_offset
+        if first is None:
+            return []
+        firsts = [p.transaction_first for p in self.producers.values() if p.transaction_first is not None]
+        stable_offset = min(firsts, default=marker.next_offset)
+        return [Transaction(marker.producer_id, first, marker.base_offset, not marker.commits, stable_offset)]
 
     def assign_epoch(self, epoch: int, start: int) -> None:
         if self.epochs and self.epochs[-1][0] == epoch:

@@ -238,7 +238,7 @@ class LogWorld:
         model.log_start = log.log_start_offset
         model.forget_below(log.segments.first.base_offset)
         self._check_epochs(memory_start)
-        self._settle_producers(snapshots)
+        self._settle_producers(snapshots, model.log_start)
         self.flushed = min(self.flushed, model.log_end)
         self.indexes_sure_from = model.log_end
         self.saved_start, self.recovery_point = log.log_start_offset, log.recovery_point
@@ -339,17 +339,17 @@ class LogWorld:
         return [name.base_offset for name in names if name and name.suffix == suffix and not (name.state and in_use)]
 
     def settle_producers(self) -> None:
-        """After a truncation: the producers are those of a snapshot and of the remaining records."""
-        self._settle_producers(self._offsets_of_files(SNAPSHOT_SUFFIX))
+        """After a truncation: producers are those of a snapshot and the remaining records, also those before the log start."""
+        self._settle_producers(self._offsets_of_files(SNAPSHOT_SUFFIX), self.log.segments.first.base_offset)
 
-    def _settle_producers(self, snapshots: list[int]) -> None:
+    def _settle_producers(self, snapshots: list[int], replay_start: int) -> None:
         log, model = self.log, self.model
         actual = checks.producers_of(log.producers.producers.values())
         now_ms = self.clock.now_ms()
-        wanted = {"the log's start": model.producers_in_log(model.log_start, model.log_end)}
+        wanted = {f"offset {replay_start}": model.producers_in_log(replay_start, model.log_end)}
         # Recovery writes snapshots at the ends of segments, and continues from them.
         for offset in sorted({*snapshots, *log.segments.base_offsets, *self._offsets_of_files(SNAPSHOT_SUFFIX)}):
-            if model.log_start <= offset <= model.log_end:
+            if replay_start <= offset <= model.log_end:
                 wanted[f"a snapshot at {offset}"] = model.producers_from(offset, now_ms, EXPIRATION_MS)
             if offset <= model.log_start:
                 wanted[f"the segment at {offset}"] = model.producers_in_log(offset, model.log_end)

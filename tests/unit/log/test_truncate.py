@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 from tests.support.logs.batches import make_batch
+from tests.support.logs.log_reading import consume
 from tests.support.logs.partition_logs import FOLDER, LogOnDisk, run
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
@@ -102,6 +103,43 @@ def test_a_transaction_is_open_again_when_its_marker_is_cut() -> None:
     assert env.log.last_stable_offset == 0
     assert env.log.aborted_transactions(0, 100) == []
     assert env.log.read(0, 1000, Isolation.COMMITTED).records is None
+
+
+@pytest.mark.parametrize("more_data", [False, True])
+def test_abort_after_a_cut_covers_data_before_an_unsaved_log_start(more_data: bool) -> None:
+    env = LogOnDisk()
+    env.append(b"aborted", producer=(5, 0, 0), transactional=True)
+    env.fill(1)
+    if more_data:
+        env.append(b"aborted too", producer=(5, 0, 1), transactional=True)
+    end = env.log.log_end_offset
+    env.fill(1)
+    env.log.update_high_watermark(end)
+    env.log.delete_records(1)
+    run(env.log.truncate_to(end))
+    env.end_transaction(5, commit=False)
+    env.log.roll()
+    run(env.log.flush())
+    env.recovery_point = env.log.recovery_point  # the log start of 1 is in no checkpoint yet
+    env.crash()
+    assert env.log.log_start_offset == 0
+    env.log.update_high_watermark(env.log.log_end_offset)
+    assert [record.offset for _, record in consume(env.log, Isolation.COMMITTED)] == [1, 2]
+
+
+def test_open_transaction_before_an_unsaved_log_start_survives_a_cut() -> None:
+    env = LogOnDisk()
+    env.append(b"undecided", producer=(5, 0, 0), transactional=True)
+    env.fill(2)
+    env.log.update_high_watermark(3)
+    env.log.delete_records(1)
+    run(env.log.truncate_to(3))
+    env.log.roll()
+    run(env.log.flush())
+    env.recovery_point = env.log.recovery_point
+    env.crash()
+    env.log.update_high_watermark(3)
+    assert (env.log.log_start_offset, env.log.last_stable_offset) == (0, 0)
 
 
 def test_nothing_is_appended_while_files_are_being_cut() -> None:

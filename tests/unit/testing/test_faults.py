@@ -284,7 +284,7 @@ def test_faults_that_were_removed(broker: Broker, topic: str, ask: Ask) -> None:
 
 def test_hits_are_awaited(broker: Broker, ask: Ask) -> None:
     fault = broker.faults.delay("Metadata", 0.0)
-    with pytest.raises(TimedOut, match=r"delay of Metadata was met 0 times in 0\.05 s, not 1 times"):
+    with pytest.raises(TimedOut, match=r"delay of Metadata was met 0 times in 0\.05 s, not 1 time"):
         fault.await_hits(timeout=0.05)
     ask(MetadataRequest(topics=[]))
     assert fault.await_hits() == 1

@@ -48,7 +48,7 @@ def refused(*arguments: object) -> str:
     done = run_ottla(*arguments)
     assert done.returncode == 1
     assert done.stdout == ""
-    (sentence,) = [line for line in done.stderr.splitlines() if not re.match(r"\d{4}-\d\d-\d\d ", line)]
+    (sentence,) = [line for line in done.stderr.splitlines() if not re.match(r"\d{4}-\d\d-\d\dT", line)]
     return sentence.replace("ottla: ", "")
 
 
