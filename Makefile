@@ -36,7 +36,7 @@ lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 
 # The same verdict every time: Hypothesis draws the same examples (tests/conftest.py), sets of strings have the same order.
 test: export PYTHONHASHSEED = 0
-test: lint  ## lint and the tests, under 15 minutes on 2 cores
+test: lint  ## lint and the tests, under 12 minutes on 2 cores
 	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
 
 # The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure prints its seed or the code that repeats it.
