@@ -147,7 +147,7 @@ def test_a_disk_that_takes_no_more(tmp_path: Path) -> None:
         log = node.log
     finally:
         node.kill()
-    assert log.rstrip().splitlines()[-1].startswith("ottla: the metadata log is in")
+    assert log.rstrip().splitlines()[-1].startswith("ottla: the node cannot work without its metadata log: ")
     assert "Traceback" not in log
     with HostileNode(data) as again:
         assert records(again)[: len(acknowledged)] == acknowledged
@@ -194,7 +194,7 @@ def test_more_partitions_than_files_may_be_open(tmp_path: Path) -> None:
         assert len(records(node)) > 1
         with pytest.raises(AssertionError, match="late to have 3 partitions"):
             await_leaders(node.bootstrap, "late", 3, timeout_s=1)
-        said = [line for line in node.log.splitlines() if "this process may have 400 in all (ulimit -n)" in line]
+        said = [line for line in node.log.splitlines() if "the limit of this process is 400 (ulimit -n)" in line]
         assert 1 <= len(said) <= 2, "once, on the terminal and in its file"
         assert "failed" not in node.log
         with node.connect() as client:
