@@ -45,7 +45,6 @@ def extensions() -> list[Extension]:
         for name, files in sources.items()
     ]
     shared = f"ottla.{SHARED}"
-    os.makedirs(os.path.join(C_FILES, *shared.split(".")[:-1]), exist_ok=True)  # Cython 3.1 does not create it for `SHARED`
     try:
         modules = cythonize(modules, build_dir=C_FILES, language_level=3, shared_utility_qualified_name=shared)
     except Exception as problem:

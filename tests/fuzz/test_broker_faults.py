@@ -147,7 +147,7 @@ def test_full_disk_ends_the_node_and_loses_nothing(tmp_path: Path) -> None:
         log = node.log
     finally:
         node.kill()
-    assert log.rstrip().splitlines()[-1].startswith("ottla: the node cannot work without its metadata log")
+    assert log.rstrip().splitlines()[-1].startswith("ottla: the node cannot work without its metadata log: ")
     assert "Traceback" not in log
     with HostileNode(data) as again:
         assert records(again)[: len(acknowledged)] == acknowledged

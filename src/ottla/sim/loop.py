@@ -117,7 +117,7 @@ class VirtualLoop(base_events.BaseEventLoop):
         task._log_destroy_pending = False  # type: ignore[attr-defined]  # asyncio's own switch
         self._dead_tasks.append((task, process))
 
-    def create_task(  # type: ignore[override]  # passes on the arguments of newer Pythons
+    def create_task(  # type: ignore[override, unused-ignore]  # 3.11 takes generators too; `more`: what newer Pythons add
         self, coro: Coroutine[Any, Any, T], *, context: Context | None = None, **more: Any
     ) -> "asyncio.Task[T]":
         task = super().create_task(coro, context=context, **more)

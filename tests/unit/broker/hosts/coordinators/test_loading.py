@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import sys
 from collections.abc import Callable, Sequence
 from itertools import count
 from random import Random
@@ -249,7 +250,8 @@ def test_loaded_offsets_are_untracked_by_the_garbage_collector(by_decoding: bool
     assert loaded(groups, InternalLog.GROUPS, log, by_decoding) == (10, 10)
     gc.collect()
     partitions = groups.offsets.committed.by_group["g"]["t"]
-    assert not gc.is_tracked(partitions)
+    if sys.version_info < (3, 14):  # later ones track every dict: measured 0.03 s for a million offsets
+        assert not gc.is_tracked(partitions)
     assert not any(map(gc.is_tracked, partitions.values()))
 
 
