@@ -86,7 +86,9 @@ def disturbed(node: HostileNode) -> Iterator[None]:
     honest = Honest(node)
     honest.start()
     yield
-    time.sleep(0.3)  # long enough for the honest client to be served during the disturbance
+    served = len(honest.waits_s)
+    # Two more: the first may have been asked for before the disturbance was complete.
+    await_true(lambda: honest.failure is not None or len(honest.waits_s) >= served + 2, "the honest client to be served")
     honest.end()
 
 
