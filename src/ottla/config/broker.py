@@ -15,10 +15,11 @@ from ottla.config.broker_keys import BROKER_KEYS
 from ottla.config.broker_log import BrokerLogConfig
 from ottla.config.broker_network import network_values
 from ottla.config.listeners import Listener, Voter
+from ottla.config.snapshot import Snapshot
 from ottla.config.values import Value
 
 
-class BrokerConfig:
+class BrokerConfig(Snapshot):
     """All settings of a node. Replaced as a whole when a setting changes; never changed in place."""
 
     # Identity and listeners.
@@ -160,10 +161,6 @@ class BrokerConfig:
 
     __slots__ = tuple(__annotations__)
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        for attribute in self.__slots__:
-            object.__setattr__(self, attribute, values[attribute])
-
     @classmethod
     def from_settings(cls, settings: Mapping[str, str], *, hostname: str = "localhost") -> BrokerConfig:
         """From setting name → text. `hostname` is advertised for a listener without a host.
@@ -217,18 +214,8 @@ class BrokerConfig:
         """The most new connections that `listener` accepts in a second."""
         return self.listener_max_connection_creation_rate.get(listener, self.max_connection_creation_rate)
 
-    def __setattr__(self, name: str, value: object) -> None:
-        raise AttributeError(f"{name}: a snapshot of settings never changes; make a new one")
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, BrokerConfig):
-            return NotImplemented
-        return all(getattr(self, name) == getattr(other, name) for name in self.__slots__)
-
-    __hash__ = None  # type: ignore[assignment] # compares by value, and holds mappings
-
     def __repr__(self) -> str:
         return f"BrokerConfig(node.id={self.node_id}, listeners={','.join(map(str, self.listeners))})"
 
 
-_ATTRIBUTES = frozenset(BrokerConfig.__slots__)
+_ATTRIBUTES = frozenset(BrokerConfig.attributes)

@@ -9,6 +9,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from ottla.config.values import ConfigType, InvalidConfig, Rule, Value, parse_value
+from ottla.errors.texts import near_words
 
 
 class Importance(Enum):
@@ -85,14 +86,9 @@ class ConfigTable(Mapping[str, ConfigKey]):
         """Raise `InvalidConfig` for the first name that is not in this table."""
         for name in names:
             if name not in self:
-                hint = "; did you mean " + near[0] + "?" if (near := self._near(name)) else ""
+                hint = "; did you mean " + near[0] + "?" if (near := near_words(name, self)) else ""
                 raise InvalidConfig(name, f"unknown {self._subject} setting {name}{hint}")
 
     def parse_known(self, settings: Mapping[str, str]) -> dict[str, Value]:
         """The checked values of the settings in this table; other names are ignored."""
         return {name: self[name].parse(text) for name, text in settings.items() if name in self}
-
-    def _near(self, name: str) -> list[str]:
-        import difflib  # imported late: needed only for an unknown name, and slow to import
-
-        return difflib.get_close_matches(name, self, n=1)

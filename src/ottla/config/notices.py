@@ -12,7 +12,7 @@ from typing import Any
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS, base_name
 from ottla.config.topic_keys import TOPIC_SYNONYMS
-from ottla.errors.texts import listed
+from ottla.errors.texts import listed, near_words
 
 REMOVED: dict[str, str] = {
     "advertised.host.name": "use advertised.listeners",
@@ -114,7 +114,5 @@ def _removed(name: str) -> str | None:
 
 def hint(name: str) -> str:
     """What an unknown name was probably meant to be, as the end of a sentence; empty if nothing comes near."""
-    import difflib  # imported late: needed only for an unknown name, and slow to import
-
-    near = [broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ())] or difflib.get_close_matches(name, BROKER_KEYS, n=1)
+    near = [broker_name for broker_name, _ in TOPIC_SYNONYMS.get(name, ())] or near_words(name, BROKER_KEYS)
     return f"; did you mean {near[0]}?" if near else ""

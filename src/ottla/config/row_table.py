@@ -21,6 +21,7 @@ from ottla.config.values import (
     filled,
     filled_text,
     offset_reset,
+    offset_reset_or_none,
     one_of,
     one_of_ignoring_case,
     parse_value,
@@ -47,6 +48,10 @@ class RowTable(ConfigTable):
             return self._keys[name].default
         _, type_text, default, _ = self._rows[name].split(" | ", 3)
         return _default(name, ConfigType(type_text), default)
+
+    def valid_values_of(self, name: str) -> str:
+        """The column of valid values of a setting, for documents."""
+        return self._rows[name].split(" | ")[3]
 
     def __contains__(self, name: object) -> bool:
         return name in self._rows
@@ -108,6 +113,7 @@ _NAMED_RULES: dict[str, Rule | None] = {
     "distinct list": entries,
     "filled distinct list": filled(entries),
     "offset reset": offset_reset,
+    "offset reset or none": offset_reset_or_none,
 }
 
 

@@ -19,7 +19,14 @@ Rule = Callable[[Value], str | None]
 """Checks a parsed value: None if it is valid, else the end of a sentence that says what it must be."""
 
 LONG_MAX = 2**63 - 1
-_DURATION = r"P(?=[0-9T])([0-9]+D)?(T(?=[0-9])([0-9]+H)?([0-9]+M)?([0-9]+([.][0-9]{0,9})?S)?)?"
+BY_DURATION = "by_duration:"
+"""How an offset reset to a time begins; an ISO 8601 duration follows."""
+_ISO_DURATION = (
+    r"P(?=[0-9T])(?:([0-9]{1,12})D)?"
+    r"(?:T(?=[0-9])(?:([0-9]{1,12})H)?(?:([0-9]{1,12})M)?(?:([0-9]{1,15})(?:[.]([0-9]{0,9}))?S)?)?"
+)
+_DURATION_PART = r"([0-9]{1,18})(ms|s|m|h|d)"
+_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DECIMAL = r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?"
 
 
@@ -177,14 +184,42 @@ def words_from(*choices: str) -> Rule:
     return rule
 
 
+def parse_duration_ms(text: str) -> int | None:
+    """Parse `90s` or `1h30m`; None if `text` is not a duration."""
+    if not re.fullmatch(f"({_DURATION_PART})+", text):
+        return None
+    return sum(int(number) * _UNIT_MS[unit] for number, unit in re.findall(_DURATION_PART, text))
+
+
+def parse_iso_duration_ms(text: str) -> int | None:
+    """Parse an ISO 8601 duration such as `PT1H30M` or `P7D`, fractions of a millisecond dropped; None if it is none."""
+    match = re.fullmatch(_ISO_DURATION, text, re.IGNORECASE)
+    if match is None:
+        return None
+    days, hours, minutes, seconds = (int(number or 0) for number in match.groups()[:4])
+    fraction_ms = int((match[5] or "").ljust(3, "0")[:3])
+    return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + fraction_ms
+
+
 def offset_reset(value: Value) -> str | None:
     """Where a group without an offset begins: `earliest`, `latest`, or an ISO 8601 duration ago."""
     text = str(value)
     if text in ("earliest", "latest") or (
-        text.startswith("by_duration:") and re.fullmatch(_DURATION, text[12:], re.IGNORECASE)
+        text.startswith(BY_DURATION) and parse_iso_duration_ms(text.removeprefix(BY_DURATION)) is not None
     ):
         return None
     return "must be earliest, latest or by_duration: and a duration such as PT1H"
+
+
+def offset_reset_or_none(value: Value) -> str | None:
+    """Where a consumer without an offset begins: like `offset_reset`, or `none`: nowhere, it gets an error."""
+    if value == "none" or offset_reset(value) is None:
+        return None
+    older = {"smallest": "earliest", "beginning": "earliest", "largest": "latest", "end": "latest", "error": "none"}.get(
+        str(value)
+    )
+    hint = f"; {value} is {older} here" if older else ""
+    return f"must be earliest, latest, none or by_duration: and a duration such as PT1H{hint}"
 
 
 def throttled_replicas(value: Value) -> str | None:

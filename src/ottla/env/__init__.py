@@ -7,6 +7,7 @@ other package on floors 0–3 touches it. `sim/` works in memory: it can crash, 
 from ottla.env.clock import Clock
 from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRange, OpenMode
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
+from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.env.usage import ProcessUsage
 from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, Progress, Workers
 from ottla.env.world import Randomness, World
@@ -34,6 +35,8 @@ __all__ = [
     "SocketOptions",
     "Stream",
     "StreamOwner",
+    "TlsFailed",
+    "TlsOptions",
     "Workers",
     "World",
 ]

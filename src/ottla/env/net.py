@@ -22,6 +22,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol
 
 from ottla.env.disk import Buffer, FileRange
+from ottla.env.tls import TlsOptions
 from ottla.errors import OttlaError
 
 Sendable = Buffer | FileRange
@@ -121,10 +122,26 @@ Accept = Callable[[Stream], StreamOwner | None]
 class Network(Protocol):
     """Listening and connecting."""
 
+    def check_tls(self, options: TlsOptions) -> None:
+        """Raise `TlsFailed` if no connection can work with `options`: a missing file, a wrong password. It may read files."""
+        ...
+
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> Listener:
         """Listen on `host` (empty: all addresses) and `port` (0: any free one). Raises `AddressRefused` if it cannot."""
         ...
 
-    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> Stream:
-        """A paused stream to `host`:`port`. Raises `OSError` if the connection fails."""
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        owner: StreamOwner,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Stream:
+        """A paused stream to `host`:`port`, encrypted if `tls` is given: then the TLS handshake is over.
+
+        Raises `OSError` if the connection fails, `TlsFailed` if TLS is what fails. A peer that refuses our certificate may say
+        so only after the handshake: then `TlsFailed` is reported to `ended`. There is no time limit: a caller that has one
+        cancels.
+        """
         ...

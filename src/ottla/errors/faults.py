@@ -1,9 +1,12 @@
-"""The exceptions of Ottla. Imports nothing else of Ottla's.
+"""The exceptions that a server raises, and the base classes of all. Imports only the table of error codes.
 
 Every exception's text answers three questions: what happened, to what, and what to do next.
 """
 
 import errno
+from typing import Any
+
+from ottla.errors.codes import error_name, error_of
 
 
 class OttlaError(Exception):
@@ -14,13 +17,41 @@ class KafkaError(OttlaError):
     """A refusal with a Kafka error code, which becomes a value in a response.
 
     `code` is the protocol's number (see `ottla.errors.codes`). `record_errors` names the offending records of a batch as
-    (index in the batch, message), where the protocol has room for them.
+    (index in the batch, message), where the protocol has room for them. Brokers raise this class; clients raise its
+    subclasses, one for each code (see `ottla.errors.kinds`).
     """
+
+    code: int
+    is_unsent: bool = False
+    """True: the request never left this process, so the server cannot have executed it."""
 
     def __init__(self, code: int, message: str, record_errors: tuple[tuple[int, str], ...] = ()) -> None:
         super().__init__(message)
         self.code = code
         self.record_errors = record_errors
+
+    @property
+    def is_retriable(self) -> bool:
+        """Whether the same request may succeed later. False for a code that Kafka 4.3 does not define."""
+        error = error_of(self.code)
+        return error is not None and error.retriable
+
+    @property
+    def name(self) -> str:
+        """The protocol's name for the code, such as `NOT_CONTROLLER`."""
+        return error_name(self.code)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # The inherited form calls the class with `args`, which hold only the message.
+        return _restored, (type(self), self.args, self.__dict__)
+
+
+def _restored(kind: type[KafkaError], args: tuple[object, ...], state: dict[str, object]) -> KafkaError:
+    """Rebuild a pickled error without calling its constructor, which may take other arguments than `args`."""
+    error = kind.__new__(kind)
+    error.args = args
+    error.__dict__.update(state)
+    return error
 
 
 class DecodeError(OttlaError):

@@ -1,5 +1,7 @@
 """Words for texts that people read: log lines, errors, what commands print. Imports nothing of Ottla's."""
 
+from collections.abc import Iterable
+
 
 def counted(count: int, noun: str, plural: str = "") -> str:
     """`1 record`, `2,000 records`; `plural` where it is not `noun` with an s."""
@@ -22,3 +24,10 @@ def listed(names: list[str], shown_max: int = 5) -> str:
     if len(names) > shown_max:
         return f"{', '.join(shown)} and {len(names) - shown_max:,} more"
     return f"{', '.join(shown[:-1])} and {shown[-1]}" if len(shown) > 1 else "".join(shown)
+
+
+def near_words(word: str, choices: Iterable[str], count: int = 1, cutoff: float = 0.6) -> list[str]:
+    """At most `count` of `choices` that are similar to the misspelt `word`, the most similar first."""
+    import difflib  # imported late: needed only for a mistake, and slow to import
+
+    return difflib.get_close_matches(word, list(choices), n=count, cutoff=cutoff)

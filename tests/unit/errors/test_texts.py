@@ -2,7 +2,7 @@
 
 import pytest
 
-from ottla.errors.texts import counted, listed, sized
+from ottla.errors.texts import counted, listed, near_words, sized
 
 
 @pytest.mark.parametrize(
@@ -38,3 +38,10 @@ def test_plural_may_be_given() -> None:
 )
 def test_long_lists_are_cut(names: str, text: str) -> None:
     assert listed(list(names)) == text
+
+
+def test_near_words_are_similar_ones_the_most_similar_first() -> None:
+    choices = {"linger.ms", "max.block.ms", "acks"}
+    assert near_words("linger.sm", choices) == ["linger.ms"]
+    assert near_words("zzz", choices) == []
+    assert near_words("max.blocks.ms", choices, count=2, cutoff=0.1)[0] == "max.block.ms"

@@ -13,9 +13,10 @@ import logging
 import socket
 from typing import Any
 
-from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
+from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, Stream, StreamOwner
 from ottla.env.real.descriptors import LOG_AGAIN_S, connection_descriptor_max, descriptor_limit
 from ottla.env.real.stream import RealStream
+from ottla.env.tls import TlsOptions
 
 logger = logging.getLogger("ottla.net")
 
@@ -32,6 +33,11 @@ SocketAddress = tuple[Any, ...]
 
 class RealNetwork:
     """`Network` over the operating system's TCP sockets, on the running loop."""
+
+    def check_tls(self, options: TlsOptions) -> None:
+        from ottla.env.real.tls import tls_context  # late: few programs use TLS
+
+        tls_context(options)
 
     async def listen(self, host: str, port: int, accept: Accept, options: SocketOptions = DEFAULT_OPTIONS) -> RealListener:
         if not 0 <= port <= PORT_MAX:
@@ -54,26 +60,22 @@ class RealNetwork:
             raise _refusal(host, port, error) from None
         return RealListener(asyncio.get_running_loop(), sock, accept)
 
-    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> RealStream:
-        loop = asyncio.get_running_loop()
-        failure: OSError | None = None
-        for family, address in await _addresses(host, port):
-            sock = socket.socket(family, socket.SOCK_STREAM)
-            try:
-                sock.setblocking(False)
-                _set_buffers(sock, options)
-                await loop.sock_connect(sock, address)
-                stream = _stream(loop, sock)
-            except OSError as error:
-                sock.close()
-                failure = error
-            except BaseException:
-                sock.close()
-                raise
-            else:
-                stream.owner = owner
-                return stream
-        raise failure if failure is not None else OSError(errno.EADDRNOTAVAIL, f"the host {host} has no address")
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        owner: StreamOwner,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> Stream:
+        if tls is not None:
+            # Imported here: most connections use no TLS, and importing a client must be quick.
+            from ottla.env.real.tls_connect import connect_tls
+
+            return await connect_tls(lambda: _connect(host, port, options), host, port, owner, tls)
+        stream = await _connect(host, port, options)
+        stream.owner = owner
+        return stream
 
 
 class RealListener:
@@ -159,6 +161,26 @@ class RealListener:
         self._pause_timer = None
         if not self._is_paused:
             self._loop.add_reader(self._socket.fileno(), self._readable)
+
+
+async def _connect(host: str, port: int, options: SocketOptions) -> RealStream:
+    """A stream without owner to the first address of `host` that accepts a connection."""
+    loop = asyncio.get_running_loop()
+    failure: OSError | None = None
+    for family, address in await _addresses(host, port):
+        sock = socket.socket(family, socket.SOCK_STREAM)
+        try:
+            sock.setblocking(False)
+            _set_buffers(sock, options)
+            await loop.sock_connect(sock, address)
+            return _stream(loop, sock)
+        except OSError as error:
+            sock.close()
+            failure = error
+        except BaseException:
+            sock.close()
+            raise
+    raise failure if failure is not None else OSError(errno.EADDRNOTAVAIL, f"the host {host} has no address")
 
 
 def _stream(loop: asyncio.AbstractEventLoop, sock: socket.socket) -> RealStream:

@@ -1,0 +1,297 @@
+"""SecuritySettings: TLS and SASL of one client, from `security.protocol`, `ssl.*`, `sasl.*` and Ottla's own keywords.
+
+Certificates and keys are PEM, in files or as text. Files are not opened here. `repr()` shows neither passwords nor keys.
+Where Kafka takes a store for JKS by default, a store without a type is PEM here, unless its file name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ottla.config.values import InvalidConfig
+from ottla.errors.texts import listed
+
+if TYPE_CHECKING:
+    from ottla.config.client.jaas import JaasEntry
+
+USERNAME, PASSWORD, TOKEN = "sasl_plain_username", "sasl_plain_password", "sasl_oauth_token"
+OWN_KEYWORDS = {
+    USERNAME: "The user name for PLAIN and SCRAM, instead of sasl.jaas.config.",
+    PASSWORD: "The password for PLAIN and SCRAM, instead of sasl.jaas.config.",
+    TOKEN: "A function that returns the token for OAUTHBEARER. It is called before the token of all connections expires.",
+}
+"""Keywords that Kafka has no setting for."""
+
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+_MODULES = {
+    "PlainLoginModule": ("PLAIN",),
+    "ScramLoginModule": ("SCRAM-SHA-256", "SCRAM-SHA-512"),
+    "OAuthBearerLoginModule": ("OAUTHBEARER",),
+}
+"""Kafka's login modules → the mechanisms that they serve."""
+_REFRESH = ("window.factor", "window.jitter", "min.period.seconds", "buffer.seconds")
+PEM_SIGN = "-----BEGIN"
+"""What a PEM text has, and no path."""
+_TLS_VERSIONS = ("TLSv1.2", "TLSv1.3")
+_TO_PEM = {
+    "ssl.keystore.": (
+        "keytool -importkeystore -srckeystore {path} -destkeystore store.p12 -deststoretype PKCS12, then "
+        "openssl pkcs12 -in store.p12 -out store.pem"
+    ),
+    "ssl.truststore.": "keytool -list -rfc -keystore {path} > ca.pem",
+}
+_STORE_TYPES_BY_ENDING = {".jks": "JKS", ".p12": "PKCS12", ".pfx": "PKCS12", ".pkcs12": "PKCS12"}
+
+
+class SecuritySettings(NamedTuple):
+    """How connections are encrypted, and how the client logs in.
+
+    `ca`, `certificate` and `key` are paths of PEM files, or PEM texts, which have `PEM_SIGN` in them.
+    """
+
+    protocol: str = "PLAINTEXT"
+    """PLAINTEXT, SSL, SASL_PLAINTEXT or SASL_SSL."""
+
+    # TLS.
+    ca: str | None = None
+    """The certificates to trust; None: those of the system."""
+    certificate: str | None = None
+    """The client's certificate and its chain, for brokers that ask for one."""
+    key: str | None = None
+    """The private key of `certificate`. None: it is in the same file."""
+    key_password: str | None = None
+    check_hostname: bool = True
+    """Whether a broker's certificate must be for the host that was connected to."""
+    ciphers: tuple[str, ...] = ()
+    """The allowed cipher suites, by Java's or OpenSSL's names; empty: the default ones."""
+    tls_versions: tuple[str, ...] = _TLS_VERSIONS
+
+    # SASL.
+    mechanism: str | None = None
+    """PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER; None without SASL."""
+    username: str | None = None
+    password: str | None = None
+    token: Callable[[], Any] | None = None
+    """Returns the token for OAUTHBEARER."""
+    token_refresh: tuple[float, float, float, float] = (0.8, 0.05, 60, 300)
+    """When the token is renewed: sasl.login.refresh.window.factor, .window.jitter, .min.period.seconds, .buffer.seconds."""
+    is_delegation_token: bool = False
+    """Whether `username` and `password` are the id and the HMAC of a delegation token (SCRAM)."""
+
+    @property
+    def uses_tls(self) -> bool:
+        return self.protocol in ("SSL", "SASL_SSL")
+
+    @property
+    def uses_sasl(self) -> bool:
+        return self.protocol in ("SASL_PLAINTEXT", "SASL_SSL")
+
+    def __repr__(self) -> str:
+        return f"SecuritySettings({self.protocol}, mechanism={self.mechanism}, username={self.username!r})"
+
+
+def security_settings(values: Mapping[str, Any], given: frozenset[str]) -> SecuritySettings:
+    """The settings. `values`: the parsed `security.*`, `ssl.*`, `sasl.*` and own keywords; `given`: the names that were set."""
+    protocol = values["security.protocol"]
+    tls = _tls(values, given) if protocol.endswith("SSL") else {}
+    sasl = _sasl(values) if protocol.startswith("SASL_") else {}
+    return SecuritySettings(protocol, **tls, **sasl)
+
+
+def unused_warning(security: SecuritySettings, changed: Iterable[str]) -> str | None:
+    """The warning for those of the `changed` settings that `security.protocol` leaves without effect; None for none."""
+    unused = sorted(
+        name
+        for name in changed
+        if (name.startswith("ssl.") and not security.uses_tls)
+        or (name.startswith(("sasl.", "sasl_")) and not security.uses_sasl)
+    )
+    if not unused:
+        return None
+    wanted = "SSL" if all(name.startswith("ssl.") for name in unused) and not security.uses_sasl else "SASL_SSL"
+    return (
+        f"{listed(unused)} {'has' if len(unused) == 1 else 'have'} no effect with security.protocol={security.protocol}: "
+        f"set security.protocol={wanted} to use {'it' if len(unused) == 1 else 'them'}"
+    )
+
+
+def _tls(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
+    return {
+        "ca": _trusted(values, given),
+        **_certificate(values, given),
+        "check_hostname": _check_hostname(values["ssl.endpoint.identification.algorithm"]),
+        "ciphers": values["ssl.cipher.suites"],
+        "tls_versions": _tls_versions(values["ssl.enabled.protocols"]),
+    }
+
+
+def _trusted(values: Mapping[str, Any], given: frozenset[str]) -> str | None:
+    _require_pem("ssl.truststore.", values, given)
+    path, text = values["ssl.truststore.location"], values["ssl.truststore.certificates"]
+    if path and text:
+        raise _both("ssl.truststore.location", "ssl.truststore.certificates")
+    if values["ssl.truststore.password"]:
+        raise InvalidConfig(
+            "ssl.truststore.password", "ssl.truststore.password is for JKS: PEM certificates have none; drop it"
+        )
+    return _path("ssl.truststore.location", path) or _text("ssl.truststore.certificates", text, "ssl.truststore.location")
+
+
+def _certificate(values: Mapping[str, Any], given: frozenset[str]) -> dict[str, Any]:
+    _require_pem("ssl.keystore.", values, given)
+    path = values["ssl.keystore.location"]
+    chain, key = values["ssl.keystore.certificate.chain"], values["ssl.keystore.key"]
+    if values["ssl.keystore.password"]:
+        raise InvalidConfig(
+            "ssl.keystore.password",
+            "ssl.keystore.password is for JKS: a PEM file has none. If its key is encrypted, give ssl.key.password instead",
+        )
+    if path and (chain or key):
+        raise _both("ssl.keystore.location", "ssl.keystore.key" if key else "ssl.keystore.certificate.chain")
+    if bool(chain) != bool(key):
+        has, lacks = ("ssl.keystore.key", "ssl.keystore.certificate.chain")[:: 1 if key else -1]
+        raise InvalidConfig(
+            lacks, f"{has} is set, but {lacks} is not: a client certificate needs both, or ssl.keystore.location"
+        )
+    if not path and not key:
+        if values["ssl.key.password"]:
+            raise InvalidConfig(
+                "ssl.key.password",
+                "ssl.key.password is given without a key: give ssl.keystore.location or ssl.keystore.key, or drop it",
+            )
+        return {}
+    location = "ssl.keystore.location"
+    return {
+        "certificate": _path(location, path) or _text("ssl.keystore.certificate.chain", chain, location),
+        "key": _text("ssl.keystore.key", key, location),
+        "key_password": values["ssl.key.password"] or None,
+    }
+
+
+def _path(setting: str, path: str | None) -> str | None:
+    if path and PEM_SIGN in path:
+        raise InvalidConfig(
+            setting,
+            f"{setting} has a PEM text, but must be the path of a file: a text goes into ssl.truststore.certificates, or "
+            "ssl.keystore.certificate.chain and ssl.keystore.key",
+        )
+    return path or None
+
+
+def _text(setting: str, text: str | None, location: str) -> str | None:
+    if text and PEM_SIGN not in text:
+        raise InvalidConfig(
+            setting, f"{setting} has no PEM text, which begins with {PEM_SIGN}: the path of a file goes into {location}"
+        )
+    return text or None
+
+
+def _require_pem(prefix: str, values: Mapping[str, Any], given: frozenset[str]) -> None:
+    """Refuse key stores of Java's own formats, with the commands that convert them."""
+    location = values[f"{prefix}location"]
+    kind = f"{prefix}type"
+    ending = location[location.rfind(".") :].lower() if location and "." in location else ""
+    type_ = values[kind].upper() if kind in given else _STORE_TYPES_BY_ENDING.get(ending, "PEM")
+    if type_ == "PEM" or not location:
+        return
+    remedy = _TO_PEM[prefix].format(path=location)
+    if type_ == "PKCS12" and prefix == "ssl.keystore.":
+        remedy = f"openssl pkcs12 -in {location} -out store.pem"
+    raise InvalidConfig(
+        f"{prefix}location",
+        f"{prefix}location={location} is a {type_} store, which Python's TLS cannot read: convert it to PEM ({remedy}), name "
+        f"the PEM file in {prefix}location, and set {kind}=PEM",
+    )
+
+
+def _both(one: str, other: str) -> InvalidConfig:
+    return InvalidConfig(one, f"{one} and {other} are both set: give the file or the text, not both")
+
+
+def _check_hostname(algorithm: str | None) -> bool:
+    if algorithm not in (None, "", "https", "HTTPS"):
+        raise InvalidConfig(
+            "ssl.endpoint.identification.algorithm",
+            f"ssl.endpoint.identification.algorithm={algorithm}: must be https, or empty to accept certificates of any host",
+        )
+    return bool(algorithm)
+
+
+def _tls_versions(versions: tuple[str, ...]) -> tuple[str, ...]:
+    unknown = [version for version in versions if version not in _TLS_VERSIONS]
+    if unknown:
+        raise InvalidConfig(
+            "ssl.enabled.protocols",
+            f"ssl.enabled.protocols has {listed(unknown)}: must be a list of {', '.join(_TLS_VERSIONS)}; older ones are broken",
+        )
+    return tuple(version for version in _TLS_VERSIONS if version in versions) or _TLS_VERSIONS
+
+
+def _sasl(values: Mapping[str, Any]) -> dict[str, Any]:
+    mechanism = (values["sasl.mechanism"] or "").upper()
+    if mechanism not in MECHANISMS:
+        kerberos = " (Kafka's default; Kerberos is not supported)" if mechanism == "GSSAPI" else ""
+        raise InvalidConfig(
+            "sasl.mechanism", f"sasl.mechanism is {mechanism or 'empty'}{kerberos}: set one of {', '.join(MECHANISMS)}"
+        )
+    from ottla.config.client.jaas import parse_jaas  # late: few clients log in
+
+    text = values["sasl.jaas.config"]
+    entry = parse_jaas(text) if text else None
+    if entry is not None:
+        _check_module(entry, mechanism)
+    other = [name for name in OWN_KEYWORDS if values[name] is not None and (name == TOKEN) != (mechanism == "OAUTHBEARER")]
+    if other:
+        raise InvalidConfig(
+            other[0], f"{listed(other)} cannot be used with sasl.mechanism={mechanism}: drop it, or change sasl.mechanism"
+        )
+    if mechanism == "OAUTHBEARER":
+        refresh = tuple(values[f"sasl.login.refresh.{name}"] for name in _REFRESH)
+        return {"mechanism": mechanism, "token": _token(entry, values[TOKEN]), "token_refresh": refresh}
+    options = {} if entry is None else entry.options
+    found = {}
+    for keyword, option in ((USERNAME, "username"), (PASSWORD, "password")):
+        by_jaas, by_keyword = options.get(option), values[keyword]
+        if not isinstance(by_keyword, str | None):
+            raise InvalidConfig(keyword, f"{keyword} must be a text, not {type(by_keyword).__name__}")
+        if by_jaas is not None and by_keyword is not None and by_jaas != by_keyword:
+            raise InvalidConfig(keyword, f"{keyword} and the {option} of sasl.jaas.config differ: give one of them")
+        found[option] = by_keyword if by_jaas is None else by_jaas
+        if found[option] is None:
+            raise InvalidConfig(
+                keyword,
+                f'sasl.mechanism={mechanism} needs a {option}: give the keyword {keyword}, or {option}="…" in sasl.jaas.config',
+            )
+    is_token = mechanism.startswith("SCRAM") and options.get("tokenauth", "").lower() == "true"
+    return {"mechanism": mechanism, **found, "is_delegation_token": is_token}
+
+
+def _check_module(entry: JaasEntry, mechanism: str) -> None:
+    served = _MODULES.get(entry.short_name)
+    if served is None:
+        raise InvalidConfig(
+            "sasl.jaas.config",
+            f"sasl.jaas.config names the login module {entry.module}, a Java class that is not known here: use one of "
+            f"{', '.join(_MODULES)}, or the keywords {', '.join(OWN_KEYWORDS)}",
+        )
+    if mechanism not in served:
+        raise InvalidConfig(
+            "sasl.jaas.config",
+            f"sasl.jaas.config has {entry.short_name}, which is for {' and '.join(served)}, but sasl.mechanism is {mechanism}: "
+            "change one of them",
+        )
+
+
+def _token(entry: JaasEntry | None, token: object) -> Callable[[], Any]:
+    if not callable(token):
+        given = "no function" if token is None else f"{type(token).__name__}, no function"
+        options = (
+            f" The options of sasl.jaas.config ({listed(list(entry.options))}) are not used." if entry and entry.options else ""
+        )
+        raise InvalidConfig(
+            TOKEN,
+            f"sasl.mechanism=OAUTHBEARER needs {TOKEN}, a function that returns the token; it has got {given}. Tokens are not "
+            f"fetched here: fetch them in that function.{options}",
+        )
+    return token

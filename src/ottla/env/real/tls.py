@@ -1,0 +1,234 @@
+"""The TLS contexts of outbound streams: from `TlsOptions` to an `ssl.SSLContext`, with errors that name option and file.
+
+All files are read here, before OpenSSL gets them, because its own errors do not name the file. A context is cached by what was
+read: a new connection costs two small files, not a new context, and a renewed certificate gives a new one. Reading and building
+block, so `RealNetwork` does both in a worker thread.
+"""
+
+from __future__ import annotations
+
+import os
+import ssl
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import lru_cache
+
+from ottla.env.tls import TlsFailed, TlsOptions
+
+PEM_SIGN = "-----BEGIN"
+CERTIFICATE_SIGN = "-----BEGIN CERTIFICATE-----"
+KEY_SIGN = "PRIVATE KEY-----"
+CONTEXTS_MAX = 32
+KEY_SETTING = "ssl.keystore.key"
+PASSWORD_SETTING = "ssl.key.password"
+
+VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+TLS_1_3_SUITES = ("TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_CHACHA20_POLY1305_SHA256")
+_BINARY_KEYSTORES = (
+    (b"\xfe\xed\xfe\xed", "a Java keystore (JKS)"),
+    (b"\x30\x82", "a binary keystore (PKCS12) or certificate (DER)"),
+)
+
+
+def tls_context(options: TlsOptions) -> ssl.SSLContext:
+    """The context for `options`. Raises `TlsFailed` with the option that is wrong. Reads files: it may block."""
+    ca, certificate = _ca_setting(options), _certificate_setting(options)
+    read = replace(
+        options,
+        ca=_pem("the trusted certificates", ca, options.ca, CERTIFICATE_SIGN, "certificate"),
+        certificate=_pem("the client certificate", certificate, options.certificate, CERTIFICATE_SIGN, "certificate"),
+        key=_pem("the client's private key", KEY_SETTING, options.key, KEY_SIGN, "private key"),
+        server_name=None,
+    )
+    try:
+        return _context(read)
+    except TlsFailed as failed:
+        # What was read is text; the user may have given the path of a file.
+        given = {_ca_setting(read): ca, _certificate_setting(read): certificate}
+        failed.setting = given.get(failed.setting or "", failed.setting)
+        raise
+
+
+def _ca_setting(options: TlsOptions) -> str:
+    return "ssl.truststore.certificates" if PEM_SIGN in (options.ca or "") else "ssl.truststore.location"
+
+
+def _certificate_setting(options: TlsOptions) -> str:
+    return "ssl.keystore.certificate.chain" if PEM_SIGN in (options.certificate or "") else "ssl.keystore.location"
+
+
+@lru_cache(CONTEXTS_MAX)
+def _context(options: TlsOptions) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname = options.check_hostname
+    # As in Java, a trusted certificate need not be a root: a broker's own certificate can be trusted directly.
+    context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
+    _set_versions_and_ciphers(context, options)
+    if options.ca is None:
+        context.load_default_certs()
+    else:
+        try:
+            context.load_verify_locations(cadata=options.ca)
+        except (ssl.SSLError, ValueError) as error:
+            raise TlsFailed(
+                f"the trusted certificates (ssl.truststore) cannot be read: {_reason(error)}", setting=_ca_setting(options)
+            ) from None
+    if options.certificate is not None:
+        _load_certificate(context, options, options.certificate)
+    elif options.key is not None:
+        raise TlsFailed(
+            "there is a private key but no client certificate: give the certificate too (ssl.keystore.certificate.chain)",
+            setting="ssl.keystore.certificate.chain",
+        )
+    return context
+
+
+def _pem(what: str, setting: str, value: str | None, sign: str, wanted: str) -> str | None:
+    """The PEM text of an option that is a text or a path."""
+    if value is None:
+        return None
+    if PEM_SIGN in value:
+        text, where = value, f"{what} ({setting})"
+    else:
+        where = f"{what} ({setting}), file {value}"
+        try:
+            with open(value, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            raise TlsFailed(f"{where}: there is no such file. Check the path", setting=setting) from None
+        except OSError as error:
+            raise TlsFailed(f"{where}: it cannot be read: {error.strerror or error}", setting=setting) from None
+        kind = next((name for sign, name in _BINARY_KEYSTORES if data.startswith(sign)), None)
+        if kind is not None:
+            raise TlsFailed(
+                f"{where}: this is {kind}, and only PEM can be used. Convert it with keytool or openssl pkcs12", setting=setting
+            )
+        text = data.decode("utf-8", "replace")
+    if sign not in text:
+        raise TlsFailed(
+            f"{where}: there is no {wanted} in PEM form in it (a block that begins with {PEM_SIGN})", setting=setting
+        )
+    return text
+
+
+def _load_certificate(context: ssl.SSLContext, options: TlsOptions, certificate: str) -> None:
+    key, password = options.key, options.key_password
+    key_setting = _certificate_setting(options) if key is None else KEY_SETTING
+    asked: list[bool] = []
+
+    def give_password() -> str:
+        # A function, because OpenSSL asks on the terminal when a key has a password and none was given.
+        asked.append(True)
+        return password or ""
+
+    if key is None and KEY_SIGN not in certificate:
+        raise TlsFailed(
+            "the client certificate comes without its private key: give the key too (ssl.keystore.key)", setting=key_setting
+        )
+    try:
+        with _as_file(f"{certificate}\n{key or ''}") as path:
+            context.load_cert_chain(path, password=give_password)
+    except ssl.SSLError as error:
+        if asked and not password:
+            raise TlsFailed(
+                "the client's private key is encrypted: give its password (ssl.key.password)", setting=PASSWORD_SETTING
+            ) from None
+        if error.reason == "KEY_VALUES_MISMATCH":
+            raise TlsFailed(
+                f"the client's private key ({key_setting}) does not belong to its certificate: check that the two are a pair",
+                setting=key_setting,
+            ) from None
+        if asked:
+            raise TlsFailed(
+                "the client's private key cannot be decrypted: the password is wrong (ssl.key.password)",
+                setting=PASSWORD_SETTING,
+            ) from None
+        raise TlsFailed(
+            f"the client certificate or its private key cannot be used: {_reason(error)}", setting=key_setting
+        ) from None
+
+
+@contextmanager
+def _as_file(text: str) -> Iterator[str]:
+    """A path to read `text` from, for OpenSSL, which loads keys from files only. In memory where the system can."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("ottla-tls")
+        path = f"/proc/self/fd/{descriptor}"
+    else:
+        descriptor, path = tempfile.mkstemp(prefix="ottla-tls-")
+    try:
+        with open(descriptor, "w", closefd=False) as file:
+            file.write(text)
+        yield path
+    finally:
+        os.close(descriptor)
+        if not path.startswith("/proc/"):
+            os.unlink(path)
+
+
+def _set_versions_and_ciphers(context: ssl.SSLContext, options: TlsOptions) -> None:
+    unknown = [each for each in options.versions if each not in VERSIONS]
+    if unknown or not options.versions:
+        what = f"{unknown[0]} is no TLS version" if unknown else "no TLS version is allowed"
+        raise TlsFailed(f"{what} (ssl.enabled.protocols): choose among {', '.join(VERSIONS)}", setting="ssl.enabled.protocols")
+    allowed = {VERSIONS[each] for each in options.versions}
+    if options.ciphers:
+        older = [each for each in options.ciphers if each not in TLS_1_3_SUITES]
+        # A suite belongs to TLS 1.3 or to the versions before it. `refused_suite` checks which one of TLS 1.3's was chosen.
+        if not older:
+            allowed &= {ssl.TLSVersion.TLSv1_3}
+        elif len(older) == len(options.ciphers):
+            allowed -= {ssl.TLSVersion.TLSv1_3}
+        if not allowed:
+            raise TlsFailed(
+                f"no allowed cipher suite ({', '.join(options.ciphers)}) works with an allowed TLS version "
+                f"({', '.join(options.versions)}): change ssl.cipher.suites or ssl.enabled.protocols",
+                setting="ssl.cipher.suites",
+            )
+        if older:
+            _set_ciphers(context, older)
+    context.minimum_version = min(allowed)
+    context.maximum_version = max(allowed)
+
+
+def _set_ciphers(context: ssl.SSLContext, suites: list[str]) -> None:
+    names = [openssl_name(each) for each in suites]
+    for suite, name in zip(suites, names, strict=True):
+        try:
+            context.set_ciphers(name)  # one at a time first: in a list, unknown names are ignored
+        except ssl.SSLError:
+            raise TlsFailed(
+                f"the cipher suite {suite} (ssl.cipher.suites) is not known to {ssl.OPENSSL_VERSION}",
+                setting="ssl.cipher.suites",
+            ) from None
+    context.set_ciphers(":".join(names))
+
+
+def openssl_name(suite: str) -> str:
+    """OpenSSL's name of a cipher suite before TLS 1.3 that is spelt as in Java: TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256."""
+    if "_WITH_" not in suite:
+        return suite
+    exchange, _, cipher = suite.removeprefix("TLS_").removeprefix("SSL_").partition("_WITH_")
+    cipher = cipher.replace("AES_128", "AES128").replace("AES_256", "AES256").replace("_CBC", "")
+    cipher = cipher.replace("CHACHA20_POLY1305_SHA256", "CHACHA20_POLY1305")
+    return (cipher if exchange == "RSA" else f"{exchange}_{cipher}").replace("_", "-")
+
+
+def refused_suite(options: TlsOptions, chosen: str) -> str | None:
+    """Why the suite that the handshake chose is not allowed; None: it is. Python cannot limit those of TLS 1.3 beforehand."""
+    allowed = [openssl_name(each) for each in options.ciphers]
+    if not allowed or chosen not in TLS_1_3_SUITES or chosen in allowed:
+        return None
+    return f"the handshake chose the cipher suite {chosen}, and only {', '.join(allowed)} are allowed (ssl.cipher.suites)"
+
+
+def _reason(error: ssl.SSLError | ValueError) -> str:
+    reason = getattr(error, "reason", None)
+    return str(reason).lower().replace("_", " ") if reason else str(error)

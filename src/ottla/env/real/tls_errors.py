@@ -1,0 +1,91 @@
+"""Turns OpenSSL's errors into texts that say what to do: whose certificate is refused, and by whom."""
+
+from __future__ import annotations
+
+import ssl
+from collections.abc import Mapping
+
+from ottla.env.tls import TlsFailed
+
+CERTIFICATE_NOT_YET_VALID, CERTIFICATE_EXPIRED = 9, 10
+HOSTNAME_MISMATCH, ADDRESS_MISMATCH = 62, 64
+_UNTRUSTED = {
+    18: "it signed its certificate itself",
+    19: "the root of its certificate chain is not among the trusted certificates",
+    20: "the issuer of its certificate is not among the trusted certificates",
+    21: "the issuer of its certificate is not among the trusted certificates",
+}
+_ALERTS = {
+    "CERTIFICATE_REQUIRED": "asks for a client certificate: give one (ssl.keystore)",
+    "BAD_CERTIFICATE": "refuses our client certificate, or asks for one and got none: check ssl.keystore",
+    "UNSUPPORTED_CERTIFICATE": "refuses the kind of our client certificate: check its key usage (clientAuth)",
+    "CERTIFICATE_REVOKED": "refuses our client certificate as revoked: get a new one",
+    "CERTIFICATE_EXPIRED": "refuses our client certificate as expired: renew it",
+    "CERTIFICATE_UNKNOWN": "refuses our client certificate: check that the node trusts its issuer (the node's ssl.truststore)",
+    "UNKNOWN_CA": "does not trust the issuer of our client certificate: add it to the node's ssl.truststore",
+    "ACCESS_DENIED": "denies access to our client certificate",
+    "DECRYPT_ERROR": "could not verify our client certificate: check that key and certificate are a pair",
+    "HANDSHAKE_FAILURE": "found no common ground: it may need a client certificate (ssl.keystore), or other cipher suites "
+    "(ssl.cipher.suites)",
+    "INSUFFICIENT_SECURITY": "demands stronger cipher suites (ssl.cipher.suites)",
+    "PROTOCOL_VERSION": "speaks none of the allowed TLS versions: check ssl.enabled.protocols on both sides",
+    "UNRECOGNIZED_NAME": "does not know itself by the server name that we sent",
+}
+_NO_TLS = ("WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE", "UNKNOWN_PROTOCOL")
+_OTHER_VERSION = ("UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "VERSION_TOO_LOW")
+
+
+def is_wrong_name(error: ssl.SSLError) -> bool:
+    """Whether the peer's certificate is trusted but made out to another host."""
+    return isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in (HOSTNAME_MISMATCH, ADDRESS_MISMATCH)
+
+
+def explain(address: str, error: ssl.SSLError) -> TlsFailed:
+    """The error for a TLS connection to `address` that failed, other than for the peer's name."""
+    if isinstance(error, ssl.SSLCertVerificationError):
+        return _explain_certificate(address, error.verify_code, error.verify_message)
+    reason = error.reason or str(error)
+    _, is_alert, alert = reason.partition("_ALERT_")
+    says = _ALERTS.get(alert if is_alert else reason.removeprefix("TLSV1_"))
+    if says is not None:
+        return TlsFailed(f"{address} {says}")
+    if reason in _NO_TLS:
+        return TlsFailed(
+            f"{address} does not speak TLS: it may be a PLAINTEXT or SASL_PLAINTEXT listener. Give the port of an SSL or "
+            "SASL_SSL listener, or connect without TLS (security.protocol)"
+        )
+    if reason in _OTHER_VERSION:
+        return TlsFailed(f"{address} {_ALERTS['PROTOCOL_VERSION']}")
+    return TlsFailed(f"TLS with {address} failed: {reason.lower().replace('_', ' ')}; the log of the node may say why")
+
+
+def _explain_certificate(address: str, code: int, message: str) -> TlsFailed:
+    if code in _UNTRUSTED:
+        return TlsFailed(
+            f"the certificate of {address} is not trusted: {_UNTRUSTED[code]}. "
+            "Give the certificate of its issuer (ssl.truststore)"
+        )
+    if code == CERTIFICATE_EXPIRED:
+        return TlsFailed(f"the certificate of {address}, or one of its chain, has expired: renew it, or check the clock here")
+    if code == CERTIFICATE_NOT_YET_VALID:
+        return TlsFailed(f"the certificate of {address} is not valid yet: check the clocks on both sides")
+    return TlsFailed(f"the certificate of {address} cannot be verified: {message}")
+
+
+def explain_name(address: str, wanted: str, names: list[str]) -> TlsFailed:
+    """The error for a certificate that is not for `wanted`. `names` are those it is for; empty if they are not known."""
+    made_out = f"it is for {', '.join(names)}" if names else "it is for another host"
+    advice = (
+        "connect by a name that is in the certificate (the node's advertised.listeners decides it), or get one for this host"
+    )
+    return TlsFailed(f"the certificate of {address} is not for {wanted}: {made_out}. Either {advice}")
+
+
+def certificate_names(certificate: Mapping[str, object]) -> list[str]:
+    """The hosts that a certificate is for, from `getpeercert`: alternative names, or the common name if there are none."""
+    alternatives = certificate.get("subjectAltName", ())
+    names = [str(value) for kind, value in alternatives if kind in ("DNS", "IP Address")]  # type: ignore[attr-defined]
+    if names:
+        return names
+    subject = certificate.get("subject", ())
+    return [str(value) for part in subject for kind, value in part if kind == "commonName"]  # type: ignore[attr-defined]

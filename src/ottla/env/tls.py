@@ -1,0 +1,42 @@
+"""TLS of an outbound stream: its options and its error, as plain values. `env/real/tls.py` and `tls_stream.py` implement it.
+
+PEM values are given as text or as the path of a file: a value that contains `-----BEGIN` is text. Files are read again for
+every connection, so a renewed certificate is used without a restart. A client checks them once when it is made.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True, slots=True)
+class TlsOptions:
+    """How to encrypt a stream, whom to trust, and which certificate to show."""
+
+    ca: str | None = field(default=None, repr=False)
+    """Certificates to trust, PEM. None: those that the operating system trusts."""
+    certificate: str | None = field(default=None, repr=False)
+    """Our own certificate with its chain, PEM, for peers that ask for one."""
+    key: str | None = field(default=None, repr=False)
+    """The private key of `certificate`, PEM. None: it is in the same text or file as the certificate."""
+    key_password: str | None = field(default=None, repr=False)
+    check_hostname: bool = True
+    """Whether the peer's certificate must be for the host that we connect to. Its issuer is checked in any case."""
+    server_name: str | None = None
+    """The name to check and to ask for (SNI), if it is not the host that we connect to."""
+    ciphers: tuple[str, ...] = ()
+    """Allowed cipher suites, in the spelling of Java or of OpenSSL; empty: OpenSSL's default."""
+    versions: tuple[str, ...] = ("TLSv1.2", "TLSv1.3")
+    """Allowed protocol versions."""
+
+
+class TlsFailed(OSError):
+    """A TLS connection is impossible: one side refuses the other, or an option is wrong. Retrying does not help.
+
+    A connection that merely broke during the handshake raises another `OSError`.
+    """
+
+    def __init__(self, text: str, *, setting: str | None = None) -> None:
+        super().__init__(text)
+        self.setting = setting
+        """Kafka's name of the client setting that is wrong, if one is."""
