@@ -10,19 +10,21 @@ Positions are 32-bit, so one `Columns` holds less than 2 GiB of keys, of values 
 time if there are more. Header keys are the bytes as they were written, which Kafka does not promise to be valid UTF-8.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from ottla.errors import CorruptRecords
 from ottla.records.batch import BatchView
 from ottla.records.builder import seal
 from ottla.records.compression import Codec, decompress
-from ottla.records.kernels import ColumnReader, ColumnWriter, walk_records
+from ottla.records.kernels import ColumnReader, ColumnWriter, new_buffers, walk_records
 from ottla.records.layout import HEADER_SIZE, NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 Buffer = bytes | bytearray | memoryview
 POSITION_MAX = 0x7FFFFFFF
+BYTES_COLUMNS = ("key", "value", "headers")
+"""The columns that cost a copy of the records' bytes."""
 
 
 class BinaryColumn(NamedTuple):
@@ -51,10 +53,16 @@ class Columns(NamedTuple):
     header_values: BinaryColumn
 
 
-def columns_from_batches(views: Sequence[BatchView], *, decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Columns:
+def columns_from_batches(
+    views: Sequence[BatchView],
+    *,
+    decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    wanted: Collection[str] = BYTES_COLUMNS,
+) -> Columns:
     """The records of all batches, in order, control records included: leave out batches whose records are not to be seen.
 
-    Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to.
+    Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to. Those of
+    `BYTES_COLUMNS` that are not in `wanted` are not copied: they stay null.
     """
     parts: list[tuple[BatchView, memoryview]] = []
     totals = [0] * 8
@@ -69,14 +77,21 @@ def columns_from_batches(views: Sequence[BatchView], *, decompressed_bytes_max: 
         found = walk_records(data, 0, len(data), view.count, view.base_timestamp)
         totals = [total + part for total, part in zip(totals, (view.count, *found[3:]), strict=True)]
         parts.append((view, data))
+    has_keys, has_values, has_headers = (name in wanted for name in BYTES_COLUMNS)
+    if not has_keys:
+        totals[1], totals[3] = totals[0], 0
+    if not has_values:
+        totals[2], totals[4] = totals[0], 0
+    if not has_headers:
+        totals[5:] = 0, 0, 0
     rows, keyless, valueless, key_bytes, value_bytes, headers, header_key_bytes, header_value_bytes = totals
     if max(totals) > POSITION_MAX:
         raise CorruptRecords(f"{len(views)} batches hold more than the 2 GiB that 32-bit positions reach: pass fewer at a time")
     bits, ends, header_bits, header_ends = (rows + 7) // 8, rows * 4 + 4, (headers + 7) // 8, headers * 4 + 4
     sizes = [rows * 8, rows * 8, bits, ends, key_bytes, bits, ends, value_bytes]
     sizes += [ends, header_ends, header_key_bytes, header_bits, header_ends, header_value_bytes]
-    buffers = [bytearray(size) for size in sizes]
-    writer = ColumnWriter(buffers)
+    buffers = new_buffers(sizes)
+    writer = ColumnWriter(buffers, has_keys, has_values, has_headers)
     for view, data in parts:
         base = view.max_timestamp if view.is_append_time else view.base_timestamp
         writer.add(data, 0, len(data), view.count, view.base_offset, base, view.is_append_time)

@@ -73,9 +73,6 @@ cdef class RecordIterator:
     )
     cdef Record _read(self)
 
-@cython.locals(count=cython.longlong, size=cython.longlong, _=Py_ssize_t)
-cdef bint _are_headers(const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit) noexcept
-
 @cython.locals(
     raw="const unsigned char*", end=Py_ssize_t, position=Py_ssize_t, count=cython.longlong, size=cython.longlong,
     index=Py_ssize_t, key=str, value=bytes, first=tuple, second=tuple, more=list,

@@ -276,7 +276,7 @@ class RecordIterator:
             position += value_size
         record._headers = _NO_HEADERS
         if position != limit - 1 or raw[position] != 0:
-            if not _are_headers(raw, position, limit):
+            if not fields.are_headers(raw, position, limit):
                 raise self._damaged("its headers do not end where the record does")
             record._headers = raw[position:limit]
         self._position = limit
@@ -292,25 +292,8 @@ class RecordIterator:
         return CorruptRecords(f"record {index} of the batch, at byte {position} of its records: {what}", position)
 
 
-def _are_headers(raw: bytes, position: int, limit: int) -> bool:
-    """Whether a header count and that many headers fill `raw` from `position` to `limit` exactly."""
-    count, position = fields.varint(raw, position, limit, 32)
-    if position > limit or count < 0 or count > (limit - position) // 2:
-        return False
-    for _ in range(count):
-        size, position = fields.varint(raw, position, limit, 32)
-        if position > limit or size < 0 or size > limit - position:
-            return False
-        size, position = fields.varint(raw, position + size, limit, 32)
-        if position > limit or size > limit - position:
-            return False
-        if size > 0:
-            position += size
-    return position == limit
-
-
 def _decode_headers(data: bytes) -> Headers:
-    """What `_are_headers` has found to be headers, taken apart."""
+    """What `fields.are_headers` has found to be headers, taken apart."""
     raw = data
     end = len(data)
     count, position = fields.varint(raw, 0, end, 32)

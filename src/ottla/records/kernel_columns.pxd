@@ -55,6 +55,9 @@ cpdef tuple walk_records(
     const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count, long long base_timestamp
 )
 
+@cython.locals(buffers=list, index=Py_ssize_t)
+cpdef list new_buffers(list sizes)
+
 @cython.final
 cdef class ColumnWriter:
     cdef long long[::1] _offsets
@@ -73,6 +76,9 @@ cdef class ColumnWriter:
     cdef unsigned char[::1] _header_value_data
     cdef Py_ssize_t _row
     cdef Py_ssize_t _headers
+    cdef bint _has_keys
+    cdef bint _has_values
+    cdef bint _has_headers
 
     @cython.locals(
         row=Py_ssize_t, key_end=Py_ssize_t, value_end=Py_ssize_t, position=Py_ssize_t, index=Py_ssize_t, limit=Py_ssize_t,

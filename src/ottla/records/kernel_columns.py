@@ -166,15 +166,30 @@ def walk_records(
     return (*timestamps, *counts, *sizes)
 
 
+def new_buffers(sizes: list[int]) -> list[bytearray]:
+    """The buffers of a `ColumnWriter`, in their order. Only bitmaps and positions are zeroed: all of the others is written."""
+    buffers: list[bytearray] = []
+    for index in range(len(sizes)):
+        if index in (0, 1, 4, 7, 10, 13):
+            buffers.append(views.new_buffer(sizes[index]))
+        else:
+            buffers.append(bytearray(sizes[index]))
+    return buffers
+
+
 class ColumnWriter:
     """Fills the buffers of columns with the records of batch after batch.
 
     The buffers, in order: offsets and timestamps (64-bit); of the keys, then of the values: bitmap, positions (32-bit), bytes;
     of the headers: list positions (32-bit), key positions, key bytes, value bitmap, value positions, value bytes. They are
-    zeroed and as large as `walk_records` says they must be.
+    from `new_buffers`, and as large as `walk_records` says they must be. Keys, values or headers that are not wanted stay null,
+    and their buffers of bytes empty.
     """
 
     __slots__ = (
+        "_has_headers",
+        "_has_keys",
+        "_has_values",
         "_header_key_data",
         "_header_key_ends",
         "_header_lists",
@@ -193,7 +208,10 @@ class ColumnWriter:
         "_values",
     )
 
-    def __init__(self, buffers: list[bytearray]) -> None:
+    def __init__(
+        self, buffers: list[bytearray], has_keys: bool = True, has_values: bool = True, has_headers: bool = True
+    ) -> None:
+        self._has_keys, self._has_values, self._has_headers = has_keys, has_values, has_headers
         self._offsets = memoryview(buffers[0]).cast("q")
         self._timestamps = memoryview(buffers[1]).cast("q")
         self._keys = memoryview(buffers[2])
@@ -226,6 +244,10 @@ class ColumnWriter:
         position = start
         for index in range(count):
             limit, delta, offset_delta, key_at, key_size, value_at, value_size, header_at = _parse_record(raw, position, end)
+            if not self._has_keys:
+                key_size = -1
+            if not self._has_values:
+                value_size = -1
             if limit < 0 or key_size > len(key_data) - key_end or value_size > len(value_data) - value_end:
                 raise _damaged(index, position)
             self._offsets[row] = fields.wrap64(base_offset + offset_delta)
@@ -238,7 +260,11 @@ class ColumnWriter:
                 self._values[row >> 3] |= 1 << (row & 7)
                 fields.copy(values_out, value_end, raw, value_at, value_size)
                 value_end += value_size
-            if (header_at != limit - 1 or raw[header_at] != 0) and not self._add_headers(raw, header_at, limit):
+            if (
+                self._has_headers
+                and (header_at != limit - 1 or raw[header_at] != 0)
+                and not self._add_headers(raw, header_at, limit)
+            ):
                 raise _damaged(index, position)
             row += 1
             key_ends[row] = key_end

@@ -3,6 +3,13 @@
 # They read and write through pointers and check nothing; numbers that leave 64 bits wrap around (-fwrapv).
 from libc.string cimport memcpy
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(object)
+
+
+cdef inline void untrack(object made) noexcept:
+    PyObject_GC_UnTrack(made)
+
 
 cdef inline long long wrap64(long long value) noexcept:
     return value
@@ -113,3 +120,46 @@ cdef inline (
         number(raw, at + 53, 4),
         number(raw, at + 57, 4),
     )
+
+
+cdef inline bint are_headers(const unsigned char* raw, Py_ssize_t position, Py_ssize_t limit) noexcept:
+    cdef long long count, size, index
+    count, position = varint(raw, position, limit, 32)
+    if position > limit or count < 0 or count > (limit - position) // 2:
+        return False
+    for index in range(count):
+        size, position = varint(raw, position, limit, 32)
+        if position > limit or size < 0 or size > limit - position:
+            return False
+        size, position = varint(raw, position + size, limit, 32)
+        if position > limit or size > limit - position:
+            return False
+        if size > 0:
+            position += size
+    return position == limit
+
+
+cdef inline unsigned int murmur2(const unsigned char* raw, Py_ssize_t start, Py_ssize_t size) noexcept:
+    cdef unsigned int m = 0x5BD1E995u
+    cdef unsigned int hashed = 0x9747B28Cu ^ <unsigned int> size
+    cdef unsigned int word
+    cdef Py_ssize_t at = 0
+    raw += start
+    while size - at >= 4:
+        word = (
+            <unsigned int> raw[at] | <unsigned int> raw[at + 1] << 8 | <unsigned int> raw[at + 2] << 16
+            | <unsigned int> raw[at + 3] << 24
+        )
+        word *= m
+        word = (word ^ word >> 24) * m
+        hashed = (hashed * m) ^ word
+        at += 4
+    if at < size:
+        word = raw[at]
+        if size - at > 1:
+            word |= <unsigned int> raw[at + 1] << 8
+        if size - at > 2:
+            word |= <unsigned int> raw[at + 2] << 16
+        hashed = (hashed ^ word) * m
+    hashed = (hashed ^ hashed >> 13) * m
+    return hashed ^ hashed >> 15

@@ -13,7 +13,7 @@ Callers compare positions with the buffer's end first, except for functions that
 
 from __future__ import annotations
 
-from struct import Struct
+from struct import Struct, unpack_from
 
 from ottla.records.layout import HEADER
 
@@ -25,6 +25,8 @@ _INT64_MAX = 0x7FFFFFFFFFFFFFFF
 _INT64_MIN = -_INT64_MAX - 1
 _MASK32 = 0xFFFFFFFF
 _MASK64 = 0xFFFFFFFFFFFFFFFF
+_MURMUR_SEED = 0x9747B28C
+_MURMUR_M = 0x5BD1E995
 _MASKS = {size: (1 << 8 * size) - 1 for size in (1, 2, 4, 8)}
 _READERS = {size: Struct(f">{kind}").unpack_from for size, kind in ((1, "b"), (2, "h"), (4, "i"), (8, "q"))}
 _WRITERS = {size: Struct(f">{kind}").pack_into for size, kind in ((1, "B"), (2, "H"), (4, "I"), (8, "Q"))}
@@ -123,6 +125,42 @@ def put_varint(out: Target, at: int, value: int) -> int:
     return at + 1
 
 
+def untrack(made: object) -> None:
+    """Tell the garbage collector that `made`, which refers only to immutable objects, can be in no cycle. Does nothing here."""
+
+
 def batch_header(raw: Buffer, at: int) -> tuple[int, int, int, int, int, int, int, int, int, int, int, int, int]:
     """The numbers of the batch's header at `at`, in their order; `layout.py` has the format."""
     return HEADER.unpack_from(raw, at)
+
+
+def are_headers(raw: Buffer, position: int, limit: int) -> bool:
+    """Whether a header count and that many headers of a record fill `raw` from `position` to `limit` exactly."""
+    count, position = varint(raw, position, limit, 32)
+    if position > limit or count < 0 or count > (limit - position) // 2:
+        return False
+    for _ in range(count):
+        size, position = varint(raw, position, limit, 32)
+        if position > limit or size < 0 or size > limit - position:
+            return False
+        size, position = varint(raw, position + size, limit, 32)
+        if position > limit or size > limit - position:
+            return False
+        if size > 0:
+            position += size
+    return position == limit
+
+
+def murmur2(raw: Buffer, start: int, size: int) -> int:
+    """The 32-bit hash without a sign of the `size` bytes of `raw` from `start` on, by which Kafka's clients spread keys."""
+    words = size >> 2
+    hashed = _MURMUR_SEED ^ size
+    for word in unpack_from(f"<{words}I", raw, start):
+        word = word * _MURMUR_M & _MASK32
+        word = (word ^ word >> 24) * _MURMUR_M & _MASK32
+        hashed = hashed * _MURMUR_M & _MASK32 ^ word
+    rest = raw[start + (words << 2) : start + size]
+    if rest:
+        hashed = (hashed ^ int.from_bytes(rest, "little")) * _MURMUR_M & _MASK32
+    hashed = (hashed ^ hashed >> 13) * _MURMUR_M & _MASK32
+    return hashed ^ hashed >> 15

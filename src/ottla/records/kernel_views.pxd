@@ -8,3 +8,11 @@ cdef inline const unsigned char* raw_of(const unsigned char[::1] view) noexcept:
 
 cdef inline unsigned char* out_of(unsigned char[::1] view) noexcept:
     return &view[0]
+
+
+cdef extern from "Python.h":
+    object PyByteArray_FromStringAndSize(const char*, Py_ssize_t)
+
+
+cdef inline bytearray new_buffer(Py_ssize_t size):
+    return <bytearray> PyByteArray_FromStringAndSize(NULL, size)

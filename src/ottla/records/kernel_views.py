@@ -16,3 +16,8 @@ def raw_of(view: Buffer) -> Buffer:
 def out_of(view: Target) -> Target:
     """What to write the view's bytes to: in the compiled variant a pointer."""
     return view
+
+
+def new_buffer(size: int) -> bytearray:
+    """A buffer of `size` bytes to be filled: in the compiled variant its content is not defined, because zeroing takes time."""
+    return bytearray(size)

@@ -11,7 +11,6 @@ Everything else imports the kernels' names from here; the rooms above have a `ke
 import os
 import posixpath
 from importlib import import_module
-from importlib.util import module_from_spec, spec_from_file_location
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -23,6 +22,8 @@ def load_variant(name: str, *, pure: bool, room: str = "records") -> ModuleType 
     if not pure:
         module = import_module(f"ottla.{room}.{name}")
         return module if is_compiled(module) else None
+    from importlib.util import module_from_spec, spec_from_file_location  # late: only the pure variant needs it
+
     folder = posixpath.dirname(posixpath.dirname(__file__))
     path = posixpath.join(folder, *room.split("."), f"{name}.py")
     spec = spec_from_file_location(f"ottla.{room}.{name}_pure", path)
@@ -46,33 +47,83 @@ def variant() -> str:
 
 if TYPE_CHECKING or not PURE_ASKED:
     from ottla.records.kernel import Headers, Record, RecordIterator, Row, encode_records, encode_rows
+    from ottla.records.kernel_accumulate import (
+        NO_HEADERS,
+        BufferMemory,
+        Delivery,
+        OpenBatch,
+        TopicBatches,
+        pack_headers,
+        record_size_max,
+    )
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
-    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, walk_records
+    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, new_buffers, walk_records
+    from ottla.records.kernel_consume import ConsumerRecord, Deserializer, RecordDecoder
+    from ottla.records.kernel_many import (
+        BytesColumn,
+        HeadersColumn,
+        NumbersColumn,
+        Places,
+        RecordColumns,
+        append_list,
+    )
+    from ottla.records.kernel_partition import murmur2, partition_of_key
 else:
     _kernel = load_variant("kernel", pure=True)
     Headers, Record, RecordIterator, Row = _kernel.Headers, _kernel.Record, _kernel.RecordIterator, _kernel.Row
     encode_records, encode_rows = _kernel.encode_records, _kernel.encode_rows
     _columns = load_variant("kernel_columns", pure=True)
     ColumnReader, ColumnWriter, walk_records = _columns.ColumnReader, _columns.ColumnWriter, _columns.walk_records
-    RecordWalk = _columns.RecordWalk
+    RecordWalk, new_buffers = _columns.RecordWalk, _columns.new_buffers
     _batch = load_variant("kernel_batch", pure=True)
     BatchLimits, CheckedBatch = _batch.BatchLimits, _batch.CheckedBatch
+    _accumulate = load_variant("kernel_accumulate", pure=True)
+    NO_HEADERS, pack_headers = _accumulate.NO_HEADERS, _accumulate.pack_headers
+    BufferMemory, Delivery, OpenBatch = _accumulate.BufferMemory, _accumulate.Delivery, _accumulate.OpenBatch
+    TopicBatches, record_size_max = _accumulate.TopicBatches, _accumulate.record_size_max
+    _consume = load_variant("kernel_consume", pure=True)
+    ConsumerRecord, RecordDecoder = _consume.ConsumerRecord, _consume.RecordDecoder
+    Deserializer = _consume.Deserializer
+    _many = load_variant("kernel_many", pure=True)
+    BytesColumn, HeadersColumn, NumbersColumn = _many.BytesColumn, _many.HeadersColumn, _many.NumbersColumn
+    Places, RecordColumns, append_list = _many.Places, _many.RecordColumns, _many.append_list
+    _partition = load_variant("kernel_partition", pure=True)
+    murmur2, partition_of_key = _partition.murmur2, _partition.partition_of_key
 
 __all__ = [
+    "NO_HEADERS",
     "PURE_ASKED",
     "BatchLimits",
+    "BufferMemory",
+    "BytesColumn",
     "CheckedBatch",
     "ColumnReader",
     "ColumnWriter",
+    "ConsumerRecord",
+    "Delivery",
+    "Deserializer",
     "Headers",
+    "HeadersColumn",
+    "NumbersColumn",
+    "OpenBatch",
+    "Places",
     "Record",
+    "RecordColumns",
+    "RecordDecoder",
     "RecordIterator",
     "RecordWalk",
     "Row",
+    "TopicBatches",
+    "append_list",
     "encode_records",
     "encode_rows",
     "is_compiled",
     "load_variant",
+    "murmur2",
+    "new_buffers",
+    "pack_headers",
+    "partition_of_key",
+    "record_size_max",
     "variant",
     "walk_records",
 ]

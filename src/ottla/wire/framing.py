@@ -9,8 +9,12 @@ A size that is negative or beyond the limit raises `InvalidFrame` before anythin
 A peer may announce a size and never send the bytes, so beyond `AT_ONCE_BYTES` a frame's buffer grows as it fills. For every
 frame above `FREE_BYTES` the splitter calls `reserve` before it allocates. If that refuses, the splitter `is_starved` and takes
 no bytes until `grow` succeeds. When such a frame is complete, exactly its size has been reserved.
+
+A client's splitter uses the buffers of large frames again (`reuses`): fresh pages for a fetch's megabytes cost more processor
+time than the bytes received into them. It takes a buffer back only if nothing refers to it or views it any more.
 """
 
+import sys
 from collections.abc import Callable
 from struct import Struct
 from typing import Final
@@ -27,6 +31,15 @@ AT_ONCE_BYTES: Final = (1 << 20) + FREE_BYTES
 
 STEP_BYTES_MAX: Final = 8 << 20
 STEP_BYTES_MIN: Final = 64 * 1024
+
+REUSED_BYTES_MIN: Final = 256 * 1024
+REUSED_BYTES_MAX: Final = 16 << 20
+"""The sizes of frames whose buffers are kept for the next ones; they get their whole buffer at once."""
+
+KEPT_FRAMES: Final = 2
+"""One that is read while the next one arrives."""
+
+_OWN_REFERENCES: Final = 3
 
 Reserve = Callable[[int], bool]
 """Asks for so many more bytes of memory; False: refused."""
@@ -46,13 +59,25 @@ class FrameSplitter:
         "_frame",
         "_frame_filled",
         "_frame_size",
+        "_kept",
         "_reserve",
+        "_reuses",
         "_size_bytes_max",
         "reserved_bytes",
     )
 
-    def __init__(self, size_bytes_max: int, read_ahead: bytearray | None = None, reserve: Reserve | None = None) -> None:
+    def __init__(
+        self,
+        size_bytes_max: int,
+        read_ahead: bytearray | None = None,
+        reserve: Reserve | None = None,
+        *,
+        reuses: bool = False,
+    ) -> None:
+        """`reuses` is for peers that are trusted with `REUSED_BYTES_MAX` bytes, and needs no `reserve`."""
         self._size_bytes_max = size_bytes_max
+        self._reuses = reuses
+        self._kept: list[bytearray] = []
         self._ahead = read_ahead if read_ahead is not None else bytearray(READ_AHEAD_BYTES)
         self._ahead_view = memoryview(self._ahead)
         self._carried = b""  # a size that is still incomplete: up to 3 bytes
@@ -139,6 +164,7 @@ class FrameSplitter:
                 return frames
             frames.append(ahead[start : start + size])
             start += size
+            self._kept.clear()  # answers are small now: the memory is better used elsewhere
         self._carried = bytes(ahead[start:filled]) if start < filled else b""
         return frames
 
@@ -147,8 +173,32 @@ class FrameSplitter:
         self._carried = b""
         self._frame_size = size
         self._frame_filled = here = filled - start
-        self._frame = frame = bytearray(size if size <= FREE_BYTES else self._granted_capacity(here))
+        if self._reuses and REUSED_BYTES_MIN <= size <= REUSED_BYTES_MAX:
+            self._frame = frame = self._kept_buffer(size)
+        else:
+            self._frame = frame = bytearray(size if size <= FREE_BYTES else self._granted_capacity(here))
         frame[:here] = self._ahead_view[start:filled]
+
+    def _kept_buffer(self, size: int) -> bytearray:
+        """A buffer of `size` bytes for a frame, from an earlier frame if one is free."""
+        self.reserved_bytes = size
+        for frame in self._kept:
+            # The list, the name here and the argument refer to it; anything else is a reader.
+            if sys.getrefcount(frame) <= _OWN_REFERENCES and size // 2 <= len(frame) <= size * 2:
+                try:
+                    if len(frame) > size:
+                        del frame[size:]
+                    else:
+                        frame.extend(bytes(size - len(frame)))
+                        frame.append(frame.pop())  # refused if there are views, also where nothing was added
+                except BufferError:
+                    continue
+                return frame
+        frame = bytearray(size)
+        if len(self._kept) >= KEPT_FRAMES:
+            del self._kept[0]
+        self._kept.append(frame)
+        return frame
 
     def _granted_capacity(self, capacity: int) -> int:
         """The new size of the frame's buffer, which has `capacity` bytes now: larger if `reserve` grants more."""

@@ -14,10 +14,13 @@ class Variant(NamedTuple):
     kernel: ModuleType
     columns: ModuleType
     batch: ModuleType
+    partition: ModuleType
+    consume: ModuleType
 
 
 def load(pure: bool) -> Variant | None:
-    modules = [load_variant(name, pure=pure) for name in ("kernel", "kernel_columns", "kernel_batch")]
+    names = ("kernel", "kernel_columns", "kernel_batch", "kernel_partition", "kernel_consume")
+    modules = [load_variant(name, pure=pure) for name in names]
     return None if None in modules else Variant(*modules)  # type: ignore[arg-type]  # just checked
 
 

@@ -13,7 +13,7 @@ from ottla.errors import CorruptRecords
 from ottla.records import columns as columns_module
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch, build_produce_batch
-from ottla.records.columns import BinaryColumn, Columns, batch_from_columns, columns_from_batches
+from ottla.records.columns import BYTES_COLUMNS, BinaryColumn, Columns, batch_from_columns, columns_from_batches
 from ottla.records.compression import Codec
 from ottla.records.kernels import Record
 from ottla.records.reader import read_records
@@ -207,3 +207,21 @@ def test_a_writer_keeps_within_its_buffers(variant: Any) -> None:
     writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
     with pytest.raises(CorruptRecords):
         writer.add(view.payload, 0, len(view.payload), 1, 0, 1, False)
+
+
+@given(records(), st.sets(st.sampled_from(BYTES_COLUMNS)))
+def test_columns_that_are_not_wanted_stay_null(both: Any, made: list[Any], wanted: set[str]) -> None:
+    views = [BatchView(build_batch(made))] * 2
+    first, second = both(lambda: columns_from_batches(views, wanted=wanted))
+    assert first == second
+    expected = [
+        (
+            offset,
+            stamp,
+            key if "key" in wanted else None,
+            value if "value" in wanted else None,
+            pairs if "headers" in wanted else (),
+        )
+        for offset, stamp, key, value, pairs in (plain(record) for view in views for record in read_records(view))
+    ]
+    assert as_tuples(first) == expected

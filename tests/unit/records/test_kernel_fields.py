@@ -1,5 +1,6 @@
 """Numbers and bytes in buffers: the pure functions, compared with those that are compiled into every kernel."""
 
+import gc
 import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
@@ -35,6 +36,9 @@ def varint_size(value): return fields.varint_size(value)
 def put_uvarint(bytearray out, at, value): return fields.put_uvarint(out, at, value)
 def put_varint(bytearray out, at, value): return fields.put_varint(out, at, value)
 def batch_header(bytes raw, at): return fields.batch_header(raw, at)
+def murmur2(bytes raw, start, size): return fields.murmur2(raw, start, size)
+def are_headers(bytes raw, position, limit): return fields.are_headers(raw, position, limit)
+def untrack(made): fields.untrack(made)
 """
 SETUP = """
 from Cython.Build import cythonize
@@ -150,3 +154,40 @@ def test_compiled_functions_give_the_same_bytes(compiled: Any, raw: bytes, data:
 @given(st.binary(min_size=64, max_size=64))
 def test_compiled_function_reads_the_same_header(compiled: Any, raw: bytes) -> None:
     assert plain.batch_header(raw, 3) == compiled.batch_header(raw, 3)
+
+
+@given(st.binary(max_size=200), st.integers(0, 3), st.integers(0, 9))
+def test_hashes_are_the_same(compiled: ModuleType, raw: bytes, less: int, start: int) -> None:
+    start = min(start, len(raw))
+    size = max(0, len(raw) - less - start)
+    alone = plain.murmur2(raw[start : start + size], 0, size)
+    assert plain.murmur2(raw, start, size) == compiled.murmur2(raw, start, size) == alone
+
+
+@given(buffers, st.integers(0, 14))
+def test_headers_are_recognised_the_same(compiled: ModuleType, raw: bytes, limit: int) -> None:
+    end = min(limit, len(raw))
+    assert plain.are_headers(raw, 0, end) == compiled.are_headers(raw, 0, end)
+
+
+@pytest.mark.parametrize(
+    ("raw", "expected"),
+    [
+        (b"\x00", True),
+        (b"\x02\x02k\x02v", True),
+        (b"\x02\x02k\x01", True),  # a null value
+        (b"\x02\x02k\x02", False),  # the value is missing
+        (b"\x02\x01\x02v", False),  # a name cannot be null
+        (b"\x00\x00", False),  # a byte is left over
+        (b"\x01", False),  # a negative count
+    ],
+)
+def test_headers_fill_their_place_exactly(compiled: ModuleType, raw: bytes, expected: bool) -> None:
+    assert plain.are_headers(raw, 0, len(raw)) == compiled.are_headers(raw, 0, len(raw)) == expected
+
+
+def test_the_collector_forgets_what_is_untracked(compiled: ModuleType) -> None:
+    made: list[int] = []
+    compiled.untrack(made)
+    assert not gc.is_tracked(made)
+    plain.untrack(made)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ottla.errors import DecodeError
-from ottla.wire.framing import AT_ONCE_BYTES, FREE_BYTES, FrameSplitter, InvalidFrame
+from ottla.wire.framing import AT_ONCE_BYTES, FREE_BYTES, REUSED_BYTES_MIN, FrameSplitter, InvalidFrame
 
 FRAMES = st.lists(st.binary(max_size=40), max_size=8)
 
@@ -166,3 +166,44 @@ def test_abandon_drops_the_frame_and_its_reservation() -> None:
     assert splitter.abandon() == sum(granted) > 0
     assert splitter.abandon() == 0
     assert splitter.is_between_frames
+
+
+def test_buffers_of_large_frames_are_used_again_when_nothing_reads_them() -> None:
+    splitter = FrameSplitter(1 << 30, reuses=True)
+
+    def received(size: int, fill: int) -> bytearray:
+        (frame,) = splitter.feed(framed([bytes([fill]) * size]))
+        assert frame == bytes([fill]) * size
+        return frame
+
+    frame = received(REUSED_BYTES_MIN, 1)
+    first = id(frame)
+    second = id(received(REUSED_BYTES_MIN + 5, 2))  # the name `frame` holds the first
+    assert second != first
+    view = memoryview(frame)[10:20]
+    del frame
+    assert id(received(REUSED_BYTES_MIN, 3)) == second  # the view holds the first
+    assert bytes(view) == b"\1" * 10
+    view.release()
+    assert id(received(REUSED_BYTES_MIN + 1_000, 4)) == first
+    assert id(received(REUSED_BYTES_MIN, 5)) == first
+
+
+@given(st.lists(st.tuples(st.integers(REUSED_BYTES_MIN - 2, REUSED_BYTES_MIN * 3), st.booleans()), max_size=8))
+def test_frames_that_are_held_never_change(wanted: list[tuple[int, bool]]) -> None:
+    splitter, held = FrameSplitter(1 << 30, reuses=True), []
+    for number, (size, is_held) in enumerate(wanted):
+        (frame,) = splitter.feed(framed([bytes([number]) * size]))
+        assert frame == bytes([number]) * size
+        if is_held:
+            held.append((number, memoryview(frame)))
+        del frame
+        assert all(view == bytes([each]) * len(view) for each, view in held)
+
+
+def test_a_small_frame_ends_the_keeping_of_buffers() -> None:
+    splitter = FrameSplitter(1 << 30, reuses=True)
+    splitter.feed(framed([bytes(REUSED_BYTES_MIN)]))
+    assert splitter._kept
+    splitter.feed(framed([b"small"]))
+    assert not splitter._kept
