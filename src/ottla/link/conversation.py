@@ -1,8 +1,8 @@
 """The client side of the protocol on one connection, without IO: requests to bytes, bytes to answers.
 
 It begins with ApiVersions in our newest version. A node that does not know that version answers with a version 0 body that
-lists its versions, and gets a second ApiVersions request in one of those. After that, requests have consecutive correlation
-ids, and answers must come in the same order, as the protocol demands. Anything else is a `PeerFault`, after which the
+lists its versions, and gets a second ApiVersions request in one of those. After that, answers must come in the order
+in which requests were sent, as the protocol demands. Anything else is a `PeerFault`, after which the
 conversation cannot be used.
 
     NEW ──greet──▶ GREETING ──versions──▶ OPEN ──fault──▶ OVER
@@ -32,7 +32,7 @@ SOFTWARE_NAME: Final = "ottla"
 _CORRELATION_ID_MASK: Final = 0x7FFFFFFF
 _SIGNS_OF_OTHERS: Final = (
     (b"HTTP", "It speaks HTTP: it is a web server or a metrics port. Give the port of a Kafka listener"),
-    (b"\x15\x03", "It speaks TLS, which is not supported here yet: use a PLAINTEXT listener"),
+    (b"\x15\x03", "It speaks TLS: set security.protocol to SSL or SASL_SSL, or give the port of a PLAINTEXT listener"),
     (b"SSH-", "It is an SSH server"),
     (b"220 ", "It is a mail or file server"),
 )
@@ -59,20 +59,22 @@ class SendAlso(NamedTuple):
     parts: Sequence[Part]
 
 
-class Answer(NamedTuple):
-    """The answer to the request with this correlation id."""
+class Expected(NamedTuple):
+    """A request that gets an answer."""
 
     correlation_id: int
+    api_key: int
+    version: int
+
+
+class Answer(NamedTuple):
+    """The answer to `request`."""
+
+    request: Expected
     message: Any
 
 
 Event = Greeted | SendAlso | Answer
-
-
-class _Expected(NamedTuple):
-    correlation_id: int
-    api_key: int
-    version: int
 
 
 class Conversation:
@@ -86,28 +88,26 @@ class Conversation:
         self.versions: PeerVersions | None = None
         self._client_id = client_id
         self._software_version = software_version
-        self._splitter = FrameSplitter(answer_bytes_max)
-        self._expected: deque[_Expected] = deque()
+        self._splitter = FrameSplitter(answer_bytes_max, reuses=True)
+        self._expected: deque[Expected] = deque()
         self._next_id = 0
-
-    @property
-    def unanswered(self) -> int:
-        """How many requests wait for their answers."""
-        return len(self._expected)
 
     def greet(self) -> list[Part]:
         """The first bytes to send."""
         self.state = State.GREETING
         return self._greeting(speakable(ApiKey.API_VERSIONS)[1])
 
-    def ask(self, message: Message, version: int | None = None) -> tuple[int, list[Part]]:
-        """The correlation id and bytes of a request. A message that cannot be encoded raises and changes nothing."""
+    def ask(self, message: Message, version: int | None = None) -> tuple[Expected, list[Part]]:
+        """A request and its bytes. Call `sent` when they are sent. A message that cannot be encoded changes nothing."""
         chosen = self._version(message.KEY, version)
         correlation_id = self._next_id
         parts = encode_request(message, chosen, correlation_id, self._client_id)
-        self._expected.append(_Expected(correlation_id, message.KEY, chosen))
         self._next_id = (correlation_id + 1) & _CORRELATION_ID_MASK
-        return correlation_id, parts
+        return Expected(correlation_id, message.KEY, chosen), parts
+
+    def sent(self, request: Expected) -> None:
+        """The bytes of `request` are sent: its answer is expected after those of the requests sent before."""
+        self._expected.append(request)
 
     def ask_unanswered(self, message: Message, version: int | None = None) -> list[Part]:
         """The bytes of a request that is not answered: Produce with acks=0."""
@@ -132,12 +132,13 @@ class Conversation:
             sign = next((says for sign, says in _SIGNS_OF_OTHERS if first.startswith(sign)), None)
             raise PeerFault(self.address, f"{self.address} does not answer as a Kafka node does. {sign or fault}") from None
 
-    def end_text(self) -> str:
+    def end_text(self, is_encrypted: bool) -> str:
         """The error text for a connection that the peer has just closed."""
         if self.state is State.GREETING:
+            advice = "that it accepts our certificate" if is_encrypted else "one without TLS (else set security.protocol)"
             return (
                 f"{self.address} closed the connection before it sent its versions: check that it is a Kafka listener (not a "
-                "metrics port), and one without encryption or login"
+                f"metrics port), and {advice}"
             )
         cut = "" if self._splitter.is_between_frames else " in the middle of an answer"
         return f"{self.address} closed the connection{cut}; its log may say why"
@@ -150,7 +151,7 @@ class Conversation:
     def _greeting(self, version: int) -> list[Part]:
         message = ApiVersionsRequest(client_software_name=SOFTWARE_NAME, client_software_version=self._software_version)
         correlation_id = self._next_id
-        self._expected.append(_Expected(correlation_id, ApiKey.API_VERSIONS, version))
+        self._expected.append(Expected(correlation_id, ApiKey.API_VERSIONS, version))
         self._next_id = correlation_id + 1
         return encode_request(message, version, correlation_id, self._client_id)
 
@@ -169,7 +170,7 @@ class Conversation:
         if self.state is State.GREETING:
             return self._greeted(frame, body, expected.version)
         message, _ = decoder(APIS[expected.api_key].response_class, expected.version)(frame, body)
-        return Answer(correlation_id, message)
+        return Answer(expected, message)
 
     def _greeted(self, frame: bytearray, body: int, version: int) -> Event:
         refused = int.from_bytes(frame[body : body + 2], "big", signed=True) == ErrorCode.UNSUPPORTED_VERSION
@@ -182,7 +183,8 @@ class Conversation:
                 f"{self.address} refused to send its versions: {error_name(response.error_code)}. "
                 f"{error_meaning(response.error_code)}",
             )
-        self.versions = PeerVersions(self.address, response.api_keys)
+        features = {each.name: each.max_version_level for each in response.finalized_features}
+        self.versions = PeerVersions(self.address, response.api_keys, features, response.finalized_features_epoch)
         self.state = State.OPEN
         return Greeted(self.versions)
 

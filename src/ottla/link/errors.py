@@ -42,3 +42,11 @@ class NoCommonVersion(LinkError):
 
 class PeerFault(LinkError):
     """The peer broke the protocol, or does not speak it at all."""
+
+
+class AuthenticationFailed(LinkError):
+    """The node refused the login, or proved not to be the node it should be. Trying again without a change does not help."""
+
+
+class EncryptionFailed(AuthenticationFailed):
+    """TLS is impossible: one side does not trust the other, or an option is wrong."""

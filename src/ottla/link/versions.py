@@ -1,10 +1,13 @@
 """Chooses the version of each API to use with a peer, from the versions that the peer serves. No IO."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 
 from ottla.link.errors import NoCommonVersion
 from ottla.wire.apis import APIS
 from ottla.wire.messages.api_versions import ApiVersion
+
+NO_FEATURES: Mapping[str, int] = MappingProxyType({})
 
 
 def speakable(api_key: int) -> tuple[int, int]:
@@ -16,10 +19,15 @@ def speakable(api_key: int) -> tuple[int, int]:
 class PeerVersions:
     """The versions in a node's ApiVersions response."""
 
-    __slots__ = ("_chosen", "_ranges", "address")
+    __slots__ = ("_chosen", "_ranges", "address", "features", "features_epoch")
 
-    def __init__(self, address: str, served: Iterable[ApiVersion]) -> None:
+    def __init__(
+        self, address: str, served: Iterable[ApiVersion], features: Mapping[str, int] = NO_FEATURES, features_epoch: int = -1
+    ) -> None:
         self.address = address
+        self.features = features
+        """The finalized features of the cluster and their levels, as the node knows them at `features_epoch`."""
+        self.features_epoch = features_epoch
         self._ranges = {each.api_key: (each.min_version, each.max_version) for each in served}
         self._chosen: dict[int, int] = {}
 

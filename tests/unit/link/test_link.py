@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+import types
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 
@@ -252,3 +253,31 @@ def test_errors_of_failed_connections() -> None:
     rude = FakeNode({ApiVersionsRequest: lambda request, version: HANG_UP})
     with pytest.raises(ConnectFailed, match=r"closed the connection before it sent its versions"):
         asyncio.run(connect(rude))
+
+
+def test_unanswered_request_is_done_when_its_bytes_have_left() -> None:
+    node = FakeNode({MetadataRequest: metadata, ProduceRequest: lambda request, version: None})
+
+    async def script(link: Link) -> None:
+        held = link.send(ask("first"))
+        waiting = link.send(ask("second"))
+        left = link.send_unanswered(ProduceRequest(acks=0))
+        assert not left.done(), "a request before it waits for its turn"
+        await asyncio.gather(held, waiting)
+        await left
+        stream = link._stream
+        assert stream is not None
+        link._stream = types.SimpleNamespace(unsent_bytes=5, send=lambda parts: None, close=stream.close)  # type: ignore[assignment]
+        queued = link.send_unanswered(ProduceRequest(acks=0))
+        lost = link.send_unanswered(ProduceRequest(acks=0))
+        assert not queued.done(), "the system has not taken all bytes"
+        link._stream.unsent_bytes = 0  # type: ignore[misc]
+        link.drained()
+        assert (queued.done(), lost.done()) == (True, True)
+        link._stream.unsent_bytes = 5  # type: ignore[misc]
+        lost = link.send_unanswered(ProduceRequest(acks=0))
+        link.close()
+        with pytest.raises(LinkEnded):
+            await lost
+
+    talk(node, script, LinkOptions(in_flight_max=1))
