@@ -1,0 +1,1 @@
+"""The pure machines of a consumer: positions, fetches, offsets and commits."""

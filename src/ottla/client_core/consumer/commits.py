@@ -1,0 +1,242 @@
+"""`Commits`: commits offsets to the group's coordinator (OffsetCommit), in the order in which they were asked for.
+
+A machine (`machine.py`). One request is in flight at a time, so an older commit never overwrites a newer one. A commit with
+retries is tried again until its deadline; one without fails with the first error. Version notes: v10: topic ids in place of
+names; v9: member epochs of the KIP-848 protocol; v6: leader epochs.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, Protocol
+
+from ottla.client_core.backoff import Backoff
+from ottla.client_core.coordinators import BackoffSettings, CoordinatorFinder
+from ottla.client_core.machine import Channel, Request
+from ottla.client_core.metadata import Metadata
+from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.errors import (
+    CommitFailedError,
+    FencedInstanceIdError,
+    KafkaError,
+    RetriableCommitFailedError,
+    TimeoutError,
+    exception_of,
+)
+from ottla.errors.codes import ErrorCode, error_meaning
+from ottla.ids import ZERO_UUID, TopicPartition, Uuid
+from ottla.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+
+TOPIC_IDS_SINCE_VERSION: Final = 10
+
+_LOST: Final = frozenset(
+    {ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR, ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NETWORK_EXCEPTION}
+)
+"""Errors after which the coordinator is looked for again."""
+_MEMBER_GONE: Final = frozenset(
+    {
+        ErrorCode.UNKNOWN_MEMBER_ID,
+        ErrorCode.ILLEGAL_GENERATION,
+        ErrorCode.FENCED_MEMBER_EPOCH,
+        ErrorCode.STALE_MEMBER_EPOCH,
+    }
+)
+
+
+class Member(Protocol):
+    """What a commit says of the member that makes it (`group/membership.py`)."""
+
+    @property
+    def group_instance_id(self) -> str | None: ...
+    @property
+    def member_id(self) -> str: ...
+    @property
+    def generation_or_epoch(self) -> int: ...
+    def commit_refused(self, error: KafkaError, generation_or_epoch: int, now_ms: int) -> None: ...
+
+
+class Commit:
+    """One commit and its outcome."""
+
+    def __init__(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ms: int, *, is_retried: bool) -> None:
+        self.offsets = dict(offsets)
+        self.deadline_ms = deadline_ms
+        self.is_retried = is_retried
+        self.is_done = False
+        self.error: KafkaError | None = None
+        self.retried: KafkaError | None = None
+        """The last error that is being retried: why the commit takes so long."""
+
+    def end(self, error: KafkaError | None) -> None:
+        """The outcome is known."""
+        self.is_done = True
+        self.error = error
+
+
+class Commits:
+    """Sends commits, one after the other."""
+
+    def __init__(
+        self,
+        group_id: str,
+        finder: CoordinatorFinder,
+        metadata: Metadata,
+        settings: BackoffSettings,
+        random_below: Callable[[int], int],
+    ) -> None:
+        self.member: Member | None = None
+        """The membership, where partitions come from the group."""
+        self._group_id = group_id
+        self._finder = finder
+        self._metadata = metadata
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
+        self._queue: deque[Commit] = deque()
+        self._in_flight: Commit | None = None
+        self._not_before_ms = 0
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether every commit has its outcome."""
+        return not self._queue and self._in_flight is None
+
+    def commit(self, offsets: Mapping[TopicPartition, OffsetAndMetadata], deadline_ms: int, *, is_retried: bool) -> Commit:
+        """Commit `offsets` after all that was asked for before. Nothing to commit is done at once."""
+        made = Commit(offsets, deadline_ms, is_retried=is_retried)
+        if not offsets:
+            made.end(None)
+        else:
+            if self._finder.error is not None:
+                self._finder.want()  # what refused an earlier search may have been mended since
+            self._queue.append(made)
+        return made
+
+    def give_up(self, commit: Commit) -> None:
+        """Nobody waits for `commit` any more: do not send it, unless it was sent."""
+        if commit in self._queue:
+            self._queue.remove(commit)
+
+    # Machine
+
+    def step(self, now_ms: int) -> list[Request]:
+        while self._queue and self._queue[0].deadline_ms <= now_ms and self._in_flight is None:
+            commit = self._queue.popleft()
+            why = commit.retried or self._finder.error or self._finder.retried_error
+            commit.end(TimeoutError(f"offsets of group {self._group_id} were not committed in time{f': {why}' if why else ''}"))
+        if not self._queue or self._in_flight is not None or now_ms < self._not_before_ms:
+            return []
+        node_id = self._finder.node()
+        if node_id is None:
+            self._await_coordinator()
+            return []
+        commit = self._in_flight = self._queue.popleft()
+        return [self._request(commit, node_id)]
+
+    def next_deadline_ms(self) -> int | None:
+        if not self._queue or self._in_flight is not None:
+            return None
+        deadline_ms = self._queue[0].deadline_ms
+        return min(deadline_ms, self._not_before_ms) if self._not_before_ms and self._finder.node() is not None else deadline_ms
+
+    def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        commit, generation = request.context
+        self._in_flight = None
+        first: tuple[TopicPartition, int] | None = None
+        for topic in response.topics:
+            for data in topic.partitions:
+                if data.error_code and first is None:
+                    name = topic.name or self._name_of(topic.topic_id)
+                    first = (TopicPartition(name, data.partition_index), data.error_code)
+        if first is None:
+            self._backoff.succeeded()
+            commit.end(None)
+        else:
+            partition, code = first
+            text = f"the offset of {partition} was not committed for group {self._group_id}: {error_meaning(code)}"
+            self._refused(commit, exception_of(code, text), generation, now_ms)
+
+    def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        commit, generation = request.context
+        self._in_flight = None
+        if error.is_retriable:
+            self._finder.lost(str(error))
+        self._refused(commit, error, generation, now_ms)
+
+    # Details
+
+    def _await_coordinator(self) -> None:
+        error = self._finder.error
+        if error is not None:
+            while self._queue:
+                self._queue.popleft().end(error)
+        else:
+            self._finder.want()
+
+    def _request(self, commit: Commit, node_id: int) -> Request:
+        member = self.member
+        generation = -1 if member is None else member.generation_or_epoch
+        ids = {each.topic: self._topic_id(each.topic) for each in commit.offsets}
+        topics: dict[str, OffsetCommitRequestTopic] = {}
+        for each, value in commit.offsets.items():
+            topic = topics.setdefault(each.topic, OffsetCommitRequestTopic(name=each.topic, topic_id=ids[each.topic]))
+            topic.partitions.append(
+                OffsetCommitRequestPartition(
+                    partition_index=each.partition,
+                    committed_offset=value.offset,
+                    committed_leader_epoch=-1 if value.leader_epoch is None else value.leader_epoch,
+                    committed_metadata=value.metadata,
+                )
+            )
+        message = OffsetCommitRequest(
+            group_id=self._group_id,
+            generation_id_or_member_epoch=generation,
+            member_id="" if member is None else member.member_id,
+            group_instance_id=None if member is None else member.group_instance_id,
+            topics=list(topics.values()),
+        )
+        return Request(
+            message,
+            node_id,
+            channel=Channel.GROUP,
+            context=(commit, generation),
+            version_max=TOPIC_IDS_SINCE_VERSION - 1 if ZERO_UUID in ids.values() else None,
+        )
+
+    def _topic_id(self, name: str) -> Uuid:
+        info = self._metadata.topic(name)
+        return ZERO_UUID if info is None else info.id
+
+    def _name_of(self, topic_id: Uuid) -> str:
+        info = self._metadata.topic_of_id(topic_id)
+        return "" if info is None else info.name
+
+    def _refused(self, commit: Commit, error: KafkaError, generation: int, now_ms: int) -> None:
+        code = error.code
+        if code in _LOST:
+            self._finder.lost(str(error))
+        if self.member is not None and not isinstance(error, TimeoutError):
+            self.member.commit_refused(error, generation, now_ms)
+        if code == ErrorCode.STALE_MEMBER_EPOCH and self.member is not None and self.member.generation_or_epoch > generation:
+            self._retry(commit, error, now_ms)  # the epoch grew under the request: the same member may commit with the new one
+        elif code in _MEMBER_GONE:
+            commit.end(
+                CommitFailedError(
+                    f"{error} The group has given the partitions to another member: poll more often, lower max.poll.records or "
+                    "raise max.poll.interval.ms"
+                )
+            )
+        elif not error.is_retriable or isinstance(error, FencedInstanceIdError):
+            commit.end(error)
+        elif not commit.is_retried:
+            commit.end(RetriableCommitFailedError(f"{error} Commit again, unless a later commit was made"))
+        else:
+            self._retry(commit, error, now_ms)
+
+    def _retry(self, commit: Commit, error: KafkaError, now_ms: int) -> None:
+        commit.retried = error
+        self._not_before_ms = now_ms + self._backoff.failed()
+        self._queue.appendleft(commit)

@@ -1,0 +1,330 @@
+"""`Fetcher`: fetches the partitions of a consumer ahead of what is read, with one request per broker in flight.
+
+A machine (`machine.py`). A request to a broker names every partition that can be fetched from it, also those with records
+buffered, so that a request that the broker parks never keeps out a partition that runs empty. A broker is asked again when less
+than half of the last answer is left, and a partition is left out while it has `max.partition.fetch.bytes` buffered.
+
+Answers become `Fetched` objects in `ready`, in the order of arrival. What the answers' errors mean is in `fetch_errors.py`.
+Version notes: v13: topic ids in place of names; v16: hints about new leaders; v11: read from the nearest replica.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from ottla.client_core.backoff import Backoff
+from ottla.client_core.consumer.fetch_errors import FetchErrors
+from ottla.client_core.consumer.fetch_session import FINAL_EPOCH, FetchSession, Wanted
+from ottla.client_core.consumer.fetched import Fetched, end_of_batches
+from ottla.client_core.consumer.settings import READ_COMMITTED, FetchSettings, isolation_code
+from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
+from ottla.client_core.machine import Channel, Request
+from ottla.client_core.metadata import Metadata, Node
+from ottla.client_core.metrics.consumer import ConsumerMetrics
+from ottla.client_core.metrics.registry import MetricsRegistry
+from ottla.errors import KafkaError, RecordTooLargeError
+from ottla.ids import ZERO_UUID, TopicPartition
+from ottla.wire.messages.fetch import FetchRequest, FetchResponse, PartitionData
+
+_NAMES_ONLY_VERSION_MAX = 12
+_RANGE_SLACK_BYTES = 64 * 1024
+"""Asked for beyond the estimate of a range's rest: a cut batch costs another request."""
+
+
+class _Asked(NamedTuple):
+    """What a request asked of a partition, to recognise answers from before a jump."""
+
+    state: PartitionState
+    generation: int
+    offset: int
+
+
+class _Broker:
+    """The fetches from one broker."""
+
+    __slots__ = ("answer_bytes", "backoff", "is_in_flight", "not_before_ms", "sent_ms", "session")
+
+    def __init__(self, backoff: Backoff) -> None:
+        self.session = FetchSession()
+        self.is_in_flight = False
+        self.answer_bytes = 0
+        self.not_before_ms = 0
+        self.sent_ms = 0
+        self.backoff = backoff
+
+
+class Fetcher:
+    """Keeps records of the assigned partitions ready."""
+
+    def __init__(
+        self,
+        subscription: Subscription,
+        metadata: Metadata,
+        settings: FetchSettings,
+        errors: FetchErrors,
+        random_below: Callable[[int], int],
+    ) -> None:
+        self.ready: deque[Fetched] = deque()
+        """Answers to take records from. The loop appends, the thread that reads takes from the left."""
+        self.error: KafkaError | None = None
+        """An error that concerns every partition and that no retry mends."""
+        self._subscription = subscription
+        self._metadata = metadata
+        self._settings = settings
+        self._errors = errors
+        self._random_below = random_below
+        self._is_committed_only = settings.isolation_level == READ_COMMITTED
+        self._brokers: dict[int, _Broker] = {}
+        self._deadline_ms: int | None = None
+        self._is_stopped = False
+        self._closing: dict[int, int] = {}
+        """Node → the session there that is to be closed."""
+        self._closes_in_flight = 0
+        self.metrics = ConsumerMetrics(MetricsRegistry("consumer"))
+        """What it records; the owner sets its own."""
+        self._received_offsets = 0
+
+    # Machine
+
+    def step(self, now_ms: int) -> list[Request]:
+        self._deadline_ms = None
+        if self._is_stopped:
+            closing, self._closing = self._closing, {}
+            self._closes_in_flight += len(closing)
+            return [_close_request(node_id, session_id) for node_id, session_id in closing.items()]
+        if self.error is not None:
+            return []
+        by_node: dict[int, list[PartitionState]] = {}
+        for state in self._subscription.partitions.values():
+            node_id = self._node_of(state, now_ms)
+            if node_id is not None:
+                by_node.setdefault(node_id, []).append(state)
+        requests = []
+        for node_id, states in by_node.items():
+            broker = self._brokers.get(node_id)
+            if broker is None:
+                backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms, self._random_below)
+                broker = self._brokers[node_id] = _Broker(backoff)
+            if broker.is_in_flight:
+                continue
+            if broker.not_before_ms > now_ms:
+                self._due_at(broker.not_before_ms)
+                continue
+            if sum(state.buffered_bytes for state in states) * 2 > broker.answer_bytes:
+                continue
+            fetchable = [state for state in states if state.buffered_bytes < self._settings.max_partition_fetch_bytes]
+            if fetchable:
+                broker.sent_ms = now_ms
+                requests.append(self._request(node_id, broker, fetchable))
+        return requests
+
+    def next_deadline_ms(self) -> int | None:
+        return self._deadline_ms
+
+    def close(self) -> None:
+        """Fetch nothing more, and close the sessions: brokers have room for a limited number. `is_closed` says when."""
+        self._is_stopped = True
+        self._closing = {
+            node_id: session_id for node_id, broker in self._brokers.items() if (session_id := broker.session.close())
+        }
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether nothing is left to send after `close`."""
+        return self._is_stopped and not self._closing and not self._closes_in_flight
+
+    def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        if request.context is None:
+            self._closes_in_flight -= 1
+            return
+        node_id, asked = request.context
+        broker = self._brokers[node_id]
+        broker.is_in_flight = False
+        if not broker.session.answered(response):
+            self.error = self._errors.fatal(response.error_code) or self.error
+            if self._errors.session_refused(response.error_code):
+                broker.not_before_ms = now_ms + broker.backoff.failed()
+            return
+        broker.backoff.succeeded()
+        before = self._received_offsets
+        received = self._take_response(node_id, asked, response, now_ms)
+        if received:
+            broker.answer_bytes = received
+        records = self._received_offsets - before
+        self.metrics.fetch_answered(now_ms - broker.sent_ms, records, received, response.throttle_time_ms, now_ms)
+
+    def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        if request.context is None:
+            self._closes_in_flight -= 1  # the broker drops the session when it needs the room
+            return
+        node_id, asked = request.context
+        broker = self._brokers[node_id]
+        broker.is_in_flight = False
+        broker.session.failed()
+        broker.not_before_ms = now_ms + broker.backoff.failed()
+        if error.is_retriable:
+            self._metadata.refresh(f"a fetch from node {node_id} failed: {error}")
+            for each in asked.values():
+                if each.state.preferred_node == node_id:
+                    each.state.preferred_node = -1
+        else:
+            self.error = error
+
+    def end_offset(self, state: PartitionState) -> int | None:
+        """The offset after the last record that the consumer may read, as the last answer had it; None before the first."""
+        return state.last_stable_offset if self._is_committed_only else state.end_offset
+
+    # Requests
+
+    def _node_of(self, state: PartitionState, now_ms: int) -> int | None:
+        """The broker to fetch the partition from; None if it cannot be fetched now."""
+        if state.phase is not Phase.FETCH or state.is_paused:
+            return None
+        if state.not_before_ms > now_ms:
+            self._due_at(state.not_before_ms)
+            return None
+        topic, partition = state.topic_partition
+        leader = self._metadata.leader(topic, partition)
+        info = self._metadata.topic(topic)
+        if leader is None or info is None:
+            self._metadata.refresh(f"the leader of {topic}-{partition} is not known")
+            return None
+        if self._errors.is_other_topic(state, info.id):
+            self._hand_over(state, now_ms)
+            return None
+        position = state.fetch_position
+        assert position is not None
+        if state.until is not None and position.offset >= state.until:
+            return None
+        if leader[1] > state.validated_epoch:
+            # Wait until everything buffered is read, so that the position to validate is the caller's.
+            if state.buffered_bytes == 0 and self._errors.new_leader(state, leader[1]):
+                self._hand_over(state, now_ms)
+                return None
+            if state.buffered_bytes:
+                return None
+        if state.preferred_node >= 0:
+            if now_ms < state.preferred_until_ms and state.preferred_node in self._metadata.nodes:
+                return state.preferred_node
+            state.preferred_node = -1
+        return leader[0]
+
+    def _hand_over(self, state: PartitionState, now_ms: int) -> None:
+        """If the partition is now `Positions`' business, have the driver ask that machine: its turn came before this one's."""
+        if state.phase is not Phase.FETCH:
+            self._due_at(now_ms)
+
+    def _request(self, node_id: int, broker: _Broker, states: list[PartitionState]) -> Request:
+        asked: dict[TopicPartition, _Asked] = {}
+        wanted: dict[TopicPartition, Wanted] = {}
+        settings = self._settings
+        for state in states:
+            position = state.fetch_position
+            assert position is not None
+            each = state.topic_partition
+            asked[each] = _Asked(state, state.generation, position.offset)
+            bytes_max = self._bytes_max(state, position.offset)
+            wanted[each] = Wanted(state.topic_id, position.offset, state.validated_epoch, bytes_max)
+        session = broker.session.request(wanted)
+        broker.is_in_flight = True
+        message = FetchRequest(
+            max_wait_ms=settings.fetch_max_wait_ms,
+            min_bytes=settings.fetch_min_bytes,
+            max_bytes=settings.fetch_max_bytes,
+            isolation_level=isolation_code(settings),
+            session_id=session.session_id,
+            session_epoch=session.epoch,
+            topics=session.topics,
+            forgotten_topics_data=session.forgotten,
+            rack_id=settings.client_rack,
+        )
+        without_id = any(spec.topic_id == ZERO_UUID for spec in wanted.values())
+        return Request(
+            message,
+            node_id,
+            channel=Channel.FETCH,
+            timeout_ms=settings.request_timeout_ms + settings.fetch_max_wait_ms,
+            context=(node_id, asked),
+            version_max=_NAMES_ONLY_VERSION_MAX if without_id else None,
+        )
+
+    def _bytes_max(self, state: PartitionState, offset: int) -> int:
+        """What one answer may hold of the partition. Of a range, not much more than its rest."""
+        most = self._settings.max_partition_fetch_bytes
+        if state.until is None:
+            return most
+        return min(most, (state.until - offset) * state.offset_bytes + _RANGE_SLACK_BYTES)
+
+    def _due_at(self, at_ms: int) -> None:
+        if self._deadline_ms is None or at_ms < self._deadline_ms:
+            self._deadline_ms = at_ms
+
+    # Answers
+
+    def _take_response(self, node_id: int, asked: dict[TopicPartition, _Asked], response: FetchResponse, now_ms: int) -> int:
+        names = {each.state.topic_id: partition.topic for partition, each in asked.items()}
+        nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
+        received, is_plain = 0, True
+        for topic in response.responses:
+            name = topic.topic or names.get(topic.topic_id, "")
+            bytes_before, offsets_before = received, self._received_offsets
+            for data in topic.partitions:
+                found = asked.get(TopicPartition(name, data.partition_index))
+                if found is None or found.generation != found.state.generation or found.state.phase is not Phase.FETCH:
+                    continue
+                is_plain = is_plain and not data.error_code and data.preferred_read_replica < 0
+                if data.error_code:
+                    self._errors.partition_refused(found.state, data, node_id, nodes, now_ms)
+                else:
+                    received += self._take_partition(found.state, found.offset, data, now_ms)
+            if received > bytes_before:
+                self.metrics.topic_answered(name, self._received_offsets - offsets_before, received - bytes_before, now_ms)
+        # Incremental answers leave out partitions without news, so this holds for all that was asked.
+        is_empty = is_plain and not received
+        for each in asked.values():
+            if each.generation == each.state.generation:
+                each.state.nothing_from = each.offset if is_empty else -1
+        return received
+
+    def _take_partition(self, state: PartitionState, offset: int, data: PartitionData, now_ms: int) -> int:
+        state.end_offset = data.high_watermark
+        state.last_stable_offset = data.last_stable_offset
+        if data.log_start_offset >= 0:
+            state.log_start_offset = data.log_start_offset
+        if data.preferred_read_replica >= 0:
+            state.preferred_node = data.preferred_read_replica
+            state.preferred_until_ms = now_ms + self._settings.metadata_max_age_ms
+        records = data.records
+        if not records:
+            return 0
+        view = memoryview(records)  # type: ignore[arg-type]  # decoding gives a view, never a file range
+        end, next_offset, epoch = end_of_batches(view)
+        if end == 0:
+            if not state.buffered_bytes:
+                state.fail(_too_large(state, offset))
+            return 0
+        aborted = None
+        if self._is_committed_only:
+            aborted = [(each.first_offset, each.producer_id) for each in data.aborted_transactions or ()]
+        state.fetch_position = Position(max(offset, next_offset), epoch)
+        state.received_bytes += end
+        if next_offset > offset:
+            state.offset_bytes = end // (next_offset - offset) + 1
+        self._received_offsets += max(0, next_offset - offset)
+        self.ready.append(Fetched(state, view, end, offset, aborted, check_crcs=self._settings.check_crcs))
+        return end
+
+
+def _close_request(node_id: int, session_id: int) -> Request:
+    """Close a session. Not over the connection for fetches: there it would wait behind the fetch that the broker has parked."""
+    message = FetchRequest(max_wait_ms=0, min_bytes=0, session_id=session_id, session_epoch=FINAL_EPOCH)
+    return Request(message, node_id)
+
+
+def _too_large(state: PartitionState, offset: int) -> RecordTooLargeError:
+    return RecordTooLargeError(
+        f"the batch at offset {offset} of {state.topic_partition} is larger than one answer may be: raise "
+        "max.partition.fetch.bytes and fetch.max.bytes"
+    )

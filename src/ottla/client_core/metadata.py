@@ -1,0 +1,329 @@
+"""`Metadata`: what a client knows of the cluster (nodes, topics, leaders), and when it asks again.
+
+A machine (`machine.py`). It asks when a topic is wanted that it does not know, when `refresh` was called, and when what it
+knows is `metadata.max.age.ms` old. It has one request in flight at most, and waits between requests as the retry backoff says.
+
+Leaders carry epochs, and an older epoch never replaces a newer one of the same topic id: a broker that lags behind must not
+send the client back to a deposed leader. A topic that was deleted and created again has another id, and its epochs start over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any, NamedTuple, Protocol
+
+from ottla.client_core.backoff import Backoff
+from ottla.client_core.machine import ANY_NODE, Request
+from ottla.errors import KafkaError, NetworkError, exception_of
+from ottla.errors.codes import ErrorCode, error_meaning
+from ottla.ids import ZERO_UUID, Uuid
+from ottla.wire.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+NO_LEADER = -1
+_STRICT_AUTO_CREATE_SINCE_VERSION = 4
+_NULL_MEANS_ALL_SINCE_VERSION = 1
+
+
+class Node(NamedTuple):
+    """Where a broker is."""
+
+    id: int
+    host: str
+    port: int
+    rack: str | None = None
+
+
+class PartitionInfo(NamedTuple):
+    """One partition, as the newest metadata has it."""
+
+    partition: int
+    leader: int
+    """Its leader's node id; `NO_LEADER` if it has none now."""
+    leader_epoch: int
+    """-1 from brokers that do not send it."""
+    replicas: tuple[int, ...] = ()
+    isr: tuple[int, ...] = ()
+    offline: tuple[int, ...] = ()
+
+
+class TopicInfo(NamedTuple):
+    """One topic, with its partitions by number."""
+
+    name: str
+    id: Uuid
+    is_internal: bool
+    partitions: tuple[PartitionInfo, ...]
+
+
+class MetadataSettings(Protocol):
+    """The settings that metadata depends on; every client has them."""
+
+    @property
+    def metadata_max_age_ms(self) -> int: ...
+    @property
+    def retry_backoff_ms(self) -> int: ...
+    @property
+    def retry_backoff_max_ms(self) -> int: ...
+
+
+class Metadata:
+    """The cluster as the client knows it."""
+
+    def __init__(
+        self,
+        settings: MetadataSettings,
+        random_below: Callable[[int], int],
+        *,
+        auto_create: bool = False,
+        idle_max_ms: int | None = None,
+    ) -> None:
+        self.nodes: dict[int, Node] = {}
+        self.cluster_id: str | None = None
+        self.controller_id = NO_LEADER
+        self.version = 0
+        """Grows with every change, so that others can tell whether they have seen it."""
+        self.responses = 0
+        """How many responses came: a caller that waits for news compares it."""
+        self.features: Mapping[str, int] = {}
+        """The finalized features of the cluster, such as transaction.version, by their levels."""
+        self.failure: KafkaError | None = None
+        """Why the last request failed; None after a success."""
+        self._features_epoch = -1
+        self._settings = settings
+        self._auto_create = auto_create
+        self._idle_max_ms = idle_max_ms
+        self._topics: dict[str, TopicInfo] = {}
+        self._names: dict[Uuid, str] = {}
+        self._errors: dict[str, KafkaError] = {}
+        self._wanted: dict[str, int] = {}  # name → when it was used last; counts only with `idle_max_ms`
+        self._is_all_wanted = False
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
+        self._is_in_flight = False
+        self._is_refresh_due = True
+        self._not_before_ms = 0
+        self._updated_ms: int | None = None
+        self.reason = "the client starts"
+        """Why the next update is due, for the log."""
+
+    # What is known
+
+    def topic(self, name: str) -> TopicInfo | None:
+        """The topic, if the metadata has it."""
+        return self._topics.get(name)
+
+    def topic_of_id(self, topic_id: Uuid) -> TopicInfo | None:
+        """The topic with this id, if the metadata has it."""
+        name = self._names.get(topic_id)
+        return None if name is None else self._topics.get(name)
+
+    def topic_names(self) -> Collection[str]:
+        """The names of all topics that the metadata has."""
+        return self._topics.keys()
+
+    def topic_error(self, name: str) -> KafkaError | None:
+        """Why the last response did not hold a wanted topic; None if it did, or if it was not asked for yet."""
+        return self._errors.get(name)
+
+    def leader(self, topic: str, partition: int) -> tuple[int, int] | None:
+        """Node id and epoch of a partition's leader; None if it is not known, or if there is none now."""
+        info = self._topics.get(topic)
+        if info is None or not 0 <= partition < len(info.partitions):
+            return None
+        found = info.partitions[partition]
+        return None if found.leader == NO_LEADER or found.leader not in self.nodes else (found.leader, found.leader_epoch)
+
+    def is_known(self, names: Iterable[str]) -> bool:
+        """Whether the metadata has all of these topics."""
+        return all(name in self._topics for name in names)
+
+    # What is wanted
+
+    def want(self, names: Iterable[str], now_ms: int = 0) -> None:
+        """Keep the metadata of these topics up to date. Topics that are not known yet are asked for at once."""
+        for name in names:
+            if name not in self._wanted and name not in self._topics:
+                self.refresh(f"topic {name} is wanted")
+            self._wanted[name] = now_ms
+
+    def unwant(self, names: Iterable[str]) -> None:
+        """No longer ask for these topics."""
+        for name in names:
+            self._wanted.pop(name, None)
+            self._errors.pop(name, None)
+            if not self._is_all_wanted:
+                self._forget(name)
+
+    def want_all(self, is_wanted: bool) -> None:
+        """Ask for every topic of the cluster, for a subscription by pattern."""
+        if is_wanted and not self._is_all_wanted:
+            self.refresh("all topics are wanted")
+        self._is_all_wanted = is_wanted
+
+    def refresh(self, reason: str) -> None:
+        """Ask as soon as the backoff allows."""
+        if not self._is_refresh_due:
+            self.reason = reason
+        self._is_refresh_due = True
+
+    # Machine
+
+    def step(self, now_ms: int) -> list[Request]:
+        if self._is_in_flight or now_ms < self._due_ms():
+            return []
+        self._drop_idle(now_ms)
+        self._is_in_flight = True
+        self._is_refresh_due = False
+        self._not_before_ms = now_ms + self._settings.retry_backoff_ms
+        names = None if self._is_all_wanted else sorted(self._wanted)
+        auto_create = self._auto_create
+
+        def adapt(version: int) -> MetadataRequest:
+            """No topics: version 0 wrote an empty list for all of them. Before version 4, brokers always create topics."""
+            topics = None if names is None else [MetadataRequestTopic(name=name) for name in names]
+            if topics is None and version < _NULL_MEANS_ALL_SINCE_VERSION:
+                topics = []
+            create = auto_create or version < _STRICT_AUTO_CREATE_SINCE_VERSION
+            return MetadataRequest(topics=topics, allow_auto_topic_creation=create)
+
+        return [Request(MetadataRequest(), ANY_NODE, adapt=adapt, context=names)]
+
+    def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        self._is_in_flight = False
+        if response.error_code:
+            self._retry(exception_of(response.error_code), now_ms)
+            return
+        if not response.brokers:
+            # As in Kafka's clients: what was known stays, because without it no broker could be asked.
+            self._retry(NetworkError("a broker named no brokers, not even itself: it may not have started yet"), now_ms)
+            return
+        self._update(response, request.context)
+        self.failure = None
+        self._updated_ms = now_ms
+        if any(error.is_retriable for error in self._errors.values()):
+            self._is_refresh_due = True  # a topic that is being created, or has no leader yet
+            self._not_before_ms = now_ms + self._backoff.failed()
+        else:
+            self._backoff.succeeded()
+
+    def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        self._is_in_flight = False
+        self._retry(error, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        return None if self._is_in_flight else self._due_ms()
+
+    # Updates
+
+    def learn_leader(self, topic: str, partition: int, node_id: int, epoch: int, nodes: Iterable[Node] = ()) -> bool:
+        """Take over a leader that a Produce or Fetch response named (KIP-951). False if it is no news."""
+        info = self._topics.get(topic)
+        if info is None or not 0 <= partition < len(info.partitions) or epoch <= info.partitions[partition].leader_epoch:
+            return False
+        for node in nodes:
+            self.nodes[node.id] = node
+        if node_id not in self.nodes:
+            return False
+        old = info.partitions[partition]
+        new = old._replace(leader=node_id, leader_epoch=epoch)
+        self._topics[topic] = info._replace(partitions=(*info.partitions[:partition], new, *info.partitions[partition + 1 :]))
+        self.version += 1
+        return True
+
+    def learn_node(self, node: Node) -> None:
+        """Take over where a node is, such as a coordinator that FindCoordinator named."""
+        if self.nodes.get(node.id, node)._replace(rack=None) != node._replace(rack=None) or node.id not in self.nodes:
+            self.nodes[node.id] = node
+
+    def learn_features(self, epoch: int, features: Mapping[str, int]) -> None:
+        """Take over the finalized features that a node sent with its versions, unless newer ones are known."""
+        if epoch >= self._features_epoch:
+            self._features_epoch = epoch
+            self.features = features
+
+    def _due_ms(self) -> int:
+        if self._is_refresh_due or self._updated_ms is None:
+            return self._not_before_ms
+        return max(self._not_before_ms, self._updated_ms + self._settings.metadata_max_age_ms)
+
+    def _retry(self, error: KafkaError, now_ms: int) -> None:
+        self.failure = error
+        self._is_refresh_due = True
+        self._not_before_ms = now_ms + self._backoff.failed()
+
+    def _drop_idle(self, now_ms: int) -> None:
+        if self._idle_max_ms is not None:
+            limit_ms = now_ms - self._idle_max_ms
+            self.unwant([name for name, used_ms in self._wanted.items() if used_ms < limit_ms])
+
+    def _update(self, response: MetadataResponse, asked: list[str] | None) -> None:
+        self.nodes = {each.node_id: Node(each.node_id, each.host, each.port, each.rack) for each in response.brokers}
+        self.cluster_id = response.cluster_id
+        self.controller_id = response.controller_id
+        self._errors = {name: error for name, error in self._errors.items() if asked is not None and name not in asked}
+        if asked is None:
+            for name in set(self._topics) - {topic.name for topic in response.topics}:
+                self._forget(name)
+        for topic in response.topics:
+            self._update_topic(topic)
+        for name in asked or ():
+            if name not in self._topics and name not in self._errors:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+                self._errors[name] = exception_of(code, f"topic {name}: the broker's answer about it cannot be used")
+        self.version += 1
+        self.responses += 1
+
+    def _update_topic(self, topic: MetadataResponseTopic) -> None:
+        name = topic.name
+        if name is None:
+            return
+        if topic.error_code:
+            self._errors[name] = exception_of(topic.error_code, f"topic {name}: {error_meaning(topic.error_code)}")
+            if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
+                self._forget(name)
+            return
+        old = self._topics.get(name)
+        if old is not None and old.id != topic.topic_id:
+            self._forget(name)
+            old = None
+        partitions = sorted(topic.partitions, key=_index)
+        if [each.partition_index for each in partitions] != list(range(len(partitions))):
+            return  # a gap: the broker's answer cannot be used; the next one may be
+        merged = tuple(_newer(old, each) for each in partitions)
+        self._topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, merged)
+        if topic.topic_id != ZERO_UUID:
+            self._names[topic.topic_id] = name
+        if any(each.error_code == ErrorCode.LEADER_NOT_AVAILABLE for each in partitions):
+            self._errors.setdefault(
+                name, exception_of(ErrorCode.LEADER_NOT_AVAILABLE, f"topic {name}: a partition has no leader now")
+            )
+
+    def _forget(self, name: str) -> None:
+        info = self._topics.pop(name, None)
+        if info is not None:
+            self._names.pop(info.id, None)
+
+
+def _index(partition: MetadataResponsePartition) -> int:
+    return partition.partition_index
+
+
+def _newer(old: TopicInfo | None, new: MetadataResponsePartition) -> PartitionInfo:
+    """The partition as the response has it, unless what is known has a newer leader epoch."""
+    if old is not None and new.partition_index < len(old.partitions) and new.leader_epoch >= 0:
+        known = old.partitions[new.partition_index]
+        if known.leader_epoch > new.leader_epoch:
+            return known
+    return PartitionInfo(
+        new.partition_index,
+        new.leader_id,
+        new.leader_epoch,
+        tuple(new.replica_nodes),
+        tuple(new.isr_nodes),
+        tuple(new.offline_replicas),
+    )

@@ -1,0 +1,435 @@
+"""`TransactionManager`: the transactions of one producer, as a machine.
+
+    UNINITIALIZED ─▶ INITIALIZING ─▶ READY ─▶ IN_TRANSACTION ─▶ COMMITTING ─▶ READY
+                                       ▲            │  └──▶ ABORTABLE_ERROR ◀┘
+                                       └─ ABORTING ◀┴────────────┘                 any state ─▶ FATAL_ERROR
+
+One request to a coordinator is in flight at a time. Under transaction version 1 partitions and groups are added to the
+transaction before anything is sent to them; under version 2 Produce and TxnOffsetCommit add them, and EndTxn raises the epoch.
+
+An EndTxn without an answer is repeated with the same producer id and epoch until its outcome is known, and no transaction
+begins before that: so it can never end a later one. A caller may stop waiting. It then repeats its call (init, commit or
+abort), and gets the outcome of the same operation, also if that is done by then.
+
+Version notes: AddPartitionsToTxn v4+ is for brokers; EndTxn v5 and TxnOffsetCommit v5 belong to transaction version 2.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping
+from enum import Enum
+from typing import Any, Protocol
+
+from ottla.client_core.backoff import Backoff
+from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
+from ottla.client_core.machine import Request
+from ottla.client_core.metadata import Metadata
+from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
+from ottla.client_core.producer import transaction_requests as requests
+from ottla.client_core.producer.finishing import TransactionIdentity
+from ottla.client_core.producer.idempotence import Idempotence, Key
+from ottla.client_core.producer.pending import Pending
+from ottla.client_core.producer.transaction_errors import Verdict, is_fatal_for_producer, verdict_of
+from ottla.errors import IllegalStateError, InvalidProducerEpochError, KafkaError, ProducerFencedError
+from ottla.errors.codes import ErrorCode
+
+_FENCED = frozenset({ErrorCode.INVALID_PRODUCER_EPOCH, ErrorCode.PRODUCER_FENCED})
+
+
+NEWEST_VERSION = 2
+"""The newest transaction.version."""
+IMPLICIT_SINCE_VERSION = 2
+"""Requests add partitions and groups to the transaction (KIP-890)."""
+
+
+class State(Enum):
+    """The states of a transactional producer; the module's docstring has the diagram."""
+
+    UNINITIALIZED = "not initialized"
+    INITIALIZING = "being initialized"
+    READY = "ready"
+    IN_TRANSACTION = "in a transaction"
+    COMMITTING = "committing a transaction"
+    ABORTING = "aborting a transaction"
+    ABORTABLE_ERROR = "in a transaction that must be aborted"
+    DETACHED = "unusable: its transaction was handed over"
+    FATAL_ERROR = "unusable after an error"
+
+
+class OffsetCommit:
+    """Offsets of one group on their way into the transaction."""
+
+    __slots__ = ("group", "is_added", "offsets", "pending")
+
+    def __init__(self, group: ConsumerGroupMetadata, offsets: dict[Key, OffsetAndMetadata]) -> None:
+        self.group = group
+        self.offsets = offsets
+        self.is_added = False
+        self.pending = Pending(f"offsets of group {group.group_id} to be stored with the transaction")
+
+
+class TransactionSettings(Protocol):
+    """The settings that transactions depend on."""
+
+    @property
+    def transaction_timeout_ms(self) -> int: ...
+    @property
+    def retry_backoff_ms(self) -> int: ...
+    @property
+    def retry_backoff_max_ms(self) -> int: ...
+
+
+class TransactionManager:
+    """The transactions of one transactional id."""
+
+    def __init__(
+        self,
+        transactional_id: str,
+        settings: TransactionSettings,
+        idempotence: Idempotence,
+        metadata: Metadata,
+        random_below: Callable[[int], int],
+    ) -> None:
+        self.transactional_id = transactional_id
+        self.state = State.UNINITIALIZED
+        self.error: KafkaError | None = None
+        """Why the transaction must be aborted, or why the producer is unusable."""
+        self.is_implicit = False
+        """Whether requests add partitions and groups to the transaction (version 2). Fixed while a transaction lasts."""
+        self.version_max = NEWEST_VERSION
+        """The newest transaction.version that is used, if the cluster has it. The simulator's older clients set 1."""
+        self.settings = settings
+        self.idempotence = idempotence
+        self.coordinator = CoordinatorFinder(metadata, CoordinatorKind.TRANSACTION, transactional_id, settings, random_below)
+        self._metadata = metadata
+        self._random_below = random_below
+        self._group_coordinators: dict[str, CoordinatorFinder] = {}
+        self._finder_of: dict[Request, CoordinatorFinder] = {}
+        self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
+        self._not_before_ms = 0
+        self._in_flight: Request | None = None
+        self._partitions: set[Key] = set()
+        self._new_partitions: set[Key] = set()
+        self._offset_commits: deque[OffsetCommit] = deque()
+        self._has_offsets = False
+        self._is_bump_needed = False
+        self._pending: Pending | None = None
+        """What the caller of init, commit or abort waits for."""
+        self._call = State.UNINITIALIZED
+        """The state that this call began with: INITIALIZING, COMMITTING or ABORTING. An abort may go on to INITIALIZING."""
+        self._last: Pending | None = None
+        """The last such operation, once it is done, until the next transaction begins."""
+
+    # Calls of the producer
+
+    def initialize(self) -> Pending:
+        """Get the producer's id and epoch; fences earlier producers with the same transactional id."""
+        repeated = self._repeated(State.INITIALIZING)
+        if repeated is not None:
+            return repeated
+        self._check("init_transactions", State.UNINITIALIZED)
+        self.coordinator.want()
+        return self._wait(State.INITIALIZING, f"the coordinator to give {self.transactional_id} its producer id")
+
+    def begin(self) -> None:
+        """Begin a transaction. The brokers learn of it with the first record or offset."""
+        self._check("begin_transaction", State.READY)
+        version = min(self._metadata.features.get("transaction.version", 0), self.version_max)
+        self.is_implicit = version >= IMPLICIT_SINCE_VERSION
+        self._last = None
+        self.state = State.IN_TRANSACTION
+
+    def check_send(self) -> None:
+        """Raise if records cannot be sent now. May be called from every thread."""
+        if self.state is not State.IN_TRANSACTION:
+            self._check("send", State.IN_TRANSACTION)
+
+    def send_offsets(self, offsets: Mapping[Key, OffsetAndMetadata], group: ConsumerGroupMetadata) -> Pending:
+        """Commit a group's offsets if and only if the transaction is committed."""
+        self._check("send_offsets_to_transaction", State.IN_TRANSACTION)
+        commit = OffsetCommit(group, dict(offsets))
+        commit.is_added = self.is_implicit
+        self._has_offsets = True
+        self._offset_commits.append(commit)
+        return commit.pending
+
+    def end(self, *, is_commit: bool) -> Pending:
+        """Commit or abort. All batches are done by now: the caller has flushed, or aborted what was not sent."""
+        wanted = State.COMMITTING if is_commit else State.ABORTING
+        repeated = self._repeated(wanted)
+        if repeated is not None:
+            return repeated
+        if is_commit:
+            self._check("commit_transaction", State.IN_TRANSACTION)
+        else:
+            self._check("abort_transaction", State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+            self._new_partitions.clear()
+            for commit in self._offset_commits:
+                commit.pending.finish(self.error or IllegalStateError("the transaction was aborted"))
+            self._offset_commits.clear()
+        pending = self._wait(wanted, f"the coordinator to {'commit' if is_commit else 'abort'} the transaction")
+        if not self._is_started:
+            self._ended()
+        return pending
+
+    def _repeated(self, call: State) -> Pending | None:
+        """The operation that an earlier call of the same kind has begun, if no caller has got its outcome."""
+        pending = self._pending or self._last
+        return pending if pending is not None and self._call is call and not pending.is_claimed else None
+
+    def _wait(self, call: State, what: str) -> Pending:
+        """Begin the operation of a call."""
+        self.state = self._call = call
+        self._last = None
+        self._pending = Pending(what)
+        return self._pending
+
+    def _finish(self, error: KafkaError | None = None) -> None:
+        """The operation is done."""
+        pending, self._pending = self._pending, None
+        if pending is not None:
+            self._last = pending
+            pending.finish(error)
+
+    def detach(self) -> TransactionIdentity:
+        """Leave the transaction open, for another process to end. All batches are done by now. This producer is then done."""
+        self._check("detach_transaction", State.IN_TRANSACTION)
+        if self._new_partitions or self._offset_commits:
+            raise IllegalStateError("detach_transaction: records or offsets are still on their way; flush first")
+        self.state = State.DETACHED
+        return TransactionIdentity(self.transactional_id, *self.idempotence.producer)
+
+    @property
+    def is_open(self) -> bool:
+        """Whether a transaction has begun and was neither committed nor aborted."""
+        return self.state in (State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+
+    @property
+    def _is_started(self) -> bool:
+        """Whether the coordinator may know of the transaction."""
+        return bool(self._partitions or self._new_partitions or self._has_offsets)
+
+    def _check(self, call: str, *states: State) -> None:
+        if self.state in states:
+            return
+        if self.state in (State.FATAL_ERROR, State.ABORTABLE_ERROR) and self.error is not None:
+            advice = "close this producer" if self.state is State.FATAL_ERROR else "abort the transaction"
+            text = f"{call}: the producer is {self.state.value}: {self.error}. Now {advice}"
+            # A program that hands over to the newer producer catches the fencing, at any call.
+            if isinstance(self.error, ProducerFencedError | InvalidProducerEpochError):
+                raise type(self.error)(text) from self.error
+            raise IllegalStateError(text) from self.error
+        hint = {
+            State.UNINITIALIZED: "call init_transactions first",
+            State.READY: "call begin_transaction first",
+            State.IN_TRANSACTION: "commit or abort it first",
+        }.get(self.state, "wait for that call to end, or repeat it")
+        raise IllegalStateError(f"{call} is not possible now: the producer is {self.state.value}; {hint}")
+
+    # What the sender asks (Gate)
+
+    @property
+    def is_fatal(self) -> bool:
+        """Whether the producer is unusable."""
+        return self.state is State.FATAL_ERROR
+
+    @property
+    def is_spoiled(self) -> bool:
+        """Whether the transaction must be aborted, or the producer is unusable."""
+        return self.state in (State.ABORTABLE_ERROR, State.FATAL_ERROR)
+
+    def may_send(self, key: Key) -> bool:
+        """Whether records may go to a partition now. If it is not in the transaction yet, it is going to be added."""
+        if self.is_spoiled:
+            return False
+        if key in self._partitions:
+            return True
+        if self.is_implicit:
+            self._partitions.add(key)
+            return True
+        self._new_partitions.add(key)
+        return False
+
+    def batch_failed(self, error: KafkaError) -> None:
+        """A batch could not be stored: the transaction has lost a part of its records."""
+        if is_fatal_for_producer(error):
+            self._die(error)
+        else:
+            self._spoil(error)
+
+    # Machine
+
+    def step(self, now_ms: int) -> list[Request]:
+        found: list[Request] = []
+        if self.coordinator.error is not None and self.state is not State.FATAL_ERROR:
+            self._die(self.coordinator.error)
+        if self._in_flight is None and now_ms >= self._not_before_ms and not self.is_fatal:
+            due = self._next_request()
+            if due is not None:
+                self._in_flight = due
+                found.append(due)
+        for finder in (self.coordinator, *self._group_coordinators.values()):
+            for request in finder.step(now_ms):
+                self._finder_of[request] = finder
+                found.append(request)
+        return found
+
+    def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        finder = self._finder_of.pop(request, None)
+        if finder is not None:
+            finder.answered(request, response, version, now_ms)
+            return
+        error = requests.error_in(response)
+        if error is not None:
+            self._refused(request, error, now_ms)
+            return
+        self._in_flight = None
+        self._backoff.succeeded()
+        self._succeeded(request.context, response)
+
+    def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        finder = self._finder_of.pop(request, None)
+        if finder is not None:
+            finder.failed(request, error, now_ms)
+        else:
+            self._refused(request, error, now_ms)
+
+    def next_deadline_ms(self) -> int | None:
+        deadlines = [
+            at_ms
+            for finder in (self.coordinator, *self._group_coordinators.values())
+            if (at_ms := finder.next_deadline_ms()) is not None
+        ]
+        if self._in_flight is None and self._has_work:
+            deadlines.append(self._not_before_ms)
+        return min(deadlines) if deadlines else None
+
+    @property
+    def _has_work(self) -> bool:
+        """Whether a request waits only for its time: without a coordinator it waits for that."""
+        if self.is_fatal or self.coordinator.node() is None:
+            return False
+        if self._offset_commits and self._offset_commits[0].is_added:
+            finder = self._group_coordinators.get(self._offset_commits[0].group.group_id)
+            return finder is None or finder.node() is not None
+        is_ending = self.state in (State.COMMITTING, State.ABORTING, State.INITIALIZING)
+        return is_ending or bool(self._new_partitions or self._offset_commits)
+
+    # Requests
+
+    def _next_request(self) -> Request | None:
+        node = self.coordinator.node()
+        if self.state is State.UNINITIALIZED or node is None:
+            return None
+        if self.state is State.INITIALIZING:
+            return requests.init_producer_id(self, node)
+        if self._new_partitions:
+            return requests.add_partitions(self, node, sorted(self._new_partitions))
+        if self._offset_commits:
+            return self._offsets_request(self._offset_commits[0], node)
+        if self.state in (State.COMMITTING, State.ABORTING):
+            return requests.end_transaction(self, node, is_commit=self.state is State.COMMITTING)
+        return None
+
+    def _offsets_request(self, commit: OffsetCommit, node: int) -> Request | None:
+        if not commit.is_added:
+            return requests.add_offsets(self, node, commit)
+        group_id = commit.group.group_id
+        finder = self._group_coordinators.get(group_id)
+        if finder is None:
+            finder = CoordinatorFinder(self._metadata, CoordinatorKind.GROUP, group_id, self.settings, self._random_below)
+            self._group_coordinators[group_id] = finder
+            finder.want()
+        if finder.error is not None:
+            self._offset_commits.popleft().pending.finish(finder.error)
+            self._spoil(finder.error)
+            finder.want()
+            return None
+        group_node = finder.node()
+        return None if group_node is None else requests.commit_offsets(self, group_node, commit)
+
+    def _succeeded(self, context: requests.Context, response: Any) -> None:
+        if context.kind is requests.Kind.INIT:
+            self.idempotence.take_id(response.producer_id, response.producer_epoch)
+            self.idempotence.restart()
+            self._is_bump_needed = False
+            self._ended()
+        elif context.kind is requests.Kind.ADD_PARTITIONS:
+            self._partitions.update(context.partitions)
+            self._new_partitions.difference_update(context.partitions)
+        elif context.kind is requests.Kind.ADD_OFFSETS and context.commit is not None:
+            context.commit.is_added = True
+        elif context.kind is requests.Kind.COMMIT_OFFSETS and context.commit is not None:
+            if context.commit in self._offset_commits:
+                self._offset_commits.remove(context.commit)
+            context.commit.pending.finish()
+        elif context.kind is requests.Kind.END:
+            if response.producer_id >= 0 and self.is_implicit:
+                self.idempotence.take_id(response.producer_id, response.producer_epoch)
+                self.idempotence.restart()
+            if self._is_bump_needed and not self.is_implicit:
+                self.state = State.INITIALIZING  # a new epoch, so that what is still on its way cannot be stored later
+            else:
+                self._ended()
+
+    def _refused(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        self._in_flight = None
+        context: requests.Context = request.context
+        verdict = verdict_of(error, request.message.KEY)
+        if verdict is Verdict.RELOCATE:
+            self._relocate(context, error)
+            verdict = Verdict.RETRY
+        if verdict is Verdict.RETRY:
+            self._not_before_ms = now_ms + self._backoff.failed()
+        elif verdict is Verdict.ABORT and context.kind is not requests.Kind.INIT:
+            if context.commit is not None and context.commit in self._offset_commits:
+                self._offset_commits.remove(context.commit)
+                context.commit.pending.finish(error)
+            self._new_partitions.difference_update(context.partitions)
+            self._spoil(error)
+        else:
+            self._die(error)
+
+    def _relocate(self, context: requests.Context, error: KafkaError) -> None:
+        if context.kind is requests.Kind.COMMIT_OFFSETS and context.commit is not None:
+            finder = self._group_coordinators[context.commit.group.group_id]
+        else:
+            finder = self.coordinator
+        finder.lost(str(error))
+        finder.want()
+
+    # Ends
+
+    def _ended(self) -> None:
+        """The producer is initialized, or the transaction has ended and another may begin."""
+        self._partitions.clear()
+        self._new_partitions.clear()
+        self._has_offsets = False
+        self.error = None
+        self.state = State.READY
+        self._finish()
+
+    def _spoil(self, error: KafkaError) -> None:
+        """The transaction must be aborted."""
+        if self.state not in (State.IN_TRANSACTION, State.COMMITTING):
+            return
+        self.error = error
+        self.state = State.ABORTABLE_ERROR
+        self._is_bump_needed = True
+        self._finish(error)
+
+    def _die(self, error: KafkaError) -> None:
+        """The producer cannot go on."""
+        if error.code in _FENCED:
+            text = (
+                f"another producer with transactional.id {self.transactional_id} has started, or the transaction took longer "
+                "than transaction.timeout.ms: this producer is fenced. Close it"
+            )
+            error = ProducerFencedError(text)
+        self.error = error
+        self.state = State.FATAL_ERROR
+        for commit in self._offset_commits:
+            commit.pending.finish(error)
+        self._offset_commits.clear()
+        self._finish(error)

@@ -1,0 +1,261 @@
+"""The fetcher: when a broker is asked, for which partitions, and what becomes of its answers."""
+
+from typing import Any
+
+import pytest
+from tests.support.machines.consumer_cluster import (
+    FETCH_VERSION,
+    FakeCluster,
+    known_metadata,
+    no_chance,
+    place,
+    settings,
+)
+
+from ottla.client_core.consumer.fetch_errors import FetchErrors
+from ottla.client_core.consumer.fetcher import Fetcher
+from ottla.client_core.consumer.reset import EARLIEST
+from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
+from ottla.client_core.machine import Channel, Request
+from ottla.client_core.metadata import Metadata
+from ottla.errors import NetworkError, RecordTooLargeError, SaslAuthenticationError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
+
+
+class World:
+    """A fetcher of two partitions at offset 0, and the cluster that it reads."""
+
+    def __init__(self, **changes: Any) -> None:
+        chosen: Any = settings(**changes)
+        self.cluster = FakeCluster()
+        self.metadata: Metadata = known_metadata(self.cluster)
+        self.subscription = Subscription()
+        self.subscription.assign([place(0), place(1)])
+        for state in self.subscription.partitions.values():
+            state.jump(Position(0))
+        self.fetcher = Fetcher(
+            self.subscription, self.metadata, chosen, FetchErrors(self.metadata, chosen, EARLIEST), no_chance
+        )
+
+    def state(self, partition: int) -> PartitionState:
+        return self.subscription.state(place(partition))
+
+    def sent(self, now_ms: int = 1_000) -> Request:
+        (request,) = self.fetcher.step(now_ms)
+        return request
+
+    def fetch(self) -> None:
+        """Send one request and answer it."""
+        request = self.sent()
+        response, version = self.cluster.answer(request)
+        self.fetcher.answered(request, response, version, 1_000)
+
+    def answer(self, request: Request, **data: Any) -> None:
+        """Answer for partition 0."""
+        topic = FetchableTopicResponse(topic_id=self.cluster.topic_id, partitions=[PartitionData(**data)])
+        self.fetcher.answered(request, FetchResponse(session_id=9, responses=[topic]), FETCH_VERSION, 1_000)
+
+
+def asked(request: Request) -> dict[int, int]:
+    message: Any = request.message
+    return {data.partition: data.fetch_offset for topic in message.topics for data in topic.partitions}
+
+
+def test_one_request_per_broker_names_every_partition_of_it() -> None:
+    world = World(isolation_level="read_committed", client_rack="r")
+    request = world.sent()
+    message: Any = request.message
+    assert (request.node, request.channel, asked(request)) == (1, Channel.FETCH, {0: 0, 1: 0})
+    assert (message.isolation_level, message.rack_id, message.session_epoch) == (1, "r", 0)
+    assert request.timeout_ms == 30_500  # a broker may park it for fetch.max.wait.ms
+    assert world.fetcher.step(9_000) == []
+
+
+def test_partitions_of_two_leaders_are_fetched_side_by_side() -> None:
+    world = World()
+    world.metadata.learn_leader("t", 1, 2, 1)
+    assert {request.node: asked(request) for request in world.fetcher.step(0)} == {1: {0: 0}, 2: {1: 0}}
+
+
+def test_a_paused_or_failed_partition_is_not_fetched() -> None:
+    world = World()
+    world.state(0).is_paused = True
+    assert asked(world.sent()) == {1: 0}
+    world = World()
+    world.state(1).fail(NetworkError("a test"))
+    assert asked(world.sent()) == {0: 0}
+
+
+def test_an_answer_is_buffered_and_the_next_fetch_goes_on_behind_it() -> None:
+    world = World()
+    world.cluster.partitions[0].append([b"a", b"b"])
+    world.fetch()
+    (ready,) = world.fetcher.ready
+    state = world.state(0)
+    assert (ready.state, state.position, state.fetch_position, state.end_offset) == (state, Position(0), Position(2, 0), 2)
+    assert state.buffered_bytes > 0
+    assert world.fetcher.step(1_000) == []  # more than half of the answer is left
+    ready.take([], 10)
+    assert asked(world.sent()) == {0: 2}
+
+
+def test_a_partition_with_a_full_buffer_is_left_out() -> None:
+    world = World(max_partition_fetch_bytes=50)
+    world.cluster.partitions[0].append([b"a"])
+    for _ in range(4):
+        world.cluster.partitions[1].append([b"b" * 100])
+    world.fetch()
+    first = world.fetcher.ready.popleft()
+    assert first.state is world.state(0)
+    second = world.fetcher.ready[0]
+    second.take([], 1)
+    assert world.state(0).buffered_bytes >= 50
+    message: Any = world.sent().message
+    assert [topic.partitions for topic in message.forgotten_topics_data] == [[0]]
+
+
+def test_an_answer_from_before_a_seek_is_dropped() -> None:
+    world = World()
+    world.cluster.partitions[0].append([b"a", b"b"])
+    request = world.sent()
+    world.state(0).jump(Position(1))
+    response, version = world.cluster.answer(request)
+    world.fetcher.answered(request, response, version, 1_000)
+    assert not world.fetcher.ready
+    assert world.state(0).fetch_position == Position(1)
+
+
+def test_a_lost_connection_waits_refreshes_and_starts_a_full_session() -> None:
+    world = World()
+    world.fetch()
+    world.fetcher.failed(world.sent(), NetworkError("the connection was lost"), 1_000)
+    assert world.metadata.step(1_000)
+    assert world.fetcher.step(1_099) == []
+    assert world.fetcher.next_deadline_ms() == 1_100
+    message: Any = world.sent(1_100).message
+    assert message.session_epoch == 0
+
+
+@pytest.mark.parametrize("is_answered", [True, False])
+def test_closing_ends_the_sessions_that_are_open(is_answered: bool) -> None:
+    world = World()
+    world.fetch()
+    parked = world.sent()
+    (session_id,) = world.cluster.sessions
+    world.fetcher.close()
+    assert not world.fetcher.is_closed
+    request = world.sent()
+    message: Any = request.message
+    assert (message.session_id, message.session_epoch, message.topics) == (session_id, -1, [])
+    assert (request.node, request.channel) == (1, Channel.DATA)  # not behind the fetch that the broker has parked
+    if is_answered:
+        world.fetcher.answered(request, FetchResponse(), FETCH_VERSION, 1_000)
+    else:
+        world.fetcher.failed(request, NetworkError("the connection was lost"), 1_000)
+    assert world.fetcher.is_closed
+    world.fetcher.failed(parked, NetworkError("the connection was lost"), 1_000)
+    assert world.fetcher.step(100_000) == []
+
+
+def test_closing_without_a_session_sends_nothing() -> None:
+    world = World()
+    world.fetcher.close()
+    assert world.fetcher.is_closed
+    assert world.fetcher.step(1_000) == []
+
+
+def test_an_error_that_no_retry_mends_stops_all_fetches() -> None:
+    world = World()
+    error = SaslAuthenticationError("wrong password")
+    world.fetcher.failed(world.sent(), error, 1_000)
+    assert world.fetcher.error is error
+    assert world.fetcher.step(100_000) == []
+
+
+def test_a_session_that_the_broker_lost_is_opened_again_at_once() -> None:
+    world = World()
+    world.fetch()
+    world.cluster.sessions.clear()
+    world.fetch()
+    assert asked(world.sent()) == {0: 0, 1: 0}
+
+
+def test_the_nearest_replica_is_read_until_the_metadata_is_old() -> None:
+    world = World(metadata_max_age_ms=5_000)
+    world.state(1).is_paused = True
+    world.answer(world.sent(), preferred_read_replica=2)
+    request = world.sent(5_999)
+    assert request.node == 2
+    world.answer(request)
+    assert world.sent(6_000).node == 1
+
+
+def test_a_replica_that_refuses_sends_the_fetch_back_to_the_leader() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.answer(world.sent(), preferred_read_replica=2)
+    world.answer(world.sent(), error_code=ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    assert world.fetcher.step(1_000) == []
+    assert world.fetcher.next_deadline_ms() == 1_100
+    assert world.sent(1_100).node == 1
+
+
+def test_a_new_leader_is_not_asked_before_the_position_is_validated() -> None:
+    world = World()
+    world.state(1).is_paused = True
+    world.cluster.partitions[0].append([b"a"])
+    world.fetch()
+    world.metadata.learn_leader("t", 0, 2, 1)
+    assert world.fetcher.step(1_000) == []
+    assert world.state(0).phase is Phase.FETCH  # the record in the buffer comes first
+    world.fetcher.ready[0].take([], 1)
+    assert world.fetcher.step(1_000) == []
+    assert (world.state(0).phase, world.state(0).position) == (Phase.VALIDATE, Position(1, 0))
+
+
+def test_a_batch_that_does_not_fit_into_an_answer_fails_the_partition() -> None:
+    world = World()
+    world.answer(world.sent(), records=b"x" * 20)
+    error = world.state(0).error
+    assert isinstance(error, RecordTooLargeError)
+    assert "offset 0 of t-0" in str(error)
+    assert "max.partition.fetch.bytes" in str(error)
+
+
+def test_a_partition_to_validate_has_the_machines_asked_again_at_once() -> None:
+    world = World()
+    for partition in range(2):
+        world.state(partition).jump(Position(5, 1))
+        world.metadata.learn_leader("t", partition, 2, 7)
+    assert world.fetcher.step(1_000) == []
+    assert world.state(0).phase is Phase.VALIDATE
+    assert world.fetcher.next_deadline_ms() == 1_000, "the machine that validates had its turn before the fetcher"
+    assert world.fetcher.step(1_001) == []
+    assert world.fetcher.next_deadline_ms() is None
+
+
+def test_nothing_beyond_a_range_is_fetched() -> None:
+    world = World(max_partition_fetch_bytes=1 << 30)
+    world.state(0).until = 100
+    world.state(1).until = 0
+    message: Any = world.sent().message
+    (data,) = message.topics[0].partitions
+    assert (data.partition, data.partition_max_bytes) == (0, 100 * 1024 + 64 * 1024)
+    world = World(max_partition_fetch_bytes=1000)
+    world.state(0).until = 100
+    assert {data.partition_max_bytes for topic in world.sent().message.topics for data in topic.partitions} == {1000}
+
+
+def test_an_empty_answer_says_from_where_on_there_is_nothing() -> None:
+    world = World()
+    world.answer(world.sent(), partition_index=0, high_watermark=7)
+    assert (world.state(0).nothing_from, world.state(1).nothing_from) == (0, 0)
+    assert world.fetcher.end_offset(world.state(0)) == 7
+
+
+@pytest.mark.parametrize("data", [{"error_code": ErrorCode.NOT_LEADER_OR_FOLLOWER}, {"preferred_read_replica": 2}])
+def test_an_answer_that_sends_elsewhere_does_not_say_that_there_is_nothing(data: dict[str, Any]) -> None:
+    world = World()
+    world.answer(world.sent(), partition_index=0, **data)
+    assert (world.state(0).nothing_from, world.state(1).nothing_from) == (-1, -1)

@@ -1,0 +1,93 @@
+"""The finder of a coordinator: when it looks, what it retries, and in which shape of request."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind, find_coordinator_request
+from ottla.client_core.machine import Request
+from ottla.client_core.metadata import Metadata, Node
+from ottla.errors import NetworkError
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
+
+SETTINGS = SimpleNamespace(metadata_max_age_ms=300_000, retry_backoff_ms=100, retry_backoff_max_ms=1_000)
+
+
+def finder() -> CoordinatorFinder:
+    metadata = Metadata(SETTINGS, lambda limit: limit // 2)
+    return CoordinatorFinder(metadata, CoordinatorKind.GROUP, "g", SETTINGS, lambda limit: limit // 2)
+
+
+def found(code: int = 0, node_id: int = 3) -> FindCoordinatorResponse:
+    return FindCoordinatorResponse(
+        coordinators=[Coordinator(key="g", node_id=node_id, host="host-3", port=9092, error_code=code, error_message=None)]
+    )
+
+
+def ask(machine: CoordinatorFinder, now_ms: int) -> Request:
+    (request,) = machine.step(now_ms)
+    return request
+
+
+def test_nothing_is_asked_before_the_coordinator_is_wanted() -> None:
+    machine = finder()
+    assert machine.step(0) == []
+    assert machine.next_deadline_ms() is None
+
+
+@pytest.mark.parametrize("version", [3, 6])
+def test_the_coordinator_is_found_in_every_shape_of_answer(version: int) -> None:
+    machine = finder()
+    machine.want()
+    request = ask(machine, 0)
+    answer: Any = found() if version >= 4 else FindCoordinatorResponse(node_id=3, host="host-3", port=9092)
+    machine.answered(request, answer, version, 5)
+    assert machine.node() == 3
+    assert machine._metadata.nodes[3] == Node(3, "host-3", 9092)
+    assert machine.step(10_000) == []
+
+
+def test_a_lost_coordinator_is_looked_for_again() -> None:
+    machine = finder()
+    machine.want()
+    machine.answered(ask(machine, 0), found(), 6, 0)
+    machine.lost("NOT_COORDINATOR")
+    assert machine.node() is None
+    machine.answered(ask(machine, 1), found(node_id=4), 6, 1)
+    assert machine.node() == 4
+
+
+def test_retriable_errors_wait_longer_each_time() -> None:
+    machine = finder()
+    machine.want()
+    machine.answered(ask(machine, 0), found(ErrorCode.COORDINATOR_NOT_AVAILABLE), 6, 0)
+    assert machine.next_deadline_ms() == 100
+    machine.failed(ask(machine, 100), NetworkError("no connection"), 100)
+    assert machine.next_deadline_ms() == 300
+    assert machine.retried_error is not None
+
+
+def test_a_missing_permission_ends_the_search_until_it_is_wanted_again() -> None:
+    machine = finder()
+    machine.want()
+    machine.answered(ask(machine, 0), found(ErrorCode.GROUP_AUTHORIZATION_FAILED), 6, 0)
+    assert machine.error is not None
+    assert "group g" in str(machine.error)
+    assert machine.step(1_000_000) == []
+    machine.want()
+    assert machine.step(1_000_001)
+
+
+def test_an_answer_without_the_key_is_retried() -> None:
+    machine = finder()
+    machine.want()
+    machine.answered(ask(machine, 0), FindCoordinatorResponse(), 6, 0)
+    assert machine.node() is None
+    assert machine.next_deadline_ms() == 100
+
+
+def test_old_brokers_get_a_single_key() -> None:
+    assert find_coordinator_request(CoordinatorKind.TRANSACTION, "t", 3).key == "t"
+    assert find_coordinator_request(CoordinatorKind.TRANSACTION, "t", 4).coordinator_keys == ["t"]

@@ -1,0 +1,229 @@
+"""The metadata machine: when it asks, what it keeps of an answer, and what it never takes back."""
+
+from types import SimpleNamespace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla.client_core.machine import ANY_NODE, Request
+from ottla.client_core.metadata import Metadata, Node
+from ottla.errors import NetworkError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.wire.messages.metadata import (
+    MetadataResponse,
+    MetadataResponseBroker,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+SETTINGS = SimpleNamespace(metadata_max_age_ms=300_000, retry_backoff_ms=100, retry_backoff_max_ms=1_000)
+ORDERS, OTHER = Uuid(b"o" * 16), Uuid(b"x" * 16)
+
+
+def metadata(**options: Any) -> Metadata:
+    return Metadata(SETTINGS, lambda limit: limit // 2, **options)
+
+
+def partition(index: int, leader: int = 1, epoch: int = 5, error: int = 0) -> MetadataResponsePartition:
+    return MetadataResponsePartition(partition_index=index, leader_id=leader, leader_epoch=epoch, error_code=error)
+
+
+def topic(name: str, *partitions: MetadataResponsePartition, topic_id: Uuid = ORDERS, error: int = 0) -> MetadataResponseTopic:
+    return MetadataResponseTopic(name=name, topic_id=topic_id, partitions=list(partitions), error_code=error)
+
+
+def response(*topics: MetadataResponseTopic, nodes: tuple[int, ...] = (1, 2)) -> MetadataResponse:
+    brokers = [MetadataResponseBroker(node_id=each, host=f"host-{each}", port=9092) for each in nodes]
+    return MetadataResponse(brokers=brokers, topics=list(topics), cluster_id="c", controller_id=nodes[0] if nodes else -1)
+
+
+def ask(machine: Metadata, now_ms: int) -> Request:
+    (request,) = machine.step(now_ms)
+    assert request.node == ANY_NODE
+    return request
+
+
+def answer(machine: Metadata, now_ms: int, *topics: MetadataResponseTopic, **options: Any) -> None:
+    machine.answered(ask(machine, now_ms), response(*topics, **options), 13, now_ms)
+
+
+def names(request: Request, version: int = 13) -> list[str] | None:
+    assert request.adapt is not None
+    message: Any = request.adapt(version)
+    return None if message.topics is None else [each.name for each in message.topics]
+
+
+def test_asks_at_the_start_and_then_only_when_it_is_old() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    assert machine.step(1_000) == []
+    assert machine.next_deadline_ms() == 300_000
+    assert names(ask(machine, 300_000)) == []
+
+
+def test_one_request_is_in_flight_at_most() -> None:
+    machine = metadata()
+    ask(machine, 0)
+    machine.refresh("a test")
+    assert machine.step(10_000) == []
+    assert machine.next_deadline_ms() is None
+
+
+def test_an_unknown_topic_that_is_wanted_is_asked_for_after_the_backoff() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    machine.want(["orders"])
+    assert machine.step(50) == []
+    assert names(ask(machine, 100)) == ["orders"]
+
+
+def test_all_topics_are_asked_for_in_the_form_of_the_version() -> None:
+    machine = metadata()
+    machine.want_all(True)
+    request = ask(machine, 0)
+    assert names(request, 13) is None
+    assert names(request, 0) == []
+
+
+def test_auto_creation_is_asked_for_only_where_wanted() -> None:
+    for auto_create in (False, True):
+        request = ask(metadata(auto_create=auto_create), 0)
+        assert request.adapt is not None
+        message: Any = request.adapt(13)
+        assert message.allow_auto_topic_creation is auto_create
+
+
+def test_leaders_and_ids_are_known_after_an_answer() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(1, leader=2), partition(0)))
+    assert machine.leader("orders", 0) == (1, 5)
+    assert machine.leader("orders", 1) == (2, 5)
+    assert machine.leader("orders", 2) is None
+    info = machine.topic_of_id(ORDERS)
+    assert info is not None
+    assert info.name == "orders"
+
+
+def test_an_older_leader_epoch_does_not_replace_a_newer_one() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0, leader=2, epoch=7)))
+    machine.refresh("a test")
+    answer(machine, 1_000, topic("orders", partition(0, leader=1, epoch=6)))
+    assert machine.leader("orders", 0) == (2, 7)
+
+
+def test_a_topic_that_was_made_again_starts_over_with_its_epochs() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0, leader=2, epoch=7)))
+    machine.refresh("a test")
+    answer(machine, 1_000, topic("orders", partition(0, leader=1, epoch=0), topic_id=OTHER))
+    assert machine.leader("orders", 0) == (1, 0)
+    assert machine.topic_of_id(ORDERS) is None
+
+
+def test_a_topic_that_is_gone_is_an_error_and_is_asked_for_again() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    error = machine.topic_error("orders")
+    assert error is not None
+    assert error.code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    assert "orders" in str(error)
+    assert names(ask(machine, 200)) == ["orders"]
+
+
+def test_a_failure_is_followed_by_growing_waits() -> None:
+    machine = metadata()
+    waits, now_ms = [], 0
+    for _ in range(5):
+        request = ask(machine, now_ms)
+        machine.failed(request, NetworkError("no connection"), now_ms)
+        deadline_ms = machine.next_deadline_ms()
+        assert deadline_ms is not None
+        waits.append(deadline_ms - now_ms)
+        now_ms = deadline_ms
+    assert waits == [100, 200, 400, 800, 1_000]
+    assert machine.failure is not None
+
+
+def test_a_leader_hint_counts_if_its_epoch_is_newer_and_its_node_known() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0)))
+    assert not machine.learn_leader("orders", 0, 2, 5)
+    assert not machine.learn_leader("orders", 0, 9, 6)
+    assert machine.learn_leader("orders", 0, 9, 6, [Node(9, "host-9", 9092)])
+    assert machine.leader("orders", 0) == (9, 6)
+
+
+def test_topics_that_are_not_used_for_long_are_dropped() -> None:
+    machine = metadata(idle_max_ms=300_000)
+    machine.want(["old", "new"], 0)
+    answer(machine, 0, topic("old", partition(0)), topic("new", partition(0), topic_id=OTHER))
+    machine.want(["new"], 300_000)
+    assert names(ask(machine, 300_001)) == ["new"]
+    assert machine.topic("old") is None
+
+
+def test_an_answer_with_a_gap_in_its_partitions_is_not_taken_over() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0, topic("orders", partition(0), partition(2)))
+    assert machine.topic("orders") is None
+
+
+def test_an_answer_without_brokers_is_retried_and_forgets_nothing() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    machine.refresh("a test")
+    answer(machine, 1_000, nodes=())
+    assert set(machine.nodes) == {1, 2}
+    assert machine.failure is not None
+    assert machine.failure.is_retriable
+    assert machine.next_deadline_ms() == 1_100
+
+
+def test_a_topic_that_an_answer_leaves_out_is_asked_for_again() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    answer(machine, 0)
+    error = machine.topic_error("orders")
+    assert error is not None
+    assert error.is_retriable
+    assert machine.next_deadline_ms() == 100
+    answer(machine, 100, topic("orders", partition(0)))
+    assert machine.topic_error("orders") is None
+
+
+def test_an_error_code_of_the_whole_answer_is_retried() -> None:
+    machine = metadata()
+    request = ask(machine, 0)
+    failed = response()
+    failed.error_code = ErrorCode.REBOOTSTRAP_REQUIRED
+    machine.answered(request, failed, 13, 0)
+    assert machine.failure is not None
+    assert machine.next_deadline_ms() == 100
+
+
+@given(st.lists(st.tuples(st.sampled_from([ORDERS, OTHER]), st.integers(0, 20), st.integers(1, 2), st.booleans()), max_size=30))
+def test_a_leader_epoch_never_falls_while_the_topic_is_the_same(steps: list[tuple[Uuid, int, int, bool]]) -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    now_ms, known = 0, None
+    for topic_id, epoch, leader, is_hint in steps:
+        now_ms += 10_000
+        if is_hint:
+            machine.learn_leader("orders", 0, leader, epoch)
+        else:
+            machine.refresh("a test")
+            answer(machine, now_ms, topic("orders", partition(0, leader, epoch), topic_id=topic_id))
+        info = machine.topic("orders")
+        if info is not None:
+            if known is not None and known[0] == info.id:
+                assert info.partitions[0].leader_epoch >= known[1]
+            known = (info.id, info.partitions[0].leader_epoch)
