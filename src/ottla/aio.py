@@ -1,0 +1,31 @@
+"""The asyncio clients: `aio.Producer`, `aio.Consumer`, `aio.Admin`. They are loaded when they are first used.
+
+from ottla import aio
+
+async with aio.Producer("localhost:9092") as producer:
+    delivery = await producer.send("events", b"hello")
+    await delivery
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ottla.client.admin.aio import Admin
+    from ottla.client.consumer.asynchronous import Consumer
+    from ottla.client.producer.asynchronous import Producer
+
+__all__ = ["Admin", "Consumer", "Producer"]
+
+_HOMES = {
+    "Admin": "ottla.client.admin.aio",
+    "Consumer": "ottla.client.consumer.asynchronous",
+    "Producer": "ottla.client.producer.asynchronous",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'ottla.aio' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+    return value

@@ -1,0 +1,33 @@
+"""What a consumer is made with: its settings, and the deserializers that they name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ottla.client_core.deserializers import resolve_deserializer
+from ottla.config.client import ConsumerSettings, consumer_settings, load
+from ottla.records.kernels import Deserializer
+
+
+class ConsumerOptions(NamedTuple):
+    """The settings of a consumer, ready for use."""
+
+    settings: ConsumerSettings
+    deserializers: tuple[Deserializer | None, Deserializer | None]
+    """Of the key and of the value; None where bytes are handed out as they are."""
+
+    @property
+    def auto_commit_s(self) -> float:
+        """Seconds between automatic commits; 0: there are none."""
+        settings = self.settings
+        is_on = settings.enable_auto_commit and settings.group_id is not None
+        return max(0.001, settings.auto_commit_interval_ms / 1000) if is_on else 0.0
+
+
+def consumer_options(bootstrap_servers: Any, config: Mapping[str, Any] | None, keywords: Mapping[str, Any]) -> ConsumerOptions:
+    """The options for what a caller has given; a mistake raises at once."""
+    settings = consumer_settings(bootstrap_servers, config, keywords)
+    key = resolve_deserializer(load("key.deserializer", settings.key_deserializer), is_key=True)
+    value = resolve_deserializer(load("value.deserializer", settings.value_deserializer), is_key=False)
+    return ConsumerOptions(settings, (key, value))

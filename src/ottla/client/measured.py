@@ -1,0 +1,31 @@
+"""`MeasuredFace`: how every face of a client shows its metrics. All of it works from any thread."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ottla.client.metrics import ClientMetrics
+    from ottla.client.prometheus import PrometheusCollector
+
+
+class MeasuredFace:
+    """The base class of the faces: it reads the metrics of their core."""
+
+    @property
+    def _measured(self) -> ClientMetrics:
+        raise NotImplementedError
+
+    def metrics(self) -> dict[str, dict[str, float]]:
+        """The values of Kafka's metrics by group and name: `metrics()["producer-metrics"]["record-send-total"]`."""
+        return self._measured.as_dict()
+
+    def prometheus_text(self) -> str:
+        """The metrics in Prometheus's text format."""
+        return self._measured.prometheus_text()
+
+    def prometheus_collector(self) -> PrometheusCollector:
+        """The metrics for the `prometheus_client` library: `REGISTRY.register(producer.prometheus_collector())`."""
+        from ottla.client.prometheus import PrometheusCollector
+
+        return PrometheusCollector(self._measured.registry, self._measured.now_ms)

@@ -1,0 +1,272 @@
+"""Subscriptions and commits, in both faces and both group protocols, against a real broker."""
+
+from __future__ import annotations
+
+import re
+import threading
+from typing import Any
+
+import pytest
+
+from ottla.client.consumer.core import ConsumerCore
+from ottla.client.consumer.group import assignors_of
+from ottla.client.consumer.listener import RebalanceListener
+from ottla.client_core.group.assignors.base import Assignor
+from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.config.client import consumer_settings
+from ottla.errors import ConfigError, IllegalStateError
+from ottla.ids import TopicPartition
+from ottla.testing import Broker
+
+LONG = 60.0
+
+
+@pytest.fixture(params=["classic", "consumer"])
+def protocol(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """Settings for each group protocol in turn."""
+    if request.param == "consumer":
+        return {"group_protocol": "consumer"}
+    return {"group_protocol": "classic", "heartbeat_interval_ms": 100}
+
+
+class Seen(RebalanceListener):
+    """Notes every call."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, set[int]]] = []
+
+    def on_assigned(self, partitions: set[TopicPartition]) -> None:
+        self.calls.append(("assigned", {each.partition for each in partitions}))
+
+    def on_revoked(self, partitions: set[TopicPartition]) -> None:
+        self.calls.append(("revoked", {each.partition for each in partitions}))
+
+
+def both(topic: str) -> set[TopicPartition]:
+    return {TopicPartition(topic, 0), TopicPartition(topic, 1)}
+
+
+def poll_until(consumer: Any, is_true: Any) -> list[Any]:
+    """Poll until a condition holds; returns the records that came."""
+    found: list[Any] = []
+    for _ in range(600):
+        found += consumer.poll(0.1)
+        if is_true(found):
+            return found
+    raise AssertionError(f"the condition never held; {len(found)} records came, assignment {consumer.assignment()}")
+
+
+def test_a_subscriber_reads_and_its_successor_goes_on(face: Any, broker: Broker, topic: str, protocol: Any) -> None:
+    group = f"group-of-{topic}"
+    seen = Seen()
+    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
+        consumer.subscribe([topic], seen)
+        assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
+        assert consumer.assignment() == both(topic)
+        assert consumer.subscription() == {topic}
+        metadata = consumer.group_metadata()
+        assert metadata.group_id == group
+        assert metadata.generation_id > 0
+        assert metadata.member_id
+    assert seen.calls == [("assigned", {0, 1}), ("revoked", {0, 1})]
+    broker.produce(topic, value=b"10", partition=0)
+    with face(broker.bootstrap_servers, group_id=group, auto_offset_reset="earliest", **protocol) as consumer:
+        consumer.subscribe(topic)
+        assert [record.value for record in poll_until(consumer, len)] == [b"10"]
+
+
+def test_two_members_share_partitions_and_lose_nothing(face: Any, broker: Broker, topic: str, protocol: Any) -> None:
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", **protocol}
+    with face(broker.bootstrap_servers, **given) as one, face(broker.bootstrap_servers, **given) as other:
+        one.subscribe([topic])
+        found = poll_until(one, lambda found: len(found) == 20)
+        other.subscribe([topic])
+        stop = threading.Event()
+        more: list[Any] = []
+
+        def run() -> None:
+            while not stop.is_set():
+                more.extend(other.poll(0.1))
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        try:
+            found += poll_until(one, lambda _: len(one.assignment()) == 1)
+            for partition in range(2):
+                broker.produce(topic, value=b"last", partition=partition)
+            found += poll_until(one, lambda found: any(record.value == b"last" for record in found))
+            deadline = threading.Event()
+            for _ in range(600):
+                if any(record.value == b"last" for record in more):
+                    break
+                deadline.wait(0.1)
+        finally:
+            stop.set()
+            thread.join(LONG)
+        assert other.assignment() == both(topic) - one.assignment()
+        places = sorted((record.partition, record.offset) for record in [*found, *more])
+        assert places == [(partition, offset) for partition in range(2) for offset in range(11)]
+
+
+def test_close_raises_nothing_of_a_membership_that_failed_between_polls(face: Any, broker: Broker, topic: str) -> None:
+    given = {"group_id": f"group-of-{topic}", "group_protocol": "consumer", "group_instance_id": "same"}
+    with face(broker.bootstrap_servers, **given) as one:
+        one.subscribe([topic])
+        poll_until(one, lambda _: one.assignment())
+        with face(broker.bootstrap_servers, **given) as other:
+            # Not refused before this poll is over: it would raise the error itself.
+            with broker.faults.fail("ConsumerGroupHeartbeat", "COORDINATOR_LOAD_IN_PROGRESS"):
+                other.subscribe([topic])
+                other.poll(0)
+            events = getattr(other, "_consumer", other)._core.group.events
+            waiting = threading.Event()
+            for _ in range(600):
+                if events:
+                    break
+                waiting.wait(0.1)
+            assert [type(event).__name__ for event in events] == ["Failed"]
+
+
+def test_a_pattern_takes_in_topics_that_come_later(face: Any, broker: Broker, topic: str) -> None:
+    given = {"auto_offset_reset": "earliest", "metadata_max_age_ms": 100, "heartbeat_interval_ms": 100}
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", **given) as consumer:
+        consumer.subscribe(re.compile(re.escape(topic) + ".*"))
+        poll_until(consumer, lambda found: len(found) == 20)
+        broker.create_topic(f"{topic}-more")
+        broker.produce(f"{topic}-more", value=b"more")
+        assert any(record.value == b"more" for record in poll_until(consumer, len))
+        assert consumer.subscription() == {topic, f"{topic}-more"}
+
+
+def test_commits_of_records_offsets_and_everything(face: Any, broker: Broker, topic: str) -> None:
+    first, second = sorted(both(topic))
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with face(broker.bootstrap_servers, **given) as consumer:
+        consumer.assign([first, second])
+        assert consumer.committed(first, second) == {first: None, second: None}
+        records = poll_until(consumer, lambda found: len(found) == 20)
+        consumer.commit(next(record for record in records if record.partition == 0 and record.offset == 3))
+        consumer.commit({second: OffsetAndMetadata(5, "text")})
+        assert consumer.committed(first, second)[first].offset == 4
+        assert consumer.committed(second) == {second: OffsetAndMetadata(5, "text", None)}
+        ended: list[Any] = []
+        consumer.commit_async(callback=lambda offsets, error: ended.append((set(offsets), error)))
+        poll_until(consumer, lambda _: ended)
+        assert ended == [({first, second}, None)]
+        assert [each.offset for each in consumer.committed(first, second).values()] == [10, 10]
+        with pytest.raises(ValueError, match="negative"):
+            consumer.commit({first: -1})
+
+
+def test_automatic_commits_cover_what_was_handed_out_before(face: Any, broker: Broker, topic: str) -> None:
+    first = min(both(topic))
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest"}
+
+    class Crash(Exception):
+        pass
+
+    def crash_at(offset: int) -> None:
+        with face(broker.bootstrap_servers, **given) as consumer:
+            consumer.assign(first)
+            for record in consumer:
+                if record.offset == offset:
+                    raise Crash
+
+    with pytest.raises(Crash):
+        crash_at(3)
+    with face(broker.bootstrap_servers, **given) as consumer:
+        assert consumer.committed(first)[first].offset == 3
+        consumer.assign(first)
+        assert consumer.poll(LONG, max_records=2)[0].offset == 3
+    with face(broker.bootstrap_servers, **given) as consumer:
+        assert consumer.committed(first)[first].offset == 5
+
+
+def test_a_listener_may_seek_and_commit_but_not_poll(face: Any, broker: Broker, topic: str) -> None:
+    given = {"group_id": f"group-of-{topic}", "auto_offset_reset": "earliest", "enable_auto_commit": False}
+    with face(broker.bootstrap_servers, **given) as consumer:
+
+        def seek(partitions: set[TopicPartition]) -> None:
+            for each in partitions:
+                consumer.seek(each, 8)
+
+        consumer.subscribe([topic], on_assigned=seek)
+        records = poll_until(consumer, lambda found: len(found) == 4)
+        assert {record.offset for record in records} == {8, 9}
+
+
+def test_an_exception_of_a_listener_reaches_the_poll(face: Any, broker: Broker, topic: str) -> None:
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest") as consumer:
+
+        def fail(partitions: set[TopicPartition]) -> None:
+            raise KeyError("listener")
+
+        consumer.subscribe([topic], on_assigned=fail)
+        with pytest.raises(KeyError, match="listener"):
+            poll_until(consumer, lambda _: False)
+        assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
+
+
+def test_an_event_of_a_poll_that_was_cut_short_is_handled_by_the_next(
+    face: Any, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by Ctrl-C or a cancelled task, before the listener is called."""
+    begin, seen, cuts = ConsumerCore.begin_event, Seen(), [True]
+
+    async def cut_once(self: ConsumerCore, event: Any, offsets: Any) -> None:
+        if cuts:
+            raise InterruptedError(cuts.pop())
+        await begin(self, event, offsets)
+
+    monkeypatch.setattr(ConsumerCore, "begin_event", cut_once)
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest") as consumer:
+        consumer.subscribe([topic], seen)
+        with pytest.raises(InterruptedError):
+            poll_until(consumer, len)
+        assert seen.calls == []
+        assert len(poll_until(consumer, lambda found: len(found) == 20)) == 20
+        assert seen.calls == [("assigned", {0, 1})]
+
+
+def test_subscribe_and_assign_exclude_each_other(face: Any, broker: Broker, topic: str) -> None:
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}") as consumer:
+        consumer.subscribe([topic])
+        with pytest.raises(IllegalStateError, match="cannot be mixed"):
+            consumer.assign((topic, 0))
+        consumer.unsubscribe()
+        consumer.assign((topic, 0))
+        with pytest.raises(IllegalStateError, match="cannot be mixed"):
+            consumer.subscribe([topic])
+        with pytest.raises(IllegalStateError, match="needs a subscription"):
+            consumer.enforce_rebalance()
+
+
+def test_max_poll_interval_exceeded_leaves_and_the_next_poll_joins(face: Any, broker: Broker, topic: str) -> None:
+    seen = Seen()
+    given = {"max_poll_interval_ms": 7_000, "session_timeout_ms": 6_000, "heartbeat_interval_ms": 100}
+    with face(broker.bootstrap_servers, group_id=f"group-of-{topic}", auto_offset_reset="earliest", **given) as consumer:
+        consumer.subscribe([topic], seen)
+        poll_until(consumer, lambda found: len(found) == 20)
+        waiting = threading.Event()
+        waiting.wait(7.5)  # the time under test
+        consumer.commit_async()
+        poll_until(consumer, lambda _: seen.calls.count(("assigned", {0, 1})) == 2)
+        assert seen.calls[1] == ("revoked", {0, 1})  # lost, which goes to on_revoked
+
+
+def test_own_assignors_are_made_and_others_refused() -> None:
+    class Mine(Assignor):
+        name = "mine"
+
+        def assign(self, members: Any, topics: Any) -> Any:
+            return {member.member_id: [] for member in members}
+
+    def chosen(given: Any) -> list[Assignor]:
+        return assignors_of(
+            consumer_settings("localhost:9092", None, {"group_id": "g", "partition_assignment_strategy": given})
+        )
+
+    assert [each.name for each in chosen(["range", "cooperative-sticky"])] == ["range", "cooperative-sticky"]
+    assert [each.name for each in chosen([Mine])] == ["mine"]
+    with pytest.raises(ConfigError, match="Assignor"):
+        chosen([dict])

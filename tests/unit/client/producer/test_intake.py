@@ -1,0 +1,78 @@
+"""From what users pass to bytes."""
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tests.support.producers.settings import small_settings
+
+from ottla.client.producer.asynchronous import TaskWaiting
+from ottla.client.producer.core import ProducerCore
+from ottla.client.producer.intake import Intake, check_topic_name, checked_partition, checked_timestamp, pack
+from ottla.client.real_world import real_client_world
+from ottla.errors import ConfigError, InvalidTopicError, RecordTooLargeError, SerializationError
+from ottla.records.kernels import NO_HEADERS
+
+
+def with_intake(check: Callable[[Intake], object], **settings: Any) -> None:
+    async def run() -> None:
+        core = ProducerCore(small_settings(**settings), real_client_world(), TaskWaiting())
+        try:
+            check(Intake(core))
+        finally:
+            await core.close(0)
+
+    asyncio.run(run())
+
+
+def test_bytes_need_no_serializer() -> None:
+    def check(intake: Intake) -> None:
+        assert intake.is_plain()
+        assert intake.value_bytes("t", (), bytearray(b"v")) == b"v"
+        assert intake.key_bytes("t", (), memoryview(b"k")) == b"k"
+        assert intake.key_bytes("t", (), None) is None
+        with pytest.raises(SerializationError, match="key"):
+            intake.key_bytes("t", (), "text")
+
+    with_intake(check)
+
+
+def test_serializers_by_name_and_by_path() -> None:
+    def check(intake: Intake) -> None:
+        assert not intake.is_plain()
+        assert intake.key_bytes("t", (), 5) == (5).to_bytes(8, "big")
+        assert intake.value_bytes("t", (), [1]) == b"[1]"
+
+    with_intake(check, key_serializer="int64", value_serializer="json")
+    with pytest.raises(ConfigError, match=r"value\.serializer"):
+        with_intake(lambda intake: None, value_serializer="no_such_module:thing")
+
+
+def test_records_that_can_never_be_sent() -> None:
+    def check(intake: Intake) -> None:
+        intake.check_size("t", None, b"x" * 400, NO_HEADERS)
+        with pytest.raises(RecordTooLargeError, match=r"max\.request\.size is 600"):
+            intake.check_size("t", None, b"x" * 600, NO_HEADERS)
+
+    with_intake(check)
+
+
+def test_headers_timestamps_and_partitions() -> None:
+    assert pack(()) == NO_HEADERS
+    assert pack({"a": b"1"}) == pack([("a", b"1")])  # type: ignore[arg-type]
+    assert checked_timestamp(0) == 0
+    assert checked_partition(3, "t") == 3
+    for wrong in (True, "1", 1.0):
+        with pytest.raises(TypeError):
+            checked_timestamp(wrong)
+        with pytest.raises(TypeError):
+            checked_partition(wrong, "t")
+
+
+def test_topic_names() -> None:
+    check_topic_name("fine-name.1_2")
+    with pytest.raises(InvalidTopicError, match="choose another name"):
+        check_topic_name("a/b")
+    with pytest.raises(TypeError, match="not int"):
+        check_topic_name(5)

@@ -1,0 +1,204 @@
+"""The connection pool over a network in memory: shared attempts, backoff, bootstrap addresses, idle connections."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from random import Random
+from typing import TypeVar
+
+import pytest
+from tests.support.nodes.fake_node import FakeNetwork, FakeNode
+
+from ottla.client.connections import BOOTSTRAP_ID, ConnectionPool
+from ottla.client.world import ClientWorld
+from ottla.client_core.machine import ANY_NODE, CONTROLLER, Channel
+from ottla.client_core.metadata import Metadata, Node
+from ottla.env.real.clock import RealClock
+from ottla.env.real.threads import RealThreads
+from ottla.link import ConnectFailed, LinkOptions
+from ottla.sim.randomness import SeededRandomness
+
+T = TypeVar("T")
+BOOTSTRAP = ("first", 9092)
+
+
+@dataclass
+class Settings:
+    metadata_max_age_ms: int = 300_000
+    retry_backoff_ms: int = 100
+    retry_backoff_max_ms: int = 1_000
+    connections_max_idle_ms: int = 540_000
+    reconnect_backoff_ms: int = 20
+    reconnect_backoff_max_ms: int = 100
+    socket_connection_setup_timeout_ms: int = 2_000
+    socket_connection_setup_timeout_max_ms: int = 4_000
+    metadata_recovery_strategy: str = "rebootstrap"
+
+
+class Place:
+    """A pool with its metadata and fake nodes."""
+
+    def __init__(self, nodes: dict[tuple[str, int], FakeNode], settings: Settings) -> None:
+        randomness = SeededRandomness(Random(1))
+        self.network = FakeNetwork(nodes)
+        world = ClientWorld(RealClock(), self.network, randomness, RealThreads())
+        self.metadata = Metadata(settings, randomness.below)
+        self.pool = ConnectionPool(world, settings, [BOOTSTRAP], LinkOptions(), self.metadata)
+
+
+def run(script: Callable[[Place], Awaitable[T]], nodes: dict[tuple[str, int], FakeNode], settings: Settings | None = None) -> T:
+    async def body() -> T:
+        place = Place(nodes, settings or Settings())
+        try:
+            return await script(place)
+        finally:
+            place.pool.close()
+
+    return asyncio.run(body())
+
+
+def test_callers_at_the_same_time_share_one_attempt() -> None:
+    node = FakeNode({})
+
+    async def script(place: Place) -> None:
+        first, second = await asyncio.gather(place.pool.link(BOOTSTRAP_ID), place.pool.link(BOOTSTRAP_ID))
+        assert first is second
+
+    run(script, {BOOTSTRAP: node})
+    assert node.connections == 1
+
+
+def test_each_channel_has_its_own_connection() -> None:
+    node = FakeNode({})
+
+    async def script(place: Place) -> None:
+        data = await place.pool.link(BOOTSTRAP_ID)
+        assert await place.pool.link(BOOTSTRAP_ID, Channel.FETCH) is not data
+
+    run(script, {BOOTSTRAP: node})
+    assert node.connections == 2
+
+
+def test_a_failed_attempt_delays_the_next_and_explains_the_address() -> None:
+    async def script(place: Place) -> float:
+        place.metadata.nodes = {7: Node(7, "gone", 9092)}
+        with pytest.raises(ConnectFailed, match="broker 7 tells its clients to connect to gone:9092"):
+            await place.pool.link(7)
+        began_s = asyncio.get_running_loop().time()
+        with pytest.raises(ConnectFailed):
+            await place.pool.link(7)
+        return asyncio.get_running_loop().time() - began_s
+
+    assert run(script, {}) >= 0.015
+
+
+def test_a_node_that_was_connected_is_down_and_its_address_not_wrong() -> None:
+    async def script(place: Place) -> str:
+        place.metadata.nodes = {7: Node(7, "there", 9092)}
+        (await place.pool.link(7)).close()
+        place.network.nodes.clear()
+        with pytest.raises(ConnectFailed) as caught:
+            await place.pool.link(7)
+        return str(caught.value)
+
+    assert "tells its clients" not in run(script, {("there", 9092): FakeNode({})})
+
+
+def test_the_bootstrap_address_is_used_until_nodes_are_known() -> None:
+    async def script(place: Place) -> None:
+        assert place.pool.resolve(ANY_NODE) == BOOTSTRAP_ID
+        place.metadata.nodes = {1: Node(1, "one", 9092)}
+        assert place.pool.resolve(ANY_NODE) == 1
+        assert place.pool.resolve(5) == 5
+        place.metadata.controller_id = 1
+        assert place.pool.resolve(CONTROLLER) == 1
+
+    run(script, {})
+
+
+@pytest.mark.parametrize(("strategy", "expected"), [("rebootstrap", BOOTSTRAP_ID), ("none", 1)])
+def test_bootstrap_addresses_return_when_no_known_node_can_be_reached(strategy: str, expected: int) -> None:
+    async def script(place: Place) -> int:
+        place.metadata.nodes = {1: Node(1, "gone", 9092)}
+        with pytest.raises(ConnectFailed):
+            await place.pool.link(1)
+        return place.pool.resolve(ANY_NODE)
+
+    assert run(script, {BOOTSTRAP: FakeNode({})}, Settings(metadata_recovery_strategy=strategy)) == expected
+
+
+def test_an_open_connection_is_preferred_to_a_new_one() -> None:
+    nodes = {("one", 9092): FakeNode({}), ("two", 9092): FakeNode({})}
+
+    async def script(place: Place) -> None:
+        place.metadata.nodes = {1: Node(1, "one", 9092), 2: Node(2, "two", 9092)}
+        await place.pool.link(2)
+        assert {place.pool.resolve(ANY_NODE) for _ in range(10)} == {2}
+
+    run(script, nodes)
+
+
+def test_a_node_that_fails_on_one_connection_comes_after_the_others() -> None:
+    async def script(place: Place) -> None:
+        pool = place.pool
+        place.metadata.nodes = {1: Node(1, *BOOTSTRAP), 2: Node(2, "two", 9092)}
+        await pool.link(BOOTSTRAP_ID)
+        await pool.link(1)
+        fetching = await pool.link(1, Channel.FETCH)
+        assert pool.any_node() == BOOTSTRAP_ID
+        fetching.close()  # as after a request that timed out
+        assert pool.any_node() == 2, "its other connections, under both of its ids, are not trusted"
+        await pool.link(2)
+        assert pool.any_node() == 2
+        await pool.link(1, Channel.FETCH)
+        assert pool.any_node() == BOOTSTRAP_ID, "it answers again"
+        fetching = await pool.link(1, Channel.FETCH)
+        fetching.close()
+        place.metadata.nodes = {1: Node(1, *BOOTSTRAP)}
+        assert pool.any_node() == BOOTSTRAP_ID, "there is no other"
+
+    run(script, {BOOTSTRAP: FakeNode({}), ("two", 9092): FakeNode({})})
+
+
+def test_bootstrap_connection_is_found_by_the_address_of_a_node() -> None:
+    async def script(place: Place) -> None:
+        place.metadata.nodes = {1: Node(1, *BOOTSTRAP), 2: Node(2, "two", 9092)}
+        assert place.pool.bootstrap_link(1) is None, "not open yet"
+        link = await place.pool.link(BOOTSTRAP_ID)
+        assert place.pool.bootstrap_link(1) is link
+        assert place.pool.bootstrap_link(1, Channel.FETCH) is None
+        assert place.pool.bootstrap_link(2) is place.pool.bootstrap_link(3) is None
+
+    run(script, {BOOTSTRAP: FakeNode({})})
+
+
+def test_idle_connections_are_closed() -> None:
+    async def script(place: Place) -> None:
+        link = await place.pool.link(BOOTSTRAP_ID)
+        while not link.is_over:
+            await asyncio.sleep(0.01)
+        assert place.pool.open_link(BOOTSTRAP_ID) is None
+        assert await place.pool.link(BOOTSTRAP_ID) is not link
+
+    run(script, {BOOTSTRAP: FakeNode({})}, Settings(connections_max_idle_ms=50))
+
+
+def test_asking_whether_a_connection_is_open_does_not_keep_it_open() -> None:
+    async def script(place: Place) -> None:
+        assert not place.pool.is_open(BOOTSTRAP_ID)
+        await place.pool.link(BOOTSTRAP_ID)
+        assert place.pool.is_open(BOOTSTRAP_ID)
+        async with asyncio.timeout(30):
+            while place.pool.is_open(BOOTSTRAP_ID):
+                await asyncio.sleep(0.005)
+
+    run(script, {BOOTSTRAP: FakeNode({})}, Settings(connections_max_idle_ms=50))
+
+
+def test_a_closed_pool_opens_nothing() -> None:
+    async def script(place: Place) -> None:
+        place.pool.close()
+        with pytest.raises(ConnectFailed, match="closed"):
+            await place.pool.link(BOOTSTRAP_ID)
+
+    run(script, {BOOTSTRAP: FakeNode({})})
