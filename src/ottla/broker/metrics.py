@@ -12,9 +12,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from ottla.broker.metrics_text import MetricsText
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.metadata.image.topics import NO_LEADER
+from ottla.metrics_text import MetricsText
 from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 

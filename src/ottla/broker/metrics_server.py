@@ -11,7 +11,7 @@ import logging
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
-from ottla.broker.metrics_text import CONTENT_TYPE
+from ottla.metrics_text import CONTENT_TYPE
 
 if TYPE_CHECKING:
     from ottla.env import Listener, Network, Stream

@@ -2,11 +2,17 @@
 
 The classic members stay. Each one's assignment becomes its target and its current assignment, and the generation becomes the
 epoch. A classic member has to rejoin only when its own assignment changes.
+
+With cooperative rebalancing a member revokes partitions after it got its new assignment, and joins again when it is done. Until
+then it holds more than its assignment says: what it owned when it joined. These partitions become partitions that it must
+revoke, so that no other member gets them before. Apache Kafka does not look at them, and may assign them at once.
 """
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterator
+from typing import NamedTuple
 
 from ottla.coordinator.contract import CoordinatorRecord
 from ottla.coordinator.groups.classic.group import ClassicGroup
@@ -18,6 +24,8 @@ from ottla.coordinator.groups.consumer.member import (
     ClassicProtocol,
     ClassicSide,
     ConsumerMember,
+    EpochsOf,
+    MemberState,
     Partitions,
     sorted_topics,
     with_epoch,
@@ -36,6 +44,7 @@ from ottla.coordinator.groups.topics import Topics
 from ottla.errors import DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.errors.texts import counted
+from ottla.ids import Uuid
 from ottla.wire.consumer_protocol import read_assignment, read_subscription
 
 logger = logging.getLogger("ottla.coordinator")
@@ -78,26 +87,61 @@ def upgrade(group: ClassicGroup, topics: Topics, watch: Watch) -> GroupDraft:
     return draft
 
 
+class _Upgraded(NamedTuple):
+    """A classic member in the new group, with its target."""
+
+    member: ConsumerMember
+    target: Partitions
+    owned: Partitions
+    """What it held when it last joined."""
+    owned_generation: int
+    """The generation in which it got that; -1 if it did not say."""
+
+
 def _records(classic: ClassicGroup, topics: Topics, watch: Watch) -> list[CoordinatorRecord]:
     group_id, epoch = classic.group_id, classic.generation
-    members = [_member(classic, each, topics) for each in classic.members.values()]
-    held = [(topic_id, index) for _, target in members for topic_id, indexes in target.items() for index in indexes]
+    upgraded = [_upgraded(classic, each, topics) for each in classic.members.values()]
+    held = [partition for each in upgraded for partition in _each(each.target)]
     if len(held) != len(set(held)):
         raise _refused(classic, "its assignor gave a partition to more than one member: stop them first")
-    of_members = [member_record(group_id, member) for member, _ in members]
+    unrevoked = _unrevoked(upgraded, set(held), epoch)
+    members = [
+        each.member._replace(state=MemberState.UNREVOKED_PARTITIONS, revoking=unrevoked[each.member.member_id])
+        if each.member.member_id in unrevoked
+        else each.member
+        for each in upgraded
+    ]
+    of_members = [member_record(group_id, member) for member in members]
     scratch = ConsumerGroup(group_id)
     apply_all(scratch, of_members)
     return [
         *of_members,
         epoch_record(group_id, epoch, watch.hash_of(scratch)),
-        *(target_record(group_id, member.member_id, held) for member, held in members),
+        *(target_record(group_id, each.member.member_id, each.target) for each in upgraded),
         target_epoch_record(group_id, epoch, 0),
-        *(current_record(group_id, member) for member, _ in members),
+        *(current_record(group_id, member) for member in members),
     ]
 
 
-def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> tuple[ConsumerMember, Partitions]:
-    held: Partitions = {}
+def _each(partitions: Partitions) -> Iterator[tuple[Uuid, int]]:
+    return ((topic_id, index) for topic_id, indexes in partitions.items() for index in indexes)
+
+
+def _unrevoked(upgraded: list[_Upgraded], assigned: set[tuple[Uuid, int]], epoch: int) -> dict[str, EpochsOf]:
+    """By member id, the partitions that it owned when it joined, and that no member is assigned."""
+    found: dict[str, dict[Uuid, dict[int, int]]] = {}
+    taken = set(assigned)
+    # A member that missed a generation may report partitions that it has lost since: the newer report counts.
+    for each in sorted(upgraded, key=lambda each: -each.owned_generation):
+        for topic_id, index in _each(each.owned):
+            if (topic_id, index) not in taken:
+                taken.add((topic_id, index))
+                found.setdefault(each.member.member_id, {}).setdefault(topic_id, {})[index] = epoch
+    return dict(found)
+
+
+def _upgraded(group: ClassicGroup, member: ClassicMember, topics: Topics) -> _Upgraded:
+    target: Partitions = {}
     if member.assignment:
         assignment = read_assignment(bytes(member.assignment))
         if assignment.user_data:
@@ -105,11 +149,11 @@ def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> tuple
                 group,
                 "its assignor has custom user data, which would be lost: use an assignor that comes with Kafka first",
             )
-        held = by_id(topics, {each.topic: each.partitions for each in assignment.assigned_partitions})
+        target = by_id(topics, {each.topic: each.partitions for each in assignment.assigned_partitions})
     # While the group rebalances, a new member may not support the chosen protocol.
     metadata = dict(member.protocols).get(group.protocol_name or "", member.protocols[0].metadata)
     subscription = read_subscription(bytes(metadata))
-    return (
+    return _Upgraded(
         ConsumerMember(
             member.member_id,
             epoch=group.generation,
@@ -120,11 +164,13 @@ def _member(group: ClassicGroup, member: ClassicMember, topics: Topics) -> tuple
             client_id=member.client_id,
             client_host=member.client_host,
             topics=sorted_topics(subscription.topics),
-            assigned=with_epoch(held, group.generation),
+            assigned=with_epoch(target, group.generation),
             classic=ClassicSide(
                 member.session_timeout_ms,
                 tuple(ClassicProtocol(name, bytes(metadata)) for name, metadata in member.protocols),
             ),
         ),
-        held,
+        target,
+        by_id(topics, {each.topic: each.partitions for each in subscription.owned_partitions}),
+        subscription.generation_id,
     )

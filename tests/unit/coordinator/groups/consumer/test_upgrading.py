@@ -71,6 +71,35 @@ def test_a_second_upgrade_gives_no_partition_two_holders() -> None:
     assert held == {first: [0, 1], second: [2, 3], late: []}
 
 
+def test_what_a_cooperative_member_is_revoking_is_not_assigned_before_it_joins_again() -> None:
+    harness = MixedHarness({"t": 3})
+    first, second = harness.stable_classic([{"t": [0, 2]}, {"t": [1]}])
+    harness.classic_join(first, owned={"t": [0, 2]})
+    harness.classic_join(second, owned={"t": [1]})
+    given = {first: assignment({"t": [0]}), second: assignment({"t": [1]})}
+    assert held_by(harness.classic_sync(first, 2, given).answer.assignment) == {"t": [0]}
+    joined = harness.join("new")
+    assert harness.given(joined) == {}, "the first member may still hold partition 2"
+    held = harness.group().members[first].held()
+    assert [sorted(indexes) for indexes in held.values()] == [[0, 2]]
+    assert told_by_records(harness.reloaded().shard) == told_by_records(harness.shard)
+    assert harness.classic_heartbeat(first, 2) == ErrorCode.REBALANCE_IN_PROGRESS
+    answer = harness.classic_join(first, owned={"t": [0]}).answer
+    assert held_by(harness.classic_sync(first, answer.generation_id).answer.assignment) == {"t": [0]}
+    assert harness.given(harness.heartbeat("new", joined.member_epoch)) == {"t": [2]}
+
+
+def test_a_newer_report_of_an_owned_partition_counts() -> None:
+    harness = MixedHarness({"t": 1})
+    first, second = harness.stable_classic([{}, {}])
+    for member_id, generation in ((first, 0), (second, 1)):
+        harness.classic_join(member_id, owned={"t": [0]}, owned_generation=generation)
+    harness.join("new")
+    held = {each: harness.group().members[each].held() for each in (first, second)}
+    assert held[first] == {}
+    assert [*held[second].values()] == [(0,)]
+
+
 def test_an_empty_classic_group_is_replaced() -> None:
     harness = MixedHarness({"t": 2})
     (first,) = harness.stable_classic([{"t": [0, 1]}])
