@@ -141,7 +141,10 @@ MUTATIONS = {
     aborted_offsets_count: ("transactions", r"which was never committed|nothing was made of|went back"),
     markers_are_not_sent_after_a_load: ("transactions", r"has been refused|some transaction has not ended"),
     aborts_are_marked_as_commits: ("transactions", r"whose commit was never requested|which was never committed"),
-    markers_miss_a_partition: ("transactions", r"some transaction has not ended|has been refused|another time|went back"),
+    markers_miss_a_partition: (
+        "transactions",
+        r"some transaction has not ended|has been refused|another time|went back|commit was never",
+    ),
     zombies_are_not_fenced: (
         "transactions",
         r"was handed producer \d+ in|was done, after producer|was acknowledged there",

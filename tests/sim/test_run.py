@@ -41,7 +41,7 @@ def test_runs_meet_every_kind_of_fault() -> None:
     expected = ["lives", "power losses", "kills", "crashes", "cuts", "partitions", "failed", "torn", "prefix", "lost"]
     assert [name for name in expected if counts[name] < 3] == []
     assert counts["acknowledged"] > 2_000
-    assert counts["read"] > 2_000
+    assert counts["consumed"] > 2_000
     assert counts["lost to power"] > 20, "a power loss that loses nothing proves nothing"
     assert counts["kept by flush.ms"] > 20
 
@@ -58,6 +58,8 @@ def test_checkers_of_coordinators_have_enough_to_check() -> None:
         "handovers": 10,
         "transactions": 100,
         "once": 300,
+        "committed": 10,
+        "unknown endings": 3,
         "producers": 200,
         "other producers": 3,
     }

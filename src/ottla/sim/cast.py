@@ -7,13 +7,11 @@ from random import Random
 from ottla.sim.checkers.checker import Place, TopicPlan
 from ottla.sim.clients.admin import Admin
 from ottla.sim.clients.app import App
-from ottla.sim.clients.classic_member import ClassicMember
 from ottla.sim.clients.cleaner import Cleaner
 from ottla.sim.clients.client import Client, Stage
-from ottla.sim.clients.committer import Committer
 from ottla.sim.clients.consumer import Consumer
-from ottla.sim.clients.consumer_member import ConsumerMember
-from ottla.sim.clients.producer import TOPIC_IDS_FROM, Producer
+from ottla.sim.clients.member import Committer, Member, Reader
+from ottla.sim.clients.producer import Producer
 from ottla.sim.coordination import GroupPlan
 from ottla.sim.plan import Plan
 
@@ -24,6 +22,7 @@ class Cast:
     def __init__(self, plan: Plan, stage: Stage, admin: Admin) -> None:
         self._plan, self._stage, self._admin = plan, stage, admin
         self.clients: list[Client] = [admin]
+        self._offered: dict[str, None] = {}
 
     def assemble(self) -> None:
         """Create the clients. The topics of the plan must exist."""
@@ -48,14 +47,17 @@ class Cast:
         for index, instance in enumerate(group.instances):
             name = f"{group.name}.{index}"
             if group.protocol == "simple":
-                made.append(Committer(stage, name, group.name, admin.places()))
-            elif group.speaks_classic(index):
-                is_mixed = group.protocol == "mixed"
-                made.append(ClassicMember(stage, name, group.name, instance, admin.places, is_mixed))
+                made.append(Committer(stage, name, group.name, lambda: admin.topics))
             else:
-                made.append(ConsumerMember(stage, name, group.name, instance, lambda: admin.topics))
+                is_classic, is_mixed = group.speaks_classic(index), group.protocol == "mixed"
+                kind = Reader if group.is_reading else Member
+                made.append(
+                    kind(stage, name, group.name, instance, lambda: admin.topics, is_classic=is_classic, is_mixed=is_mixed)
+                )
         if group.is_cleaned:
-            made.append(Cleaner(stage, group.name, admin.places, has_members=group.protocol != "simple"))
+            cleaner = Cleaner(stage, group.name, admin.places, has_members=group.protocol != "simple")
+            cleaner.reports_offsets = not group.is_reading
+            made.append(cleaner)
         return made
 
     def _make_apps(self, inputs: list[Place], outputs: list[Place]) -> None:
@@ -66,7 +68,13 @@ class Cast:
                 )
 
     def _offer(self, topic: TopicPlan) -> None:
-        """A temporary topic was created: producers that use topic ids may write to it until it is deleted."""
+        """A temporary topic was created. Producers write to it until it is deleted, but only to the first of its name.
+
+        They may still hold records for a deleted topic when another gets its name, and then write them there.
+        """
+        if topic.name in self._offered:
+            return
+        self._offered[topic.name] = None
         for client in self.clients:
-            if isinstance(client, Producer) and client.plan.version >= TOPIC_IDS_FROM:
+            if isinstance(client, Producer):
                 client.add_places([Place(topic, index) for index in range(topic.partitions)])

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from ottla.coordinator.transactions.transaction import EPOCH_MAX
-from ottla.sim.clients.consumer_member import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
+from ottla.sim.clients.member import HEARTBEAT_INTERVAL_MS, SESSION_TIMEOUT_MS
 
 FLUSHED = {"log.flush.interval.messages": "1"}
 """Everything is flushed before it is acknowledged, including the coordinators' records."""
@@ -32,6 +32,8 @@ class GroupPlan:
     """One per member: its group.instance.id, if it has one. Two members with the same one fence each other."""
     is_cleaned: bool = False
     """Whether a `Cleaner` deletes its offsets and the group itself."""
+    is_reading: bool = False
+    """Whether its members read and commit automatically; else they commit numbers of their own."""
 
     def speaks_classic(self, index: int) -> bool:
         """Whether that member uses the classic protocol. In a mixed group every second member does."""
@@ -96,6 +98,11 @@ def mix_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
 def clean_groups(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
     """Give some groups a cleaner."""
     return [replace(group, is_cleaned=random.random() < 0.3) for group in groups]
+
+
+def let_read(groups: list[GroupPlan], random: Random) -> list[GroupPlan]:
+    """Let some groups read."""
+    return [replace(group, is_reading=group.protocol != "simple" and random.random() < 0.3) for group in groups]
 
 
 def with_committer(groups: list[GroupPlan]) -> list[GroupPlan]:

@@ -8,10 +8,10 @@ from ottla.sim.checkers.committed_offsets import CommittedOffsets
 from ottla.sim.checkers.exactly_once import ExactlyOnce
 from ottla.sim.checkers.generations import Generations
 from ottla.sim.checkers.member_epochs import MemberEpochs
+from ottla.sim.checkers.nothing_skipped import NothingSkipped
 from ottla.sim.checkers.producer_epochs import ProducerEpochs
 from ottla.sim.checkers.timely_endings import TimelyEndings
-from ottla.sim.clients.classic_member import SESSION_TIMEOUT_MS as CLASSIC_SESSION_TIMEOUT_MS
-from ottla.sim.clients.consumer_member import SESSION_TIMEOUT_MS
+from ottla.sim.clients.member import SESSION_TIMEOUT_MS
 from ottla.sim.coordination import ABORT_INTERVAL_MS, CLOCK_ERRORS_MS, OFFSETS_RETENTION_S
 from ottla.sim.plan import Plan
 
@@ -26,12 +26,11 @@ class GroupCheckers:
         clocks_ms = max(CLOCK_ERRORS_MS) - min(CLOCK_ERRORS_MS)
         bound_s = (plan.transaction_timeout_ms_max + ABORT_INTERVAL_MS + clocks_ms) / 1000 + SLACK_S
         self._offsets = CommittedOffsets(plan.is_flushed, OFFSETS_RETENTION_S if plan.has_expiring_offsets else None)
-        self._generations = Generations(
-            plan.is_flushed, CLASSIC_SESSION_TIMEOUT_MS / 1000 if plan.has_expiring_offsets else None
-        )
+        self._generations = Generations(plan.is_flushed, SESSION_TIMEOUT_MS / 1000 if plan.has_expiring_offsets else None)
         self._members = MemberEpochs(plan.is_flushed, SESSION_TIMEOUT_MS / 1000)
         self._transactions = AtomicTransactions()
         self._once = ExactlyOnce()
+        self._skipped = NothingSkipped(plan.is_flushed)
         self._producers = ProducerEpochs([app.name for app in plan.apps if app.may_change_producer])
         self.all: list[Checker] = [
             self._offsets,
@@ -39,6 +38,7 @@ class GroupCheckers:
             self._members,
             self._transactions,
             self._once,
+            self._skipped,
             self._producers,
             TimelyEndings(bound_s),
         ]
@@ -52,6 +52,7 @@ class GroupCheckers:
             "handovers": self._members.handovers,
             "transactions": self._transactions.judged,
             "once": self._once.judged,
+            "committed": self._skipped.judged,
             "producers": self._producers.judged,
             "other producers": self._producers.changes,
         }

@@ -22,6 +22,8 @@ from typing import Any, TypeVar, TypeVarTuple, Unpack
 from weakref import WeakSet
 
 _CLOSINGS_MAX = 1000
+TICK_S = 1e-9
+"""The least time that passes until a timer fires."""
 
 T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
@@ -137,12 +139,20 @@ class VirtualLoop(base_events.BaseEventLoop):
     def call_at(
         self, when: float, callback: Callable[[Unpack[Ts]], object], *args: *Ts, context: Context | None = None
     ) -> asyncio.TimerHandle:
-        handle = super().call_at(when, callback, *args, context=context)
+        # Time passes before any timer fires. Else code that sums up floats could wait forever for a time that rounds to now.
+        handle = super().call_at(max(when, self._now_s + TICK_S), callback, *args, context=context)
         if self._any_dead and _is_dead(handle._context):  # type: ignore[attr-defined]  # Handle's own
             handle.cancel()
         return handle
 
     # Time
+
+    def tick(self) -> None:
+        """Let the least time pass if a timer waits for it: tasks that keep the loop busy must not stop the time."""
+        if self._scheduled:  # type: ignore[attr-defined]  # BaseEventLoop's own queue
+            when_s = self._scheduled[0]._when  # type: ignore[attr-defined]
+            if when_s <= self._now_s + TICK_S:
+                self._now_s = max(self._now_s, when_s)
 
     def jump(self, timeout_s: float | None) -> None:
         """Nothing is ready: move the time to the next timer."""
@@ -208,6 +218,8 @@ class _Jump:
     def select(self, timeout_s: float | None) -> list[Any]:
         if timeout_s is None or timeout_s > 0:
             self._loop.jump(timeout_s)
+        else:
+            self._loop.tick()
         return []
 
 

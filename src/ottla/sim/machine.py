@@ -53,6 +53,7 @@ def node_settings(name: str) -> dict[str, str]:
         "controller.listener.names": "CONTROLLER",
         "controller.quorum.bootstrap.servers": f"{name}:{CONTROLLER_PORT}",
         "log.dirs": ",".join(DIRECTORIES),
+        "auto.create.topics.enable": "false",
     }
 
 

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from random import Random
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, AddressRefused, SocketOptions, StreamOwner
+from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.sim.stream import PIECES_PER_SEND_MAX, SimStream, reset_error
 
 FIRST_FREE_PORT = 40_000
@@ -160,7 +161,19 @@ class SimHost:
         self._network.add_listener(listener)
         return listener
 
-    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> SimStream:
+    def check_tls(self, options: TlsOptions) -> None:
+        raise TlsFailed("the simulated network has no TLS: connect without, or use the real network")
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        owner: StreamOwner,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> SimStream:
+        if tls is not None:
+            self.check_tls(tls)
         network = self._network
         await asyncio.sleep(network.delay_s())
         if network.is_parted(self.name, host):

@@ -19,6 +19,7 @@ from ottla.sim.coordination import (
     clean_groups,
     coordinator_settings,
     expire_ids,
+    let_read,
     mix_groups,
     plan_apps,
     plan_groups,
@@ -63,6 +64,8 @@ class Life:
     """Whether one client is partitioned from the node for a while."""
     fault: DiskFault | None
     """A disk fault, until the next life."""
+    waits_for_ending: bool = False
+    """Whether the end comes shortly after an EndTxn was sent, which then may get no answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,10 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
     apps = age_apps(plan_apps(random), Random(f"{seed}/plan/epochs")) if scene == "transactions" else []
     apps, expiry = expire_ids(apps, Random(f"{seed}/plan/expiry"))
     if apps:
-        lives = [replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS)) for life in lives]
+        lives = [
+            replace(life, clock_error_ms=random.choice(CLOCK_ERRORS_MS), waits_for_ending=random.random() < 0.5)
+            for life in lives
+        ]
         if not is_flushed:
             # No power losses: without flushes they may lose halves of transactions, as with Apache Kafka.
             lives = [replace(life, end={"power": "kill", "power crash": "crash"}.get(life.end, life.end)) for life in lives]
@@ -150,8 +156,8 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
     if not apps:
         lives = [replace(life, length_s=2 * life.length_s + 0.3) for life in lives]
     configs = {"flush.messages": "1"} if is_flushed else {}
-    producer = ProducerPlan(is_idempotent=True, acks=-1, in_flight_max=2, pause_s_max=0.1, version=random.randint(9, 13))
-    return Plan(
+    producer = ProducerPlan(is_idempotent=True, acks=-1, in_flight_max=2, pause_s_max=0.05 if apps else 0.1)
+    plan = Plan(
         seed,
         _weather(random),
         [TopicSetup(f"topic{index}", random.randint(1, 3), configs) for index in range(2)],
@@ -165,6 +171,8 @@ def _coordinators(random: Random, seed: int, scene: str) -> Plan:
         apps,
         plan_version(Random(f"{seed}/plan/version")) if apps else VersionPlan(),
     )
+    is_read = any(group.is_reading for group in plan.groups)
+    return replace(plan, producers=[producer]) if is_read else plan
 
 
 def _with_expiry(plan: Plan) -> Plan:
@@ -178,7 +186,8 @@ def _with_expiry(plan: Plan) -> Plan:
 
 def _groups(random: Random, seed: int) -> list[GroupPlan]:
     groups = mix_groups(plan_groups(random), Random(f"{seed}/plan/mixed"))
-    return clean_groups(groups, Random(f"{seed}/plan/cleaners"))
+    groups = clean_groups(groups, Random(f"{seed}/plan/cleaners"))
+    return let_read(groups, Random(f"{seed}/plan/reading"))
 
 
 def _weather(random: Random) -> Weather:
@@ -245,18 +254,18 @@ def _producer(random: Random) -> ProducerPlan:
         is_idempotent=is_idempotent,
         acks=-1 if is_idempotent else random.choice((0, 1, 1, -1)),
         in_flight_max=random.randint(1, 5) if is_idempotent else 1,
-        pause_s_max=random.choice((0.02, 0.1)),
-        version=random.randint(9, 13),
+        pause_s_max=random.choice((0.04, 0.15)),
+        linger_ms=random.choice((0, 0, 10)),
+        compression=random.choice(("none", "none", "lz4", "gzip")),
     )
 
 
 def _consumer(random: Random) -> ConsumerPlan:
     return ConsumerPlan(
         is_committed=random.random() < 0.5,
-        has_session=random.random() < 0.7,
-        max_wait_ms=random.choice((0, 50, 500)),
+        max_wait_ms=random.choice((50, 500)),
         pause_s_max=0.1,
-        version=random.randint(11, 17),
+        reset=random.choice(("earliest", "earliest", "latest")),
     )
 
 

@@ -29,6 +29,7 @@ from ottla.sim.clients.auditor import Auditor
 from ottla.sim.clients.client import Stage
 from ottla.sim.clients.consumer import Consumer
 from ottla.sim.clients.group_client import GroupClient
+from ottla.sim.clients.member import Reader
 from ottla.sim.clients.producer import Producer
 from ottla.sim.group_checkers import GroupCheckers
 from ottla.sim.loop import VirtualLoop
@@ -154,13 +155,16 @@ class _Run:
             found = await client.fetch_offsets_until_answered(places)
             if isinstance(client, App):
                 self.stage.checkers.app_ended(client.transactional_id, found)
+            elif isinstance(client, Reader):
+                self.stage.checkers.reading_ended(client.group, found)
 
     def _counts(self) -> dict[str, int]:
         counts = {
             "lives": self.machine.lives,
             "power losses": self.machine.power_losses,
             "acknowledged": sum(each.acknowledged for each in self._cast.clients if isinstance(each, Producer)),
-            "read": sum(each.read for each in self._cast.clients if isinstance(each, Consumer)),
+            "consumed": sum(each.read for each in self._cast.clients if isinstance(each, Consumer)),
+            "unknown endings": sum(each.unknown_endings for each in self._cast.apps()),
             "lost to power": self._no_loss.records_lost_to_power,
             "kept by flush.ms": self._flushed.judged,
             **self._groups.counts(),

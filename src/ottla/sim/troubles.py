@@ -17,6 +17,7 @@ from ottla.sim.net import SimNetwork
 from ottla.sim.plan import Life, Plan
 
 CRASH_WAIT_S_MAX = 1.0
+ENDING_WAIT_S_MAX = 0.3
 PARTED_S_MAX = 4.0
 
 
@@ -72,6 +73,8 @@ class Troubles:
             self._stage.is_disk_broken = True
             machine.break_disk(life.fault)
             await asyncio.sleep(life.length_s)
+        if life.waits_for_ending:
+            await self._wait_for_ending()
         if life.end in ("crash", "power crash"):
             machine.crash_in(life.changes)
             try:
@@ -90,6 +93,16 @@ class Troubles:
             await machine.stop()
         else:
             machine.kill()
+
+    async def _wait_for_ending(self) -> None:
+        """Wait until some transaction is about to end: its EndTxn, the work of the coordinator or the answer is under way."""
+        self._stage.ending_sent.clear()
+        try:
+            async with asyncio.timeout(ENDING_WAIT_S_MAX):
+                await self._stage.ending_sent.wait()
+        except TimeoutError:
+            return
+        await asyncio.sleep(self._random.uniform(0, self._random.choice((1, 4)) * self._plan.weather.delay_s_max))
 
     def _part(self) -> None:
         name = self._random.choice(self._clients).name

@@ -1,122 +1,86 @@
-"""The client of the helpers: sends their requests to the broker over the real protocol, on the loop of the helpers.
+"""The client of the helpers: the Admin's functions and single requests over one connection, on the loop of the helpers.
 
-It has one connection, opened when first needed and again when it was lost. A request that waits uses a second one
-(`Client.beside`). The broker is the only one of its cluster, so it leads all partitions and gets all requests.
+The connection is opened when first needed and again when it was lost. A request that waits uses a second one (`Client.beside`).
+A broker that is gone is an error at once, not after a time limit: the helpers' callers wait.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
-from ottla.env.real.net import RealNetwork
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode, error_meaning, error_name
-from ottla.ids import Uuid
-from ottla.link import Link, LinkError, LinkOptions
+from ottla.client.cluster import topic_error
+from ottla.client.opening import open_cluster
+from ottla.client.real_world import real_client_world
+from ottla.config.client import admin_settings
+from ottla.errors import UnknownTopicOrPartitionError
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition, Uuid
 from ottla.testing.fault_rules import HELPER_CLIENT_ID
 from ottla.testing.records import Record
 from ottla.testing.settings import setting_text
-from ottla.wire.base import Message
 
-REQUEST_TIMEOUT_MS: Final = 30_000
-FETCH_BYTES: Final = 16 * 1024 * 1024
-_ATTEMPTS: Final = 3
+TIMEOUT_MS: Final = 30_000
 
 Headers = Sequence[tuple[str, bytes | None]]
 
 
 class Topic:
-    """A topic: name, id and partitions."""
+    """A topic: name, id, and the leader of each partition."""
 
-    __slots__ = ("id", "name", "partitions")
+    __slots__ = ("id", "leaders", "name")
 
-    def __init__(self, name: str, topic_id: Uuid, partitions: list[int]) -> None:
+    def __init__(self, name: str, topic_id: Uuid, leaders: dict[int, int]) -> None:
         self.name = name
         self.id = topic_id
-        self.partitions = partitions
+        self.leaders = leaders
 
 
 class Client:
-    """The helpers' connection to one run of a broker."""
+    """The helpers' connection to one run of a broker. Made and used on one loop."""
 
     def __init__(self, address: str) -> None:
         self._address = address
-        host, _, port = address.rpartition(":")
-        self._host, self._port = host.strip("[]"), int(port)
-        self._network = RealNetwork()
-        self._link: Link | None = None
-        self._opening = asyncio.Lock()
+        times = {"request_timeout_ms": TIMEOUT_MS, "default_api_timeout_ms": TIMEOUT_MS}
+        settings = admin_settings(address, keywords={"client_id": HELPER_CLIENT_ID, **times})
+        self._cluster = open_cluster(real_client_world(), settings, waits_for_brokers=False)
         self._round_robin = 0
-
-    async def connect(self) -> Link:
-        async with self._opening:
-            if self._link is None or self._link.is_over:
-                options = LinkOptions(client_id=HELPER_CLIENT_ID, request_timeout_ms=REQUEST_TIMEOUT_MS)
-                self._link = await Link.connect(self._network, self._host, self._port, options)
-            return self._link
 
     def beside(self) -> Client:
         """A second client, not yet connected, for a request that waits: requests behind it on one connection would wait too."""
         return Client(self._address)
 
     def close(self) -> None:
-        if self._link is not None:
-            self._link.close()
-
-    async def _ask(self, message: Message) -> Any:
-        """The response to a request that may be sent twice: it is sent again if the connection was lost."""
-        for attempt in range(1, _ATTEMPTS + 1):
-            link = await self.connect()
-            try:
-                return await link.request(message)
-            except LinkError as error:
-                if attempt == _ATTEMPTS or not error.is_retriable:
-                    raise
-        raise AssertionError("unreachable: the last attempt returns or raises")
+        self._cluster.close()
 
     # Topics
 
     async def create_topic(self, name: str, partitions: int, config: Mapping[str, object]) -> None:
-        from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+        from ottla.client.admin.topics import NewTopic, create_topics
 
-        topic = CreatableTopic(name=name, num_partitions=partitions, replication_factor=-1)
-        topic.configs = [CreatableTopicConfig(name=key, value=setting_text(value)) for key, value in config.items()]
-        request = CreateTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)
-        result = (await (await self.connect()).request(request)).topics[0]
-        if result.error_code:
-            raise _refusal(result.error_code, f"topic {name} was not created", result.error_message)
+        topic = NewTopic(name, partitions, configs={key: setting_text(value) for key, value in config.items()})
+        (await create_topics(self._cluster, [topic])).raise_first()
 
     async def delete_topic(self, name: str) -> None:
-        from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+        from ottla.client.admin.topics import delete_topics
 
-        request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=REQUEST_TIMEOUT_MS)
-        result = (await (await self.connect()).request(request)).responses[0]
-        if result.error_code:
-            raise _refusal(result.error_code, f"topic {name} was not deleted", result.error_message)
+        (await delete_topics(self._cluster, [name])).raise_first()
 
     async def topics(self) -> dict[str, int]:
         """Name → number of partitions, sorted by name; without internal topics."""
-        from ottla.wire.messages.metadata import MetadataRequest
+        from ottla.client.admin.topic_descriptions import list_topics
 
-        response = await self._ask(MetadataRequest(topics=None, allow_auto_topic_creation=False))
-        found = {topic.name: len(topic.partitions) for topic in response.topics if not topic.is_internal}
-        return dict(sorted(found.items()))
+        return {name: topic.partitions for name, topic in (await list_topics(self._cluster)).items()}
 
     async def find_topic(self, name: str, may_create: bool = False) -> Topic:
         """A topic; `KafkaError` if it does not exist and, with `may_create`, cannot be created either."""
-        from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-
-        request = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=may_create)
-        found = (await self._ask(request)).topics[0]
-        if found.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            there = ", ".join(await self.topics()) or "none"
-            raise KafkaError(found.error_code, f"topic {name} does not exist. Topics that do: {there}")
-        if found.error_code:
-            raise _refusal(found.error_code, f"topic {name}")
-        return Topic(name, found.topic_id, sorted(each.partition_index for each in found.partitions))
+        try:
+            found = await self._cluster.topic(name, may_create)
+        except UnknownTopicOrPartitionError as error:
+            raise UnknownTopicOrPartitionError(f"{error}. Topics that do: {', '.join(await self.topics()) or 'none'}") from None
+        leaders = {each.partition_index: each.leader_id for each in found.partitions}
+        return Topic(name, found.topic_id, dict(sorted(leaders.items())))
 
     # Records
 
@@ -129,85 +93,54 @@ class Client:
         headers: Headers,
         timestamp: int | None,
     ) -> Record:
+        from ottla.client.producer.store_once import store_once
         from ottla.records.builder import build_produce_batch
-        from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
-        index = self._partition(topic, key) if partition is None else partition
+        place = TopicPartition(topic.name, self._partition(topic, key) if partition is None else partition)
+        if place.partition not in topic.leaders:
+            there = f"the topic has partitions 0 to {len(topic.leaders) - 1}"
+            raise UnknownTopicOrPartitionError(f"a record was not appended to {place}: {there}")
         timestamp = time.time_ns() // 1_000_000 if timestamp is None else timestamp
         batch = build_produce_batch([(timestamp, key, value, tuple(headers))])
-        data = TopicProduceData(name=topic.name, topic_id=topic.id)
-        data.partition_data = [PartitionProduceData(index=index, records=memoryview(batch))]
-        request = ProduceRequest(acks=-1, timeout_ms=REQUEST_TIMEOUT_MS, topic_data=[data])
         # Sent once only: after a lost response a second request would append the record twice.
-        response = await (await self.connect()).request(request)
-        answer = response.responses[0].partition_responses[0]
-        if answer.error_code:
-            about = f"a record was not appended to {topic.name}-{index}"
-            why = answer.error_message
-            if answer.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-                why = f"the topic has partitions {topic.partitions[0]} to {topic.partitions[-1]}"
-            raise _refusal(answer.error_code, about, why)
-        if answer.log_append_time_ms >= 0:
-            timestamp = answer.log_append_time_ms
-        return Record(topic.name, index, answer.base_offset, key, value, tuple(headers), timestamp)
+        stored = await store_once(self._cluster, _leader(topic, place.partition), place, topic.id, batch)
+        if stored.log_append_time is not None:
+            timestamp = stored.log_append_time
+        return Record(*place, stored.offset, key, value, tuple(headers), timestamp)
 
     def _partition(self, topic: Topic, key: bytes | None) -> int:
         from ottla.records.partitioning import partition_of_key
 
         if key is not None:
-            return partition_of_key(key, len(topic.partitions))
+            return partition_of_key(key, len(topic.leaders))
         self._round_robin += 1
-        return (self._round_robin - 1) % len(topic.partitions)
+        return (self._round_robin - 1) % len(topic.leaders)
 
-    async def offsets(self, topic: Topic, place: int) -> dict[int, int]:
-        """Partition → offset; `place` is -1 for the end, -2 for the beginning."""
-        from ottla.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
+    async def offsets(self, topic: Topic, place: str) -> dict[int, int]:
+        """Partition → offset; `place` is `earliest` or `latest`."""
+        from ottla.client.admin.offsets import list_offsets
 
-        asked = [ListOffsetsPartition(partition_index=index, timestamp=place) for index in topic.partitions]
-        request = ListOffsetsRequest(replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=asked)])
-        found = {}
-        for each in (await self._ask(request)).topics[0].partitions:
-            if each.error_code:
-                raise _refusal(each.error_code, f"{topic.name}-{each.partition_index}")
-            found[each.partition_index] = each.offset
-        return dict(sorted(found.items()))
+        found = await list_offsets(self._cluster, {(topic.name, index): place for index in topic.leaders})
+        return {each.partition: offset.offset for each, offset in found.raise_first().items()}
 
-    async def fetch(self, topic: Topic, positions: dict[int, int], wait_ms: int) -> list[Record]:
-        """Records from `positions` on; advances `positions`. Waits at most `wait_ms` for the first record."""
-        from ottla.wire.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+    async def fetch(self, topic: Topic, positions: dict[int, int], wait_ms: int) -> tuple[list[Record], dict[int, int]]:
+        """Records from `positions` on, and high watermarks; advances `positions`. Waits up to `wait_ms` for the first."""
+        from ottla.client.consumer.fetch_once import fetch_once
 
-        asked = [
-            FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
-            for index, offset in positions.items()
-        ]
-        request = FetchRequest(max_wait_ms=wait_ms, min_bytes=1, max_bytes=FETCH_BYTES, session_epoch=-1)
-        request.topics = [FetchTopic(topic=topic.name, topic_id=topic.id, partitions=asked)]
         records: list[Record] = []
-        for entry in (await self._ask(request)).responses:
-            for data in entry.partitions:
-                if data.error_code:
-                    raise _refusal(data.error_code, f"{topic.name}-{data.partition_index} cannot be read")
-                records += _take(topic.name, data, positions)
-        return records
+        ends: dict[int, int] = {}
+        places = {TopicPartition(topic.name, index): offset for index, offset in positions.items()}
+        leader = _leader(topic, 0)  # the broker is the only one of its cluster: it leads all partitions
+        for each, fetched in (await fetch_once(self._cluster, leader, places, {topic.name: topic.id}, wait_ms)).items():
+            if isinstance(fetched, Exception):
+                raise fetched
+            positions[each.partition], ends[each.partition] = fetched.next_offset, fetched.high_watermark
+            records += [Record(*each, one.offset, one.key, one.value, one.headers, one.timestamp) for one in fetched.records]
+        return records, ends
 
 
-def _take(topic: str, data: Any, positions: dict[int, int]) -> list[Record]:
-    """The records of a fetched partition, from its position on."""
-    from ottla.records.batch import iterate_batches
-    from ottla.records.reader import iterate_records
-
-    index, fetched = data.partition_index, data.records or b""
-    records: list[Record] = []
-    for view in iterate_batches(fetched, allow_cut_end=True):
-        if not view.is_control:
-            records += [
-                Record(topic, index, each.offset, each.key, each.value, each.headers, each.timestamp)
-                for each in iterate_records(view)
-                if each.offset >= positions[index]
-            ]
-        positions[index] = max(positions[index], view.base_offset + view.last_offset_delta + 1)
-    return records
-
-
-def _refusal(code: int, about: str, text: str | None = None) -> KafkaError:
-    return KafkaError(code, f"{about}: {text or error_meaning(code)} ({error_name(code)})")
+def _leader(topic: Topic, partition: int) -> int:
+    leader = topic.leaders[partition]
+    if leader < 0:
+        raise topic_error(ErrorCode.LEADER_NOT_AVAILABLE, topic.name, partition)
+    return leader

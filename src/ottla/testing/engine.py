@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from ottla.errors import KafkaError, OttlaError
+from ottla.errors import KafkaError, NetworkError, OttlaError, UnreachableError
 from ottla.testing.arguments import (
     Headers,
     Text,
@@ -38,7 +38,6 @@ T = TypeVar("T")
 __tracebackhide__ = True  # for pytest: a test that fails shows the line that called us
 
 _ABANDON_S = 5.0
-LATEST = -1
 
 
 class Engine:
@@ -231,7 +230,6 @@ class Engine:
     async def _help(self, work: Callable[[Client], Awaitable[T]]) -> T:
         """Run `work`; if the broker has stopped by itself, raise that instead of the lost connection."""
         host = self._running()
-        from ottla.link import LinkError
         from ottla.testing.client import Client
 
         if self._client is None:
@@ -239,8 +237,8 @@ class Engine:
             self._client = Client(self.facts.bootstrap_servers.partition(",")[0])
         try:
             return await work(self._client)
-        except (LinkError, KafkaError) as error:
-            if isinstance(error, LinkError):
+        except KafkaError as error:
+            if isinstance(error, NetworkError | UnreachableError):
                 await host.settle()
             if host.failure is not None:
                 raise host.failure from error
@@ -289,7 +287,7 @@ class Engine:
         check_topic(name)
 
         async def work(client: Client) -> dict[int, int]:
-            return await client.offsets(await client.find_topic(name), LATEST)
+            return await client.offsets(await client.find_topic(name), "latest")
 
         return self._help(work)
 

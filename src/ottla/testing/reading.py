@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 from typing import Final
 
-from ottla.errors import KafkaError
+from ottla.errors import KafkaError, NetworkError, OffsetOutOfRangeError, UnreachableError
 from ottla.errors.codes import ErrorCode
-from ottla.link import LinkError
 from ottla.testing.client import Client, Topic
 from ottla.testing.errors import TimedOut
 from ottla.testing.records import Record
 
-END: Final = -1
-BEGINNING: Final = -2
 _WAIT_MS: Final = 500
 _LOOK_AGAIN_S: Final = 0.02
 _NOT_THERE_YET: Final = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.INCONSISTENT_TOPIC_ID)
@@ -26,15 +23,16 @@ class Reader:
 
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
-        self._waiting = client.beside()
+        self._waiting: Client | None = None
         self._name = name
         self._topic: Topic | None = None
         self._positions: dict[int, int] = {}
+        self._ends: dict[int, int] = {}
         self.records: list[Record] = []
 
     @property
     def partitions(self) -> list[int]:
-        return [] if self._topic is None else self._topic.partitions
+        return [] if self._topic is None else list(self._topic.leaders)
 
     def in_order(self) -> list[Record]:
         """The records read so far, sorted by partition and offset."""
@@ -46,23 +44,30 @@ class Reader:
         if self._topic is None or topic.id != self._topic.id:
             self._positions, self.records = {}, []
         self._topic = topic
-        if len(self._positions) < len(topic.partitions):
-            self._positions = await self._client.offsets(topic, BEGINNING) | self._positions
+        if len(self._positions) < len(topic.leaders):
+            self._positions = await self._client.offsets(topic, "earliest") | self._positions
 
     async def read(self, wait_ms: int = 0) -> None:
         """Fetch once; waits up to `wait_ms` if there are no records."""
         assert self._topic is not None
-        client = self._waiting if wait_ms else self._client
+        client = self._client_for(wait_ms)
         try:
-            self.records += await client.fetch(self._topic, self._positions, wait_ms)
-        except LinkError:
+            records, self._ends = await client.fetch(self._topic, self._positions, wait_ms)
+            self.records += records
+        except (NetworkError, UnreachableError):
             if client is self._client:
                 raise
+            client.close()
             self._waiting = self._client  # new connections may be refused by a fault: use the existing one
-        except KafkaError as error:
-            if error.code != ErrorCode.OFFSET_OUT_OF_RANGE:
-                raise
+        except OffsetOutOfRangeError:
             self._topic = None  # records were deleted: start over
+
+    def _client_for(self, wait_ms: int) -> Client:
+        if not wait_ms:
+            return self._client
+        if self._waiting is None:
+            self._waiting = self._client.beside()
+        return self._waiting
 
     async def read_on(self, wait_ms: int) -> None:
         """Fetch once, and wait up to `wait_ms` if there were no records. Only the wait uses the second connection."""
@@ -72,15 +77,15 @@ class Reader:
             await self.read(wait_ms)
 
     def close(self) -> None:
-        if self._waiting is not self._client:
+        if self._waiting is not None and self._waiting is not self._client:
             self._waiting.close()
 
     async def read_to_end(self) -> None:
         """Read up to the current end of every partition."""
         while True:
             await self.look()
-            assert self._topic is not None
-            ends = await self._client.offsets(self._topic, END)
+            await self.read()
+            ends = self._ends
             while self._topic is not None and any(self._positions[index] < end for index, end in ends.items()):
                 await self.read()
             if self._topic is not None:

@@ -32,6 +32,19 @@ def test_time_jumps_to_the_next_timer() -> None:
     assert time.process_time() - begun_s < 2
 
 
+def test_a_wait_for_a_time_that_rounds_to_now_ends() -> None:
+    loop = VirtualLoop()
+
+    async def work() -> int:
+        turns = 0
+        while int(loop.time() * 1000) < 1023:  # 1.023 * 1000 is a bit less than 1023
+            turns += 1
+            await asyncio.sleep(max(0.000_000_000_1, 1.023 - loop.time()))
+        return turns
+
+    assert loop.run(work()) == 2
+
+
 def test_work_for_threads_is_done_in_place() -> None:
     async def work() -> None:
         assert await asyncio.to_thread(lambda: 7) == 7
@@ -252,3 +265,13 @@ def test_seeded_randomness() -> None:
     first, second = SeededRandomness(Random(5)), SeededRandomness(Random(5))
     assert [first.new_uuid() for _ in range(100)] == [second.new_uuid() for _ in range(100)]
     assert first.below(1000) == second.below(1000)
+
+
+def test_a_busy_loop_does_not_stop_a_timer_that_rounds_to_now() -> None:
+    async def play() -> None:
+        asyncio.get_running_loop().call_later(1e-30, fired.set)
+        while not fired.is_set():
+            await asyncio.sleep(0)
+
+    fired = asyncio.Event()
+    VirtualLoop().run(play())

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.nodes.streams import Acceptor, Recorder
 
-from ottla.env import AddressRefused, Stream
+from ottla.env import AddressRefused, Stream, TlsFailed, TlsOptions
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork, Weather
 
@@ -186,3 +186,11 @@ def test_a_connection_cut_while_it_waits_is_not_accepted() -> None:
         assert accepted.peer == second.local != first.local, "the first one ended while it waited"
 
     run(work())
+
+
+def test_tls_is_refused() -> None:
+    async def check() -> None:
+        with pytest.raises(TlsFailed, match="the simulated network has no TLS"):
+            await SimNetwork().host("client").connect("server", 9092, Recorder(), tls=TlsOptions())
+
+    VirtualLoop(60).run(check())

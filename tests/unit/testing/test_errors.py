@@ -12,9 +12,9 @@ from ottla.testing import Broker, BrokerFailed, KafkaError
 from ottla.testing.errors import without_internals
 
 MISTAKES = {
-    "broker.create_topic('orders', partitions=0)": "KafkaError: topic orders was not created",
-    "broker.delete_topic('nowhere')": "KafkaError: topic nowhere was not deleted",
-    "broker.records('nowhere')": "KafkaError: topic nowhere does not exist",
+    "broker.create_topic('orders', partitions=0)": "ArgumentError: topics: partitions of orders is 0, but must be from 1",
+    "broker.delete_topic('nowhere')": "Error: topic nowhere was not deleted",
+    "broker.records('nowhere')": "Error: topic nowhere does not exist",
     "broker.await_records('nowhere', timeout=0.01)": "TimedOut: 1 record of topic nowhere did not come",
     "broker.produce('orders', 5)": "TypeError: value=5: give bytes, text or None",
     "broker.produce('orders', 'a', headers={'a': b'b'})": "TypeError: headers=",
@@ -27,7 +27,7 @@ MISTAKES = {
     "Broker({'num.partitions': 'many'}, process=True).start()": "BrokerFailed: the broker did not start: num.partitions",
     "Broker().topics()": "NotRunning: the broker is not running",
     "Broker().bootstrap_servers": "NotRunning: the broker was not started",
-    "await broker.aio.records('nowhere')": "KafkaError: topic nowhere does not exist",
+    "await broker.aio.records('nowhere')": "Error: topic nowhere does not exist",
     "await broker.aio.await_records('nowhere', timeout=0.01)": "TimedOut: 1 record of topic nowhere did not come",
     "await broker.aio.produce('orders', 5)": "TypeError: value=5: give bytes, text or None",
 }

@@ -22,8 +22,6 @@ class SeenRecord(NamedTuple):
 
     offset: int
     value: bytes
-    producer_id: int
-    sequence: int
     key: bytes | None = None
 
 
@@ -180,6 +178,15 @@ class Checker:
 
     def seen(self, place: Place, records: list[SeenRecord]) -> None:
         """A consumer got these records, in one answer."""
+
+    def passed_over(self, reader: str, place: Place, start: int, end: int, is_committed: bool) -> None:
+        """A consumer got the records before `start` and at `end`, and none between. `is_committed`: it is read_committed."""
+
+    def handed_out(self, group: str, place: Place, records: list[SeenRecord]) -> None:
+        """A member of a group with automatic commits got these records."""
+
+    def reading_ended(self, group: str, offsets: dict[Place, int]) -> None:
+        """The committed offsets of such a group at the end of the run, after all partitions were audited."""
 
     def watermarks_answered(self, connection: str, place: Place, marks: Watermarks) -> None:
         """A fetch was answered. Answers of one `connection` come in the order in which the node sent them."""

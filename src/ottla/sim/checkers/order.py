@@ -16,8 +16,9 @@ class Order(Checker):
     """Remembers what was sent, in which order."""
 
     def __init__(self) -> None:
-        self._sent: dict[bytes, tuple[str, int, bool, Place]] = {}
-        """Value → its producer, its number among that producer's records to the partition, whether it may appear twice."""
+        self._sent: dict[bytes, tuple[str, int, bool, str]] = {}
+        """Value → its producer, its number among that producer's records to the partition, whether it may appear twice, and the
+        partition by name: a producer knows topics by their names, also when another topic has got the name."""
         self._count: defaultdict[tuple[str, Place], int] = defaultdict(int)
         self._last: dict[tuple[str, Place], tuple[int, int]] = {}
         self._after_power_loss: set[Place] = set()
@@ -27,7 +28,7 @@ class Order(Checker):
         for value in batch.values:
             if value not in self._sent:
                 key = (batch.producer, batch.place)
-                self._sent[value] = (batch.producer, self._count[key], not batch.is_idempotent, batch.place)
+                self._sent[value] = (batch.producer, self._count[key], not batch.is_idempotent, str(batch.place))
                 self._count[key] += 1
 
     def acknowledged(self, batch: Batch, base_offset: int) -> None:
@@ -50,7 +51,7 @@ class Order(Checker):
         before = -1
         for record in records:
             known = self._sent.get(record.value)
-            if known is None or known[3] != place:
+            if known is None or known[3] != str(place):
                 raise Violation(f"{place} offset {record.offset} holds {record.value[:40]!r}, which was never sent there")
             if record.offset <= before:
                 raise Violation(f"{place}: offset {record.offset} came after {before} in one answer")

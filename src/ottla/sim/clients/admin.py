@@ -1,38 +1,31 @@
 """The admin: creates and deletes topics, adds partitions, changes settings, deletes records, raises transaction.version.
 
-It makes one change at a time and retries until the outcome is known: TOPIC_ALREADY_EXISTS after a lost answer means that the
-topic was created. So checkers get only changes that certainly took effect.
+It uses the asyncio Admin that users run. It makes one change at a time and retries until the outcome is known:
+TOPIC_ALREADY_EXISTS after a lost answer means that the topic was created. So checkers get only changes that certainly took
+effect.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from ottla.client.admin.aio import Admin as RealAdmin
+from ottla.client.admin.results import Results
+from ottla.client.admin.topics import NewTopic
+from ottla.errors import KafkaError, UnreachableError
 from ottla.errors.codes import ErrorCode, error_name
-from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ottla.metadata.controller.features import UPGRADE
+from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, TopicPartition
 from ottla.metadata.features import SUPPORTED_FEATURES, TRANSACTION_VERSION
 from ottla.sim.checkers.checker import Place, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
-from ottla.sim.machine import DIRECTORIES
-from ottla.wire.base import Message
-from ottla.wire.messages.alter_replica_log_dirs import (
-    AlterReplicaLogDir,
-    AlterReplicaLogDirsRequest,
-    AlterReplicaLogDirTopic,
-)
-from ottla.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
-from ottla.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
-from ottla.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
-from ottla.wire.messages.incremental_alter_configs import AlterableConfig, AlterConfigsResource, IncrementalAlterConfigsRequest
+from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.machine import DIRECTORIES, PORT
 from ottla.wire.messages.metadata import MetadataRequest, MetadataRequestTopic
-from ottla.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
-TOPIC_RESOURCE = 2
-SET, DELETE = 0, 1
-TIMEOUT_MS = 2_000
-RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER)
+NODE_ID = 1
+RETRIED = (ErrorCode.REQUEST_TIMED_OUT, ErrorCode.NOT_CONTROLLER, ErrorCode.NETWORK_EXCEPTION)
+Call = Callable[[RealAdmin], Awaitable[Results[Any, Any]]]
 TEMPORARY_TOPICS = ("passing0", "passing1", "passing2")
 """Names of temporary topics, which are created and deleted several times."""
 
@@ -50,6 +43,7 @@ class Admin(Client):
         self.on_made: Callable[[TopicPlan], None] | None = None
         """Called with every temporary topic that was created."""
         self._pause_s_max = pause_s_max
+        self._client: RealAdmin | None = None
 
     async def run(self) -> None:
         steps = [
@@ -67,6 +61,8 @@ class Admin(Client):
         while not self.stage.is_ending:
             await self.random.choice(steps)()
             await self.pause(self._pause_s_max)
+        if self._client is not None:
+            await self._client.close()
 
     def places(self) -> list[Place]:
         """Every partition of the plan's topics."""
@@ -76,18 +72,8 @@ class Admin(Client):
 
     async def make(self, name: str, partitions: int, configs: dict[str, str]) -> TopicPlan:
         """Create a topic, with retries."""
-        request = CreateTopicsRequest(
-            topics=[
-                CreatableTopic(
-                    name=name,
-                    num_partitions=partitions,
-                    replication_factor=1,
-                    configs=[CreatableTopicConfig(name=key, value=value) for key, value in configs.items()],
-                )
-            ],
-            timeout_ms=TIMEOUT_MS,
-        )
-        await self._settle(request, "topics", {ErrorCode.TOPIC_ALREADY_EXISTS})
+        topics = [NewTopic(name, partitions, 1, configs=configs)]
+        await self._settle("create_topics", lambda admin: admin.create_topics(topics), ErrorCode.TOPIC_ALREADY_EXISTS)
         question = MetadataRequest(topics=[MetadataRequestTopic(name=name)], allow_auto_topic_creation=False)
         found = (await self.ask_until_answered(question)).topics[0]
         if found.error_code:
@@ -112,11 +98,8 @@ class Admin(Client):
             return
         topic = self.temporary.pop(self.random.randrange(len(self.temporary)))
         topic.is_leaving = True
-        await self._settle(
-            DeleteTopicsRequest(topics=[DeleteTopicState(name=topic.name)], timeout_ms=TIMEOUT_MS),
-            "responses",
-            {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION},
-        )
+        unknown = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        await self._settle("delete_topics", lambda admin: admin.delete_topics([topic.name]), unknown)
         self.note("deleted", topic.name)
         self.stage.checkers.topic_deleted(topic)
 
@@ -125,11 +108,9 @@ class Admin(Client):
         if topic is None or topic.partitions > 6:
             return
         count = topic.partitions + self.random.randint(1, 2)
-        request = CreatePartitionsRequest(
-            topics=[CreatePartitionsTopic(name=topic.name, count=count, assignments=None)], timeout_ms=TIMEOUT_MS
-        )
         # A retry of a change that was made is refused with INVALID_PARTITIONS.
-        await self._settle(request, "results", {ErrorCode.INVALID_PARTITIONS})
+        invalid = ErrorCode.INVALID_PARTITIONS
+        await self._settle("create_partitions", lambda admin: admin.create_partitions({topic.name: count}), invalid)
         topic.partitions = count
         self.note("grown", f"{topic.name} {count}")
         self.stage.checkers.topic_changed(topic)
@@ -141,11 +122,8 @@ class Admin(Client):
         name = self.random.choice(("segment.ms", "index.interval.bytes", "max.message.bytes"))
         value = str(self.random.randint(200, 2000) if name == "segment.ms" else self.random.randint(100_000, 200_000))
         is_set = name not in topic.configs or self.random.random() < 0.7
-        change = AlterableConfig(name=name, config_operation=SET if is_set else DELETE, value=value if is_set else None)
-        request = IncrementalAlterConfigsRequest(
-            resources=[AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic.name, configs=[change])]
-        )
-        await self._settle(request, "responses", set())
+        change = {name: value if is_set else None}
+        await self._settle("alter_configs", lambda admin: admin.alter_configs({("topic", topic.name): change}))
         if is_set:
             topic.configs[name] = value
         else:
@@ -159,16 +137,9 @@ class Admin(Client):
         topic = self.random.choice(self.topics)
         place, offset = Place(topic, self.random.randrange(topic.partitions)), self.random.randint(0, 60)
         self.stage.checkers.deletion_requested(place, offset)
-        request = DeleteRecordsRequest(
-            topics=[
-                DeleteRecordsTopic(
-                    name=topic.name, partitions=[DeleteRecordsPartition(partition_index=place.number, offset=offset)]
-                )
-            ],
-            timeout_ms=TIMEOUT_MS,
-        )
-        result = (await self.ask_until_answered(request)).topics[0].partitions[0]
-        self.note("cut", f"{place} {offset}: {error_name(result.error_code)} {result.low_watermark}")
+        cut: dict[TopicPartition | tuple[str, int], int] = {TopicPartition(topic.name, place.number): offset}
+        error = await self._try(lambda admin: admin.delete_records(cut))
+        self.note("cut", f"{place} {offset}: {error_name(error.code) if error else 'NONE'}")
 
     async def _move(self) -> None:
         """Start a move of a partition to another log directory, without waiting for its end."""
@@ -178,20 +149,15 @@ class Admin(Client):
         name, number, path = topic.name, self.random.randrange(topic.partitions), self.random.choice(DIRECTORIES)
         if self._has_coordinators and self.random.random() < 0.6:
             name, number = self.random.choice((OFFSETS_TOPIC, TRANSACTIONS_TOPIC)), self.random.randrange(2)
-        request = AlterReplicaLogDirsRequest(
-            dirs=[AlterReplicaLogDir(path=path, topics=[AlterReplicaLogDirTopic(name=name, partitions=[number])])]
-        )
-        result = (await self.ask_until_answered(request)).results[0].partitions[0]
-        self.note("move", f"{name}-{number} to {path}: {error_name(result.error_code)}")
+        error = await self._try(lambda admin: admin.alter_replica_log_dirs({(name, number, NODE_ID): path}))
+        self.note("move", f"{name}-{number} to {path}: {error_name(error.code) if error else 'NONE'}")
 
     async def _raise_version(self) -> None:
         """Raise transaction.version to the newest. Programs that can use it begin with their next transaction."""
         level = SUPPORTED_FEATURES[TRANSACTION_VERSION][1]
         if self.stage.transaction_version == level:
             return
-        update = FeatureUpdateKey(feature=TRANSACTION_VERSION, max_version_level=level, upgrade_type=UPGRADE)
-        request = UpdateFeaturesRequest(timeout_ms=TIMEOUT_MS, feature_updates=[update])
-        await self._settle(request, None, set())
+        await self._settle("update_features", lambda admin: admin.update_features({TRANSACTION_VERSION: level}))
         self.note("raised", f"{TRANSACTION_VERSION} {level}")
         self.stage.transaction_version = level
 
@@ -201,21 +167,31 @@ class Admin(Client):
         among = [*self.topics, *self.temporary]
         return self.random.choice(among) if among else None
 
-    async def _settle(self, request: Message, answers_in: str | None, done_already: set[ErrorCode]) -> None:
-        """Retry until the change is made. From the second attempt on, codes in `done_already` mean that too.
+    async def _try(self, call: Call) -> KafkaError | None:
+        """Make a call about one item. Returns its error."""
+        if self._client is None:
+            self._client = RealAdmin(
+                f"{self.stage.host}:{PORT}",
+                world=self.world(),
+                client_id=self.name,
+                default_api_timeout_ms=4_000,
+                **CLIENT_SETTINGS,
+            )
+        try:
+            return next(iter((await call(self._client)).errors.values()), None)
+        except KafkaError as error:
+            return error
 
-        `answers_in` is the field of the response with one result per change; None if it has one code for all.
-        """
+    async def _settle(self, what: str, call: Call, done_already: ErrorCode | None = None) -> None:
+        """Retry until the change is made. After a lost connection, and from the second call on, `done_already` means that."""
         attempts = 0
         while True:
-            attempts += 1
-            connections = self.connections
-            answer = await self.ask_until_answered(request)
-            attempts += self.connections - connections
-            code = (answer if answers_in is None else getattr(answer, answers_in)[0]).error_code
-            if code == ErrorCode.NONE or (attempts > 1 and code in done_already):
+            connection = self.connection
+            error = await self._try(call)
+            attempts += 1 if connection == self.connection else 2
+            if error is None or (attempts > 1 and error.code == done_already):
                 return
-            self.note("refused", f"{type(request).__name__} {error_name(code)}")
-            if code not in RETRIED and not self.stage.is_disk_broken:
-                raise Violation(f"{type(request).__name__} was answered with {error_name(code)}, which nothing explains")
+            self.note("refused", f"{what} {error_name(error.code)}")
+            if error.code not in RETRIED and not isinstance(error, UnreachableError) and not self.stage.is_disk_broken:
+                raise Violation(f"{what} failed, and nothing explains it: {error}")
             await self.pause(BACKOFF_S_MAX)

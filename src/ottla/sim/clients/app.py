@@ -1,90 +1,201 @@
 """A program that consumes, transforms and produces within transactions, or only produces.
 
-An instance that has initialised the transactional id fetches the committed offsets and continues from there. It may vanish at
-any point, leave a transaction open, exceed its timeout, or abort.
+Its instances run the asyncio producer and consumer that users run. An instance that has initialised the transactional id
+continues at the committed offsets. It may vanish at any point, leave a transaction open, exceed its timeout, or abort. A commit
+that takes longer than max.block.ms is asked for again, until its outcome is known or the instance vanishes.
 """
 
 from __future__ import annotations
 
 import asyncio
+from collections import defaultdict
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import TypeVar
 
-from ottla.errors.codes import ErrorCode
-from ottla.sim.checkers.checker import Place, SeenRecord, Transaction
-from ottla.sim.clients.client import BACKOFF_S_MAX, LinkError, Stage
-from ottla.sim.clients.fetching import answers_by_place, fetch_request, records_from
-from ottla.sim.clients.transactor import Fenced, MustAbort, Transactor, Vanished
+from ottla.client.consumer.asynchronous import Consumer
+from ottla.client.producer.asynchronous import Producer
+from ottla.client.producer.core import ProducerCore
+from ottla.client_core.producer.delivery import RecordMetadata
+from ottla.errors import KafkaError
+from ottla.errors import TimeoutError as KafkaTimeoutError
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import TopicPartition
+from ottla.sim.checkers.checker import Batch, Place, Transaction
+from ottla.sim.clients.app_observer import AppObserver, Ending
+from ottla.sim.clients.client import BACKOFF_S_MAX, Stage
+from ottla.sim.clients.consumer import FetchObserver, open_consumer, report_seen
+from ottla.sim.clients.group_client import GroupClient
+from ottla.sim.clients.settings import CLIENT_SETTINGS
 from ottla.sim.coordination import AppPlan
+from ottla.sim.machine import PORT
 
-FETCH_VERSION = 12
-RECORDS_MAX = 5
+T = TypeVar("T")
+
+RECORDS_MAX = 8
 PAUSE_S_MAX = 0.05
 TAKEOVER_PAUSE_S_MAX = 1.0
+VANISH_CHANCE = 0.2
+FENCED = (ErrorCode.PRODUCER_FENCED, ErrorCode.INVALID_PRODUCER_EPOCH)
 
 
-class App(Transactor):
+class Vanished(Exception):
+    """The process is gone; another instance starts."""
+
+
+class App(GroupClient):
     """One instance of a program. Without `inputs` it only produces."""
 
     def __init__(self, stage: Stage, name: str, app: AppPlan, version: int, inputs: list[Place], outputs: list[Place]) -> None:
-        super().__init__(stage, name, app, version)
+        super().__init__(stage, name, f"{app.name}-group")
+        self.transactional_id = app.name
         self.inputs, self._outputs = inputs, outputs
-        self._positions: dict[Place, int] = {}
+        self._partitions = {TopicPartition(place.topic.name, place.number): place for place in inputs}
+        self._version = version
+        self._timeout_ms = app.timeout_ms
+        # A commit after the coordinator has aborted a timed-out transaction gets INVALID_TXN_STATE.
+        self._ended_by: tuple[ErrorCode, ...] = (*FENCED, ErrorCode.INVALID_TXN_STATE)
+        if app.may_change_producer:
+            self._ended_by += (ErrorCode.INVALID_PRODUCER_ID_MAPPING,)
+        self._numbers: defaultdict[Place, int] = defaultdict(int)
         self._begun = 0
         self.committed = 0
+        self.unknown_endings = 0
 
     async def run(self) -> None:
         while not self.stage.is_ending:
             try:
                 await self._live()
-            except LinkError as error:
-                self.note("cut off", type(error).__name__)
-            except (Fenced, Vanished) as end:
-                self.note("over", type(end).__name__)
+            except Vanished:
+                self.note("over", "Vanished")
+            except KafkaError as error:
+                self.note("over", f"{type(error).__name__} {error_name(error.code)}")
+                if not isinstance(error, KafkaTimeoutError):
+                    self.explain("a transaction", error.code, *self._ended_by)
             await self.pause(TAKEOVER_PAUSE_S_MAX if self.random.random() < 0.5 else BACKOFF_S_MAX)
 
     async def _live(self) -> None:
-        await self.initialise()
-        await self._find_positions()
-        while not self.stage.is_ending:
-            if self.random.random() < 0.03:
-                self.hang_up()
-                raise Vanished
-            await self._transact()
-            await self.pause(PAUSE_S_MAX)
+        """One process, from its start to its end."""
+        producer, observer = self._open_producer()
+        core = producer._start()
+        consumer = None
+        try:
+            await self._until_known("init_transactions", producer.init_transactions)
+            if self.inputs:
+                consumer = await self._open_consumer()
+            while not self.stage.is_ending:
+                if self.random.random() < 0.03:
+                    raise Vanished
+                await self._transact(producer, core, consumer, observer)
+                await self.pause(PAUSE_S_MAX)
+        finally:
+            self.unknown_endings += observer.unknown_endings
+            core.abandon()
+            if consumer is not None:
+                consumer._core.finish_close()
+            self.die()
 
-    async def _find_positions(self) -> None:
-        found = await self.fetch_offsets_until_answered(self.inputs)
-        self._positions = {place: max(0, offset) for place, offset in found.items()}
+    def _open_producer(self) -> tuple[Producer[bytes, bytes], AppObserver]:
+        producer: Producer[bytes, bytes] = Producer(
+            f"{self.stage.host}:{PORT}",
+            world=self.world(),
+            client_id=self.name,
+            transactional_id=self.transactional_id,
+            transaction_timeout_ms=self._timeout_ms,
+            max_block_ms=1_500,
+            linger_ms=0,
+            **CLIENT_SETTINGS,
+        )
+        core = producer._start()
+        assert core.transactions is not None
+        core.transactions.version_max = self._version  # 1: an older client, which does not know of later versions
+        observer = core.runner.observer = AppObserver(self, self.transactional_id, self.group)
+        return producer, observer
+
+    async def _open_consumer(self) -> Consumer[bytes, bytes]:
+        consumer = open_consumer(
+            self,
+            group_id=self.group,
+            enable_auto_commit=False,
+            isolation_level="read_committed",
+            auto_offset_reset="earliest",
+            default_api_timeout_ms=5_000,
+        )
+        consumer.assign(list(self._partitions))
+        consumer._core.parts.runner.observer = FetchObserver(self, self.inputs)
+        requested_s = self.stage.now_s()
+        found = await self._until_known("committed", lambda: consumer.committed(list(self._partitions)))
+        offsets = {self._partitions[each]: -1 if value is None else value.offset for each, value in found.items()}
+        self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
+        self.stage.checkers.offsets_answered(self.group, offsets, requested_s, self.stage.now_s())
+        return consumer
 
     # A transaction
 
-    async def _transact(self) -> None:
-        offsets: dict[Place, int] = {}
+    async def _transact(
+        self,
+        producer: Producer[bytes, bytes],
+        core: ProducerCore,
+        consumer: Consumer[bytes, bytes] | None,
+        observer: AppObserver,
+    ) -> None:
         taken: list[tuple[Place | None, int]] = [(None, index) for index in range(self.random.randint(1, 3))]
-        if self.inputs:
+        starts: dict[TopicPartition, int] = {}
+        offsets: dict[TopicPartition, int] = {}
+        if consumer is not None:
+            records = await consumer.poll(BACKOFF_S_MAX, self.random.randint(1, RECORDS_MAX))
+            report_seen(self, records, self._partitions, is_committed=True)
             taken = []
-            for place in self.random.sample(self.inputs, self.random.randint(1, len(self.inputs))):
-                records, end = await self._read(place)
-                taken += [(place, record.offset) for record in records]
-                if end > self._positions[place]:
-                    offsets[place] = end
+            for record in records:
+                partition = TopicPartition(record.topic, record.partition)
+                taken.append((self._partitions[partition], record.offset))
+                starts.setdefault(partition, record.offset)
+                offsets[partition] = record.offset + 1
             if not taken:
-                await self.pause(BACKOFF_S_MAX)
                 return
         transaction = Transaction(f"{self.name}.{self._begun}", self.transactional_id)
         self._begun += 1
-        self.begin()
-        is_commit = self.random.random() < 0.8
+        await producer.begin_transaction()
+        ending = Ending(transaction, {self._partitions[each]: offset for each, offset in offsets.items()})
+        ending.is_commit = self.random.random() < 0.8
         try:
-            await self.write(transaction, self._transform(transaction, taken))
+            await self._write(producer, transaction, taken)
             if offsets:
-                await self.commit_offsets(offsets)
+                await self._until_known("offsets", lambda: producer.send_offsets_to_transaction(offsets, self.group))
             await self._delay_or_vanish()
-        except MustAbort:
-            is_commit = False
-        await self.end(transaction, offsets, is_commit)
-        if is_commit:
-            self.committed += 1
-            self._positions.update(offsets)
+            is_done = await self._end(producer, core, observer, ending)
+        except KafkaError as error:
+            is_done = await self._abort_after(error, producer, core, observer, ending)
+        if not is_done and consumer is not None:
+            for partition, offset in starts.items():
+                consumer.seek(partition, offset)
+
+    async def _write(
+        self, producer: Producer[bytes, bytes], transaction: Transaction, taken: list[tuple[Place | None, int]]
+    ) -> None:
+        for origin, offset in taken:
+            place = self.random.choice(self._outputs)
+            value = f"{transaction.name}/{place}/{origin}@{offset}/".encode()
+            if origin is not None:
+                self.stage.checkers.transformed(self.transactional_id, origin, offset, value)
+            batch = Batch(self.name, place, self._numbers[place], [value], [None], True, -1)
+            self._numbers[place] += 1
+            self.note("send", f"{place}:{batch.number} of {transaction.name}")
+            self.stage.checkers.sent(batch)
+            self.stage.checkers.transaction_wrote(transaction, batch)
+            callback = partial(self._delivered, batch)
+            send = partial(producer.send, place.topic.name, value, partition=place.number, on_delivery=callback)
+            await self._until_known("send", send)
+
+    def _delivered(self, batch: Batch, metadata: RecordMetadata | None, error: KafkaError | None) -> None:
+        # In a turn of its own: the producer logs what a callback raises, the loop reports it.
+        asyncio.get_running_loop().call_soon(self._settle, batch, metadata)
+
+    def _settle(self, batch: Batch, metadata: RecordMetadata | None) -> None:
+        if metadata is not None:
+            self.note("delivered", f"{batch.place}:{batch.number} at {metadata.offset}")
+            if metadata.offset >= 0:
+                self.stage.checkers.acknowledged(batch, metadata.offset)
 
     async def _delay_or_vanish(self) -> None:
         chance = self.random.random()
@@ -93,28 +204,42 @@ class App(Transactor):
         if chance < 0.08:
             await asyncio.sleep(self._timeout_ms / 1000 * self.random.uniform(0.5, 1.5))
 
-    def _transform(self, transaction: Transaction, taken: list[tuple[Place | None, int]]) -> dict[Place, list[bytes]]:
-        made: dict[Place, list[bytes]] = {}
-        for origin, offset in taken:
-            place = self.random.choice(self._outputs)
-            value = f"{transaction.name}/{place}/{origin}@{offset}/".encode()
-            made.setdefault(place, []).append(value)
-            if origin is not None:
-                self.stage.checkers.transformed(self.transactional_id, origin, offset, value)
-        return made
+    async def _end(self, producer: Producer[bytes, bytes], core: ProducerCore, observer: AppObserver, ending: Ending) -> bool:
+        """Commit or abort. Returns whether the transaction is committed."""
+        self.note("end", f"{ending.transaction.name} {'commit' if ending.is_commit else 'abort'}")
+        observer.ending = ending
+        call = producer.commit_transaction if ending.is_commit else producer.abort_transaction
+        await self._until_known("EndTxn", call)
+        observer.ending = None
+        self.note("ended", ending.transaction.name)
+        if not ending.is_commit:
+            return False
+        self.committed += 1
+        self.stage.checkers.commit_answered(ending.transaction)
+        for commit in ending.commits:
+            self.stage.checkers.commit_acknowledged(commit, list(ending.offsets), self.stage.now_s())
+        return True
 
-    async def _read(self, place: Place) -> tuple[list[SeenRecord], int]:
-        """The next few records of an input, and the offset after them."""
-        start = self._positions[place]
-        request = fetch_request({place: start}, FETCH_VERSION, isolation_level=1)
-        part = answers_by_place(await self.ask(request, FETCH_VERSION), [place], FETCH_VERSION)[place]
-        if part.error_code:
-            self.explain("Fetch", part.error_code, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-            return [], start
-        records, end, _ = records_from(part.records, start, part.aborted_transactions)
-        self.stage.checkers.seen(place, records)
-        self.stage.checkers.seen_committed(place, start, end, records)
-        if len(records) > RECORDS_MAX:
-            records = records[:RECORDS_MAX]
-            end = records[-1].offset + 1
-        return records, end
+    async def _abort_after(
+        self, error: KafkaError, producer: Producer[bytes, bytes], core: ProducerCore, observer: AppObserver, ending: Ending
+    ) -> bool:
+        assert core.transactions is not None
+        if core.transactions.is_fatal or core.fault is not None:
+            raise core.transactions.error or error
+        self.note("must abort", f"{type(error).__name__} {error_name(error.code)}")
+        ending.is_commit = False
+        return await self._end(producer, core, observer, ending)
+
+    async def _until_known(self, what: str, call: Callable[[], Awaitable[T]]) -> T:
+        """Repeat a call that only takes long."""
+        begun_s = self.stage.now_s()
+        while True:
+            self.check_patience(what, begun_s)
+            try:
+                return await call()
+            except KafkaTimeoutError:
+                self.note("waits", what)
+                if self.random.random() < VANISH_CHANCE:
+                    raise Vanished from None
+                if self.random.random() < 0.5:
+                    await self.pause(TAKEOVER_PAUSE_S_MAX)  # the operation may be done when the call is repeated

@@ -7,7 +7,7 @@ from typing import Any
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.sim.checkers.checker import Audit, Place, SeenRecord, TopicPlan, Violation
 from ottla.sim.clients.client import BACKOFF_S_MAX, Client, Stage
-from ottla.sim.clients.fetching import EARLIEST, LATEST, answers_by_place, fetch_request, offset_request, records_from
+from ottla.sim.clients.fetching import EARLIEST, FETCH_VERSION, LATEST, fetch_request, offset_request, records_from
 from ottla.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from ottla.wire.messages.describe_quorum import (
     DescribeQuorumRequest,
@@ -16,7 +16,6 @@ from ottla.wire.messages.describe_quorum import (
 )
 from ottla.wire.messages.metadata import MetadataRequest
 
-VERSION = 17
 TOPIC_RESOURCE = 2
 DYNAMIC_TOPIC_CONFIG = 1
 REFUSALS_MAX = 50
@@ -43,9 +42,7 @@ class Auditor(Client):
         start, position, end = -1, await self._earliest(place), None
         refusals = 0
         while refusals < REFUSALS_MAX:
-            request = fetch_request({place: position}, VERSION, partition_bytes_max=1 << 20)
-            answer = await self.ask_until_answered(request, VERSION)
-            part = answers_by_place(answer, [place], VERSION)[place]
+            part = await self._fetch(place, position)
             if part.error_code:
                 refusals += 1
                 self.note("refused", f"{place} {error_name(part.error_code)}")
@@ -67,6 +64,10 @@ class Auditor(Client):
                     return Audit(place, start, end, records, tuple(markers))
         raise Violation(f"{place} cannot be read: {error_name(part.error_code)} again and again at offset {position}")
 
+    async def _fetch(self, place: Place, offset: int, isolation_level: int = 0) -> Any:
+        answer = await self.ask_until_answered(fetch_request(place, offset, isolation_level), FETCH_VERSION)
+        return answer.responses[0].partitions[0]
+
     async def _earliest(self, place: Place) -> int:
         while (answer := (await self.ask_until_answered(offset_request(place, EARLIEST))).topics[0].partitions[0]).error_code:
             self.note("refused", f"{place} {error_name(answer.error_code)}")
@@ -86,8 +87,7 @@ class Auditor(Client):
                 await self.pause(BACKOFF_S_MAX)
             records, position = [], 0
             while position < end:
-                request = fetch_request({place: position}, VERSION, isolation_level=1, partition_bytes_max=1 << 20)
-                part = answers_by_place(await self.ask_until_answered(request, VERSION), [place], VERSION)[place]
+                part = await self._fetch(place, position, isolation_level=1)
                 found, next_offset, _ = records_from(part.records, position, part.aborted_transactions)
                 if part.error_code or next_offset == position:
                     self.note("refused", f"{place} {error_name(part.error_code)}")

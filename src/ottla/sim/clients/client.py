@@ -13,8 +13,10 @@ from itertools import count
 from random import Random
 from typing import Any
 
+from ottla.client.world import ClientWorld
 from ottla.link import Link, LinkEnded, LinkError, LinkOptions
 from ottla.sim.checkers.checker import Checkers
+from ottla.sim.clients.world import GatedHost, client_world
 from ottla.sim.clock import START_MS
 from ottla.sim.machine import PORT
 from ottla.sim.net import SimNetwork
@@ -44,6 +46,8 @@ class Stage:
     is_ending: bool = False
     """Whether clients must start nothing new and finish what they have begun."""
 
+    ending_sent: asyncio.Event = field(default_factory=asyncio.Event)
+    """Set when a program sends EndTxn."""
     resting: dict[str, None] = field(default_factory=dict)
     """Groups whose members pause."""
     numbers: Iterator[int] = field(default_factory=count)
@@ -68,6 +72,8 @@ class Client:
         self.name = name
         self.random = Random(f"{stage.seed}/{name}")
         self.connections = 0
+        self._hosts: list[GatedHost] = []
+        self._worlds = 0
         self._link: Link | None = None
         self._options = LinkOptions(
             client_id=name, connect_timeout_ms=2_000, request_timeout_ms=REQUEST_TIMEOUT_MS, in_flight_max=8
@@ -75,8 +81,21 @@ class Client:
 
     @property
     def connection(self) -> str:
-        """The name of the current connection."""
-        return f"{self.name}#{self.connections}"
+        """A name that changes with every connection that is made."""
+        return f"{self.name}#{self._worlds}.{sum(host.connections for host in self._hosts)}"
+
+    def world(self) -> ClientWorld:
+        """The world of another process of this client: a program that runs the client that users run."""
+        self._worlds += 1
+        host = GatedHost(self.stage.network.host(self.name), self.stage.gate)
+        self._hosts.append(host)
+        return client_world(f"{self.stage.seed}/{self.name}/{self._worlds}", host)
+
+    def die(self) -> None:
+        """End the processes of this client: their connections are closed, and they can make no more."""
+        for host in self._hosts:
+            host.die()
+        self._hosts.clear()
 
     async def link(self) -> Link:
         """The current connection. If there is none, connects and retries until it succeeds."""
@@ -106,7 +125,9 @@ class Client:
                 await self.pause(BACKOFF_S_MAX)
 
     def hang_up(self) -> None:
-        """Close the connection. Answers in transit are lost."""
+        """Close the connections. Answers in transit are lost."""
+        for host in self._hosts:
+            host.hang_up()
         if self._link is not None:
             self._link.close()
 

@@ -1,17 +1,30 @@
-"""A consumer in assign mode, with incremental fetch sessions, long polls and offset resets."""
+"""A program with a consumer in assign mode: the asyncio consumer that users run, in a simulated world.
+
+Checkers get the records that `poll` returns, and the offsets of the partitions from the answers to its fetches.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from ottla.errors.codes import ErrorCode, error_name
-from ottla.sim.checkers.checker import Place, Watermarks
-from ottla.sim.clients.client import BACKOFF_S_MAX, Client, LinkError, Stage
-from ottla.sim.clients.fetching import EARLIEST, LATEST, answers_by_place, fetch_request, offset_request, records_from
+from ottla.client.consumer.asynchronous import Consumer as RealConsumer
+from ottla.client.consumer.core import ConsumerCore
+from ottla.client.consumer.record import ConsumerRecord
+from ottla.client_core.machine import Request
+from ottla.errors.codes import error_name
+from ottla.ids import TopicPartition, Uuid
+from ottla.sim.checkers.checker import Place, SeenRecord, Watermarks
+from ottla.sim.clients.client import Client, Stage
+from ottla.sim.clients.observer import ClientObserver
+from ottla.sim.clients.settings import CLIENT_SETTINGS
+from ottla.sim.machine import PORT
+from ottla.wire.messages.fetch import FetchResponse
+from ottla.wire.messages.list_offsets import ListOffsetsResponse
+from ottla.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
 
-GONE = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
-SESSION_OVER = (ErrorCode.FETCH_SESSION_ID_NOT_FOUND, ErrorCode.INVALID_FETCH_SESSION_EPOCH)
+PARTITION_BYTES_MAX = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,95 +32,118 @@ class ConsumerPlan:
     """How one consumer behaves."""
 
     is_committed: bool
-    has_session: bool
     max_wait_ms: int
     pause_s_max: float
-    version: int
+    reset: str = "earliest"
 
 
 class Consumer(Client):
-    """Reads `places` until the run is ending. Resets its position when it is out of range."""
+    """Reads `places` until the run is ending."""
 
     def __init__(self, stage: Stage, name: str, plan: ConsumerPlan, places: list[Place]) -> None:
         super().__init__(stage, name)
         self.plan = plan
         self.read = 0
-        self._positions: dict[Place, int] = dict.fromkeys(places, 0)
-        self._session = (0, 0)
-        self._session_positions: dict[Place, int] = {}  # the positions that the session has
-        self._session_connection = ""
+        self._places = {TopicPartition(place.topic.name, place.number): place for place in places}
+        self._core: ConsumerCore | None = None
+        self.next_offsets: dict[TopicPartition, int] = {}
+        """Where the next record of a partition is expected; nothing after its position was reset."""
 
     async def run(self) -> None:
-        while self._positions and not self.stage.is_ending:
-            try:
-                await self._poll()
-            except LinkError as error:
-                self.note("cut off", type(error).__name__)
-                self._session = (0, 0)
-                await self.pause(BACKOFF_S_MAX)
-            await self.pause(self.plan.pause_s_max)
-
-    async def _poll(self) -> None:
-        link = await self.link()
-        if self._session_connection != self.connection:
-            self._session, self._session_connection = (0, 0), self.connection
-        is_new = not self.plan.has_session or self._session[0] == 0
-        if is_new:
-            self._session_positions = {}
-        wanted = {place: at for place, at in self._positions.items() if self._session_positions.get(place) != at}
-        request = fetch_request(
-            wanted,
-            self.plan.version,
-            session=self._session if self.plan.has_session else (0, -1),
-            max_wait_ms=self.plan.max_wait_ms,
-            isolation_level=1 if self.plan.is_committed else 0,
+        consumer = open_consumer(
+            self,
+            isolation_level="read_committed" if self.plan.is_committed else "read_uncommitted",
+            fetch_max_wait_ms=self.plan.max_wait_ms,
+            auto_offset_reset=self.plan.reset,
         )
-        answer = await link.request(request, version=self.plan.version)
-        if answer.error_code:
-            if answer.error_code not in SESSION_OVER:
-                self.note("refused", error_name(answer.error_code))
-                await self.pause(BACKOFF_S_MAX)
-            self._session = (0, 0)
-            return
-        self._session_positions.update(wanted)
-        if self.plan.has_session:
-            self._session = (answer.session_id, self._session[1] + 1) if answer.session_id else (0, 0)
-        parts = answers_by_place(answer, list(self._positions), self.plan.version)
-        for place, part in parts.items():  # before any await: a power loss must not come between the answer and its report
-            if part.error_code == ErrorCode.NONE:
-                self._take_records(place, part)
-        for place, part in parts.items():
-            if part.error_code != ErrorCode.NONE:
-                await self._take_refusal(place, part.error_code)
+        consumer.assign(list(self._places))
+        for partition in self._places:
+            consumer.seek(partition, 0)
+        self._core = consumer._core
+        self._core.parts.runner.observer = _ConsumerObserver(self, list(self._places.values()))
+        while not self.stage.is_ending:
+            self._report(await consumer.poll(0.5, self.random.randint(1, 50)))
+            await self.pause(self.plan.pause_s_max)
+        await consumer.close()
 
-    async def _take_refusal(self, place: Place, code: int) -> None:
-        if code == ErrorCode.OFFSET_OUT_OF_RANGE:
-            self.note("out of range", f"{place} {self._positions[place]}")
-            await self._reset(place)
-        elif code in GONE:
-            del self._positions[place]
-            self._session = (0, 0)
-        else:
-            self.note("refused", f"{place} {error_name(code)}")
-            self._session_positions.pop(place, None)
-            await self.pause(BACKOFF_S_MAX)
+    def hang_up(self) -> None:
+        """Take what was fetched: it may not be there any more when the connections are back."""
+        super().hang_up()
+        while self._core is not None and (records := self._core.reader.take(1 << 30)):
+            self._report(records)
+        self.next_offsets.clear()
 
-    def _take_records(self, place: Place, part: Any) -> None:
-        marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
-        self.stage.checkers.watermarks_answered(self.connection, place, marks)
-        start = self._positions[place]
-        aborted = part.aborted_transactions if self.plan.is_committed else ()
-        records, self._positions[place], _ = records_from(part.records, start, aborted)
-        if self.plan.is_committed:
-            self.stage.checkers.seen_committed(place, start, self._positions[place], records)
-        if not records:
-            return
+    def _report(self, records: Sequence[ConsumerRecord[Any, Any]]) -> None:
         self.read += len(records)
-        self.note("read", f"{place} {records[0].offset}-{records[-1].offset} of {part.high_watermark}")
-        self.stage.checkers.seen(place, records)
+        for record in records:
+            partition = TopicPartition(record.topic, record.partition)
+            start = self.next_offsets.get(partition, record.offset)
+            if start < record.offset:
+                is_committed = self.plan.is_committed
+                self.stage.checkers.passed_over(self.name, self._places[partition], start, record.offset, is_committed)
+            self.next_offsets[partition] = record.offset + 1
+        report_seen(self, records, self._places, self.plan.is_committed)
 
-    async def _reset(self, place: Place) -> None:
-        wanted = EARLIEST if self.random.random() < 0.7 else LATEST
-        answer = (await self.ask(offset_request(place, wanted))).topics[0].partitions[0]
-        if answer.error_code == ErrorCode.NONE:
-            self._positions[place] = answer.offset
+
+def open_consumer(client: Client, **settings: Any) -> RealConsumer[bytes, bytes]:
+    """A consumer in a process of its own."""
+    return RealConsumer(
+        f"{client.stage.host}:{PORT}",
+        world=client.world(),
+        client_id=client.name,
+        max_partition_fetch_bytes=PARTITION_BYTES_MAX,
+        **(CLIENT_SETTINGS | settings),
+    )
+
+
+def report_seen(
+    client: Client,
+    records: Sequence[ConsumerRecord[Any, Any]],
+    places: dict[TopicPartition, Place],
+    is_committed: bool,
+) -> dict[Place, list[SeenRecord]]:
+    """Tell the checkers of records that a consumer has handed out. Returns them by partition."""
+    by_partition: dict[TopicPartition, list[SeenRecord]] = {}
+    for record in records:
+        seen = SeenRecord(record.offset, record.value or b"", record.key)
+        by_partition.setdefault(TopicPartition(record.topic, record.partition), []).append(seen)
+    for partition, found in by_partition.items():
+        place, first, last = places[partition], found[0].offset, found[-1].offset
+        client.note("read", f"{place} {first}-{last}")
+        client.stage.checkers.seen(place, found)
+        if is_committed:
+            client.stage.checkers.seen_committed(place, first, last + 1, found)
+    return {places[partition]: found for partition, found in by_partition.items()}
+
+
+class FetchObserver(ClientObserver):
+    """Reports the offsets of partitions that fetches are answered with."""
+
+    def __init__(self, client: Client, places: list[Place]) -> None:
+        super().__init__(client)
+        self._fetched: dict[tuple[Uuid, int], Place] = {(place.topic.topic_id, place.number): place for place in places}
+
+    def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
+        if not isinstance(response, FetchResponse):
+            return
+        for topic in response.responses:
+            for part in topic.partitions:
+                place = self._fetched.get((topic.topic_id, part.partition_index))
+                if part.error_code:
+                    self.client.note("refused", f"{place} {error_name(part.error_code)}")
+                elif place is not None:
+                    marks = Watermarks(part.log_start_offset, part.last_stable_offset, part.high_watermark)
+                    self.stage.checkers.watermarks_answered(self.client.connection, place, marks)
+
+
+class _ConsumerObserver(FetchObserver):
+    """Also notices when positions are reset: what is skipped then is not missed."""
+
+    def __init__(self, client: Consumer, places: list[Place]) -> None:
+        super().__init__(client, places)
+        self._consumer = client
+
+    def on_answer(self, request: Request, message: Any, response: Any, sent_s: float) -> None:
+        super().on_answer(request, message, response, sent_s)
+        if isinstance(response, ListOffsetsResponse | OffsetForLeaderEpochResponse):
+            self._consumer.next_offsets.clear()

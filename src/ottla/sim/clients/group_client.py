@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
 from ottla.sim.checkers.checker import Commit, Place, Violation
@@ -34,11 +32,13 @@ PATIENCE_S = 120.0
 """Longer than all lives of a node together plus the largest clock error."""
 PAUSE_S_MAX = 0.1
 TOPIC_IDS_FROM = 10
-FETCH_TOPIC_IDS_FROM = 10
 
 
 class GroupClient(Client):
     """A client of one group, or of one transactional id."""
+
+    reports_offsets = True
+    """Whether the checkers follow the offsets of its group. That needs offsets that no two commits share."""
 
     def __init__(self, stage: Stage, name: str, group: str) -> None:
         super().__init__(stage, name)
@@ -97,47 +97,41 @@ class GroupClient(Client):
         link = await self.link()
         offsets = {place: next(self.stage.numbers) for place in places}
         made = Commit(self.group, protocol, member, instance, epoch, offsets, self.stage.now_s())
-        version = self.random.randint(9, 10)
         self.stage.checkers.commit_sent(made)
         self.note("commit", f"{self.group} epoch {epoch} " + " ".join(f"{place}@{at}" for place, at in offsets.items()))
-        answer = await link.request(_commit_request(made, version), version=version)
-        codes = _codes_by_place(answer, places, version)
+        answer = await link.request(_commit_request(made), version=TOPIC_IDS_FROM)
+        parts = {(each.topic_id, part.partition_index): part for each in answer.topics for part in each.partitions}
+        codes = {place: parts[place.topic.topic_id, place.number].error_code for place in places}
         done = [place for place in places if codes[place] == ErrorCode.NONE]
         self.stage.checkers.commit_acknowledged(made, done, self.stage.now_s())
         self.stage.checkers.commit_refused(made, [place for place in places if codes[place] in NOT_A_MEMBER])
         self.note("committed", " ".join(f"{place}:{error_name(code)}" for place, code in codes.items()))
         return codes
 
-    async def fetch_offsets(
-        self, places: list[Place], *, member: str | None = None, epoch: int = -1
-    ) -> dict[Place, int] | None:
+    async def fetch_offsets(self, places: list[Place]) -> dict[Place, int] | None:
         """The stable committed offsets; None if the coordinator refuses for now."""
         link, requested_s = await self.link(), self.stage.now_s()
-        version = self.random.randint(8, 10) if member is None else self.random.randint(9, 10)
         topics: dict[Uuid, OffsetFetchRequestTopics] = {}
         for topic, index in places:
-            asked = topics.setdefault(topic.topic_id, OffsetFetchRequestTopics())
-            if version >= FETCH_TOPIC_IDS_FROM:
-                asked.topic_id = topic.topic_id
-            else:
-                asked.name = topic.name
+            asked = topics.setdefault(topic.topic_id, OffsetFetchRequestTopics(topic_id=topic.topic_id))
             asked.partition_indexes.append(index)
-        wanted = list(topics.values())
-        group = OffsetFetchRequestGroup(group_id=self.group, member_id=member, member_epoch=epoch, topics=wanted)
-        answer = (await link.request(OffsetFetchRequest(groups=[group], require_stable=True), version=version)).groups[0]
+        group = OffsetFetchRequestGroup(group_id=self.group, topics=list(topics.values()))
+        request = OffsetFetchRequest(groups=[group], require_stable=True)
+        answer = (await link.request(request, version=TOPIC_IDS_FROM)).groups[0]
         if answer.error_code:
-            self.explain("OffsetFetch", answer.error_code, *(() if member is None else NOT_A_MEMBER))
+            self.explain("OffsetFetch", answer.error_code)
             return None
-        by_key = {(each.name, each.topic_id, part.partition_index): part for each in answer.topics for part in each.partitions}
+        by_key = {(each.topic_id, part.partition_index): part for each in answer.topics for part in each.partitions}
         found: dict[Place, int] = {}
         for place in places:
-            part = by_key[_key(place, version >= FETCH_TOPIC_IDS_FROM)]
+            part = by_key[place.topic.topic_id, place.number]
             if part.error_code:
                 self.explain("OffsetFetch", part.error_code, ErrorCode.UNSTABLE_OFFSET_COMMIT)
                 return None
             found[place] = part.committed_offset
         self.note("offsets", f"{self.group} " + " ".join(f"{place}@{at}" for place, at in found.items()))
-        self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
+        if self.reports_offsets:
+            self.stage.checkers.offsets_answered(self.group, found, requested_s, self.stage.now_s())
         return found
 
     async def fetch_offsets_until_answered(self, places: list[Place]) -> dict[Place, int]:
@@ -155,18 +149,11 @@ class GroupClient(Client):
         return {}
 
 
-def _commit_request(commit: Commit, version: int) -> OffsetCommitRequest:
+def _commit_request(commit: Commit) -> OffsetCommitRequest:
     topics: dict[Uuid, OffsetCommitRequestTopic] = {}
     for (topic, index), offset in commit.offsets.items():
-        wanted = topics.setdefault(topic.topic_id, OffsetCommitRequestTopic())
-        if version >= TOPIC_IDS_FROM:
-            wanted.topic_id = topic.topic_id
-        else:
-            wanted.name = topic.name
-        metadata = f"of {commit.member}"
-        wanted.partitions.append(
-            OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=metadata)
-        )
+        wanted = topics.setdefault(topic.topic_id, OffsetCommitRequestTopic(topic_id=topic.topic_id))
+        wanted.partitions.append(OffsetCommitRequestPartition(partition_index=index, committed_offset=offset))
     return OffsetCommitRequest(
         group_id=commit.group,
         generation_id_or_member_epoch=commit.epoch,
@@ -174,15 +161,3 @@ def _commit_request(commit: Commit, version: int) -> OffsetCommitRequest:
         group_instance_id=commit.instance,
         topics=list(topics.values()),
     )
-
-
-def _codes_by_place(answer: Any, places: list[Place], version: int) -> dict[Place, int]:
-    codes = {
-        (each.name, each.topic_id, part.partition_index): part.error_code for each in answer.topics for part in each.partitions
-    }
-    return {place: codes[_key(place, version >= TOPIC_IDS_FROM)] for place in places}
-
-
-def _key(place: Place, by_id: bool) -> tuple[str, Uuid, int]:
-    topic = place.topic
-    return ("", topic.topic_id, place.number) if by_id else (topic.name, Uuid(bytes(16)), place.number)

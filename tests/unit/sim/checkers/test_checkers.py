@@ -27,7 +27,7 @@ def batch(at: Place, number: int, *values: bytes, idempotent: bool = True) -> Ba
 
 
 def audit(at: Place, *values: bytes, start: int = 0, end: int | None = None) -> Audit:
-    records = [SeenRecord(start + index, value, 1, 0, value[:1]) for index, value in enumerate(values)]
+    records = [SeenRecord(start + index, value, value[:1]) for index, value in enumerate(values)]
     return Audit(at, start, start + len(values) if end is None else end, records)
 
 
@@ -51,7 +51,7 @@ def test_acknowledged_records_are_there() -> None:
 
 def test_an_offset_keeps_its_record() -> None:
     at, checker = place(), NoLoss()
-    checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
+    checker.seen(at, [SeenRecord(0, b"a")])
     with pytest.raises(Violation, match="offset 0 held b'a', and now b'b' was acknowledged there"):
         acknowledge(checker, batch(at, 0, b"b"))
 
@@ -68,7 +68,7 @@ def test_records_may_be_missing_only_below_a_deletion() -> None:
 def test_compaction_removes_only_records_with_a_later_one() -> None:
     at, checker = place(cleanup_policy="compact"), NoLoss()
     acknowledge(checker, batch(at, 0, b"a1", b"b1", b"a2"))
-    later = [SeenRecord(1, b"b1", 1, 0, b"b"), SeenRecord(2, b"a2", 1, 0, b"a")]
+    later = [SeenRecord(1, b"b1", b"b"), SeenRecord(2, b"a2", b"a")]
     checker.audited(Audit(at, 0, 3, later))
     with pytest.raises(Violation, match="the first is b'b1' at 1"):
         checker.audited(Audit(at, 0, 3, later[1:]))
@@ -106,7 +106,7 @@ def test_records_older_than_flush_ms_survive_a_power_loss() -> None:
 def test_offsets_have_no_gaps() -> None:
     at, checker = place(), Order()
     acknowledge(checker, batch(at, 0, b"a", b"b"))
-    gap = Audit(at, 0, 2, [SeenRecord(1, b"b", 1, 0)])
+    gap = Audit(at, 0, 2, [SeenRecord(1, b"b")])
     with pytest.raises(Violation, match="should hold the offsets 0 to 2"):
         checker.audited(gap)
     checker.power_lost()
@@ -117,7 +117,7 @@ def test_offsets_have_no_gaps() -> None:
 def test_nothing_is_invented() -> None:
     at, checker = place(), Order()
     with pytest.raises(Violation, match="which was never sent there"):
-        checker.seen(at, [SeenRecord(0, b"a", 1, 0)])
+        checker.seen(at, [SeenRecord(0, b"a")])
 
 
 def test_idempotent_records_are_there_once_and_in_order() -> None:

@@ -21,7 +21,7 @@ def wrote(checker: AtomicTransactions, name: str, **values: Place) -> Transactio
 
 
 def records(*values: str, start: int = 0) -> list[SeenRecord]:
-    return [SeenRecord(start + index, value.encode(), 1, 0) for index, value in enumerate(values)]
+    return [SeenRecord(start + index, value.encode()) for index, value in enumerate(values)]
 
 
 def handed(epoch: int, requested_s: float, *, producer_id: int = 7, name: str = "id") -> Handed:
