@@ -1,0 +1,1 @@
+"""Decoding of keys and values: JSON, Avro, strings and numbers. Bad records are kept apart with the reason."""

@@ -1,0 +1,141 @@
+"""`decode` turns the binary columns `key` and `value` of a topic into typed columns and finds the records that do not fit.
+
+One DataFrame comes out, so a stream stays one query. What happens to a bad record is the caller's choice (`mode`):
+
+    keep          the row stays, its `key` and `value` are null, and `_error` has the reason and the original bytes (default)
+    drop          the row is left out
+    fail          the task fails with an error that names topic, partition, offset and reason
+    dead_letters  the task sends the record to a dead-letter topic and leaves the row out (`dead_letters=` is given)
+
+Everything that Spark can evaluate in the JVM stays there; other formats are Arrow functions in Python workers.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from ottla.spark.dead_letters import ERROR, described_position, send_and_keep_rest
+from ottla.spark.decoding.formats import Decoder, decoder_for
+from ottla.spark.errors import SparkOptionError
+
+MODES = ("keep", "drop", "fail", "dead_letters")
+STAGED, REASON = "_ottla_staged_", "_ottla_reason_"
+SIDES = ("key", "value")
+
+
+def decode(
+    df: Any,
+    *,
+    value: str | None = None,
+    schema: Any = None,
+    key: str | None = None,
+    key_schema: Any = None,
+    mode: str | None = None,
+    dead_letters: Mapping[str, str] | None = None,
+    registry: Callable[[int], Any] | None = None,
+    options: Mapping[str, str] | None = None,
+) -> Any:
+    """Decode the columns `value` and `key` of a DataFrame that was read from topics, batch or streaming.
+
+    value, key: `json`, `avro`, `confluent-avro`, `str`, `int16`, `int32`, `int64`, `float32`, `float64`, `bool`, `uuid` or
+        `bytes`; the formats of Kafka's serializers. A column that is not named stays binary. Nulls stay null.
+    schema, key_schema: for `json`, a struct as DDL text or StructType; fields that are NOT NULL must be there. For Avro, the
+        schema as JSON text or dict.
+    mode: what becomes of records that cannot be decoded; see the module.
+    dead_letters: the options of the sink for bad records: `topic`, `kafka.bootstrap.servers`, other settings with `kafka.`.
+    registry: for `confluent-avro`, a function of a schema id that returns the writer's schema (JSON text or dict). It runs in
+        the executors, once for each id and worker. A LookupError makes the record a bad one; other errors fail the task.
+    options: options of Spark's JSON reader, such as `timestampFormat`.
+    """
+    mode = _checked_mode(mode, dead_letters)
+    formats = {"key": key, "value": value}
+    wanted = {side: name for side, name in formats.items() if name is not None}
+    if not wanted:
+        raise SparkOptionError("decode does nothing: say the format of the value or the key, such as value='json'")
+    schemas = {"key": key_schema, "value": schema}
+    kinds = {field.name: field.dataType.simpleString() for field in df.schema.fields}
+    decoders: dict[str, Decoder] = {}
+    for side, name in wanted.items():
+        if kinds.get(side) not in ("binary", "string"):
+            there = kinds.get(side) or "not there"
+            raise SparkOptionError(
+                f"the column {side} is {there}: decode needs the bytes of records, as format('ottla') reads them"
+            )
+        decoders[side] = decoder_for(name, side, schemas[side], registry, options or {})
+    for name in (ERROR, *(prefix + side for prefix in (STAGED, REASON) for side in wanted)):
+        if name in kinds:
+            raise SparkOptionError(f"the DataFrame has a column {name} already: rename it before decode, which makes one")
+    return _applied(df, decoders, mode, dead_letters)
+
+
+def split_errors(decoded: Any) -> tuple[Any, Any]:
+    """The good rows, without `_error`, and the bad rows of what `decode` returned in mode `keep`.
+
+    For batches and for foreachBatch. In a stream these are two queries, each with a checkpoint: `dead_letters=` of `decode`, or
+    `to_topics`, needs only one.
+    """
+    if ERROR not in decoded.columns:
+        raise SparkOptionError(f"there is no column {ERROR}: split_errors takes what decode returns in mode keep")
+    return decoded.where(F.col(ERROR).isNull()).drop(ERROR), decoded.where(F.col(ERROR).isNotNull())
+
+
+def _checked_mode(mode: str | None, dead_letters: Mapping[str, str] | None) -> str:
+    if mode is None:
+        return "keep" if dead_letters is None else "dead_letters"
+    if mode not in MODES:
+        close = difflib.get_close_matches(str(mode), MODES, 1)
+        hint = f"did you mean {close[0]}?" if close else f"use {', '.join(MODES)}"
+        raise SparkOptionError(f"mode is {mode!r}, which decode does not know; {hint}")
+    if (mode == "dead_letters") != (dead_letters is not None):
+        missing = "needs" if dead_letters is None else "and"
+        raise SparkOptionError(
+            f"mode {mode} {missing} dead_letters={{'topic': …, 'kafka.bootstrap.servers': …}}: give both, or dead_letters alone"
+        )
+    return mode
+
+
+def _applied(df: Any, decoders: Mapping[str, Decoder], mode: str, dead_letters: Mapping[str, str] | None) -> Any:
+    # Each step is a projection of its own, so that a value is decoded once however often its parts are used.
+    staged = df.withColumns({STAGED + side: each.stage(_bytes(df, side)) for side, each in decoders.items()})
+    reasons = {side: each.reason(F.col(STAGED + side), _bytes(df, side)) for side, each in decoders.items()}
+    # Spark would push a filter on a plain expression below the projection and decode every value twice. It leaves expressions
+    # that depend on where they run; the number of a partition is never negative, so this one changes nothing.
+    checked = staged.withColumns({REASON + side: F.when(F.spark_partition_id() >= 0, each) for side, each in reasons.items()})
+    error = F.lit(None)
+    for side in reversed(SIDES):
+        if side in decoders:
+            reason = F.col(REASON + side)
+            error = F.when(reason.isNotNull(), _error(side, reason, df)).otherwise(error)
+    checked = checked.withColumn(ERROR, error)
+    if mode == "drop":
+        checked = checked.where(F.col(ERROR).isNull())
+    elif mode == "fail":
+        message = F.concat(described_position(df), F.lit(" cannot be decoded: "), F.col(ERROR)["reason"])
+        checked = checked.where(F.when(F.col(ERROR).isNull(), True).otherwise(F.raise_error(message).cast("boolean")))
+    elif dead_letters is not None:
+        checked = send_and_keep_rest(checked, dead_letters)
+    is_good = F.col(ERROR).isNull()
+    columns = [
+        F.when(is_good, decoders[name].value(F.col(STAGED + name), F.col(name))).alias(name)
+        if name in decoders
+        else F.col(f"`{name}`")
+        for name in df.columns
+    ]
+    return checked.select(*columns, *([F.col(ERROR)] if mode == "keep" else []))
+
+
+def _bytes(df: Any, side: str) -> Any:
+    return F.col(side).cast("binary") if side in df.columns else F.lit(None).cast("binary")
+
+
+def _error(side: str, reason: Any, df: Any) -> Any:
+    return F.struct(
+        F.lit(side).alias("field"),
+        reason.cast("string").alias("reason"),
+        _bytes(df, "key").alias("key"),
+        _bytes(df, "value").alias("value"),
+    )

@@ -1,0 +1,90 @@
+"""Numbers as Kafka's serializers write them, big-endian, to columns. Arrow in, Arrow out; no object per record."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyspark.sql import functions as F
+
+from ottla.spark.decoding.arrow_functions import arrow_function
+
+KINDS = {
+    "int16": ("smallint", ">i2"),
+    "int32": ("int", ">i4"),
+    "int64": ("bigint", ">i8"),
+    "float32": ("float", ">f4"),
+    "float64": ("double", ">f8"),
+    "bool": ("boolean", ">u1"),
+}
+"""Spark's type, and the bytes as numpy names them."""
+
+
+def decode_numbers(column: Any, kind: str) -> Any:
+    """A struct array with `decoded` and `reason` from an array of binaries; a null stays null."""
+    import numpy as np
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    layout = np.dtype(KINDS[kind][1])
+    size = layout.itemsize
+    lengths = pc.fill_null(pc.binary_length(column), size)
+    fits = pc.equal(lengths, size)
+    # Nulls and values of another length get placeholders, so that the others lie at equal distances.
+    usable = pc.if_else(pc.and_(fits, pc.is_valid(column)), column, pa.scalar(bytes(size), column.type))
+    numbers = np.frombuffer(_data(usable), dtype=layout, count=len(usable)).astype(layout.newbyteorder("="))
+    reasons = pc.if_else(
+        fits,
+        pa.scalar(None, pa.string()),
+        pc.binary_join_element_wise(
+            pc.cast(lengths, pa.string()), pa.scalar(f"bytes long: {_article(kind)} {kind} has {size}"), " "
+        ),
+    )
+    is_null = pc.or_(pc.is_null(column), pc.invert(fits))
+    if kind == "bool":
+        strange = pc.and_(pc.invert(is_null), pc.greater(pa.array(numbers), 1))
+        reasons = pc.if_else(strange, pa.scalar("no boolean: its byte is neither 0 nor 1"), reasons)
+        is_null = pc.or_(is_null, strange)
+        numbers = numbers == 1
+    decoded = pc.if_else(is_null, pa.scalar(None, pa.array(numbers).type), pa.array(numbers))
+    return pa.StructArray.from_arrays([decoded, reasons], names=["decoded", "reason"])
+
+
+def _article(kind: str) -> str:
+    return "an" if kind.startswith("int") else "a"
+
+
+def _data(column: Any) -> Any:
+    """The bytes of all values, one after the other."""
+    import numpy as np
+
+    _, positions, data = column.buffers()
+    if data is None:
+        return b""
+    width = np.int64 if str(column.type).startswith("large") else np.int32
+    starts = np.frombuffer(positions, dtype=width)[column.offset : column.offset + len(column) + 1]
+    return memoryview(data)[starts[0] : starts[-1]]
+
+
+class NumberDecoder:
+    """A number of one of Kafka's serializers."""
+
+    def __init__(self, side: str, kind: str) -> None:
+        self._side = side
+        self._kind = kind
+
+    def stage(self, source: Any) -> Any:
+        """The number, and the reason if there is none."""
+        kind = self._kind
+
+        def decode(column: Any) -> Any:
+            return decode_numbers(column, kind)
+
+        return arrow_function(decode, f"decoded {KINDS[kind][0]}, reason string")(source)
+
+    def value(self, staged: Any, source: Any) -> Any:
+        """The number."""
+        return staged["decoded"]
+
+    def reason(self, staged: Any, source: Any) -> Any:
+        """Bytes of another length."""
+        return F.concat(F.lit(f"the {self._side} is "), staged["reason"])

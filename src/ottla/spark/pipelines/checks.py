@@ -1,0 +1,95 @@
+"""Checks of a pipeline that need no Spark: options of topics, and whether the cluster has the topics.
+
+They return sentences instead of raising, so that a person sees all mistakes at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from ottla.errors import KafkaError
+from ottla.errors.texts import near_words
+from ottla.spark import clients
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.pipelines.connections import with_address
+from ottla.spark.pipelines.spec import BOOTSTRAP, OTTLA_NAMES, SPEC_NAMES, Connection, Spec
+from ottla.spark.sink.options import sink_options
+from ottla.spark.source.options import source_options
+
+NAMES_SHOWN = 8
+
+
+def option_problems(spec: Spec) -> list[str]:
+    """Mistakes in the options of the topics that `ottla.yml` names."""
+    found = []
+    for kind, connections in (("source", spec.sources), ("sink", spec.sinks)):
+        for each in connections:
+            if each.format == "ottla":
+                problem = _option_problem(kind, each, spec)
+                found += [f"{OTTLA_NAMES[0]}: {each.name}: {problem}"] if problem else []
+    names = [each.name for each in (*spec.sources, *spec.sinks)]
+    if spec.group is not None and BOOTSTRAP not in spec.configuration:
+        found.append(f"{OTTLA_NAMES[0]}: group {spec.group} needs {BOOTSTRAP} in the configuration of {SPEC_NAMES[0]}")
+    return found + [
+        f"{OTTLA_NAMES[0]}: {name} is both a source and a sink: give them two names"
+        for name in sorted(set(names))
+        if names.count(name) > 1
+    ]
+
+
+def _option_problem(kind: str, connection: Connection, spec: Spec) -> str | None:
+    options = with_address(connection, spec)
+    try:
+        if kind == "source":
+            source_options(options, is_streaming=connection.is_streaming)
+        else:
+            sink_options(options, is_streaming=True)
+    except SparkOptionError as error:
+        return str(error)
+    return None
+
+
+def topics_wanted(spec: Spec) -> dict[str, dict[str, str]]:
+    """The topics that `ottla.yml` names, by the part that names them: `source orders` → topics and client settings."""
+    wanted: dict[str, dict[str, str]] = {}
+    for connection in (*spec.sources, *spec.sinks):
+        if connection.format == "ottla":
+            for topic in topics_of(connection.options):
+                wanted[topic] = with_address(connection, spec)
+    return wanted
+
+
+def topics_of(options: Mapping[str, str]) -> list[str]:
+    """The topics that options name in full: not those of a pattern."""
+    lowered = {key.lower(): value for key, value in options.items()}
+    text = lowered.get("subscribe") or lowered.get("topic") or ""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def topic_problems(wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Topics that their cluster does not have, and clusters that do not answer."""
+    by_cluster: dict[tuple[tuple[str, str], ...], list[str]] = {}
+    for topic, options in wanted.items():
+        settings = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
+        by_cluster.setdefault(tuple(sorted(settings.items())), []).append(topic)
+    found: list[str] = []
+    for settings_of, topics in by_cluster.items():
+        client = dict(settings_of)
+        servers = client.get("bootstrap.servers", "")
+        try:
+            there = set(clients.admin(client).list_topics())
+        except (KafkaError, OSError) as error:
+            found.append(f"the cluster at {servers} does not answer: {error}")
+            continue
+        found += [f"there is no topic {topic} at {servers}: {_hint(topic, there)}" for topic in topics if topic not in there]
+    return found
+
+
+def _hint(topic: str, there: Iterable[str]) -> str:
+    names = sorted(name for name in there if not name.startswith("__"))
+    near = near_words(topic, names, cutoff=0.7)
+    if near:
+        return f"did you mean {near[0]}? If not, create it: ottla topics create {topic}"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    listed = f"there are {', '.join(names[:NAMES_SHOWN])}{more}" if names else "there is no topic yet"
+    return f"create it with `ottla topics create {topic}`; {listed}"

@@ -1,0 +1,63 @@
+"""Where a flow stands: the offsets of its last committed batch, read from Spark's checkpoint on this machine.
+
+A checkpoint has a file per batch in `offsets/` (written before the batch) and in `commits/` (after it). An offsets file has a
+version line, a line of JSON about the batch and a line for each source.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.spec import Spec
+
+
+@dataclass(frozen=True)
+class Position:
+    """How far a flow has come."""
+
+    batch: int
+    offsets: tuple[dict[str, Any], ...]
+    """The end offsets of each source, as the source writes them."""
+    is_batch_open: bool
+    """Whether a later batch was begun and not finished: the next run writes it again."""
+
+    def text(self) -> str:
+        """`orders-0: 12, orders-1: 9`."""
+        found = [
+            f"{topic}-{partition}: {offset}"
+            for source in self.offsets
+            for topic, parts in source.items()
+            if isinstance(parts, dict)
+            for partition, offset in parts.items()
+        ]
+        return ", ".join(found) or f"batch {self.batch}"
+
+
+def position_of(spec: Spec, flow: str) -> Position | None:
+    """The position of a flow; None if it has not run, or if its checkpoint is on another machine."""
+    folder = Path(storage.checkpoint(spec, flow))
+    commits, offsets = _numbers(folder / "commits"), _numbers(folder / "offsets")
+    if spec.local_state is None or not commits:
+        return None
+    batch = commits[-1]
+    try:
+        lines = (folder / "offsets" / str(batch)).read_text(encoding="utf-8").splitlines()[2:]
+    except OSError:
+        lines = []
+    return Position(batch, tuple(_parse(line) for line in lines), bool(offsets) and offsets[-1] > batch)
+
+
+def _numbers(folder: Path) -> list[int]:
+    return sorted(int(path.name) for path in folder.glob("*") if path.name.isdecimal())
+
+
+def _parse(line: str) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,234 @@
+"""Runs the flows of a resolved pipeline: once, at intervals or continuously, until they end, one breaks or `stop()` is called.
+
+`once` runs flows one after the other, each after those it reads, so that a run moves records all the way through. The other
+schedules run all streaming flows at the same time, and compute materialized views again when time is up. The calling thread
+waits and reports; Spark runs the queries in threads of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.spark.pipelines import graph as graphs
+from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.failures import flow_failed
+from ottla.spark.pipelines.graph import FlowDefinition, Output
+from ottla.spark.pipelines.progress import FlowProgress, flow_progress
+from ottla.spark.pipelines.resolving import Resolved
+from ottla.spark.pipelines.schedule import CONTINUOUS, ONCE, Schedule
+
+OUTPUT_MODE = "ottla.outputMode"
+"""A key of a flow's `spark_conf`: append (the default), update or complete."""
+POLL_S = 0.2
+REFRESH_S = 10.0
+"""How often materialized views are computed in a continuous run."""
+STOP_TIMEOUT_S = 10.0
+"""How long a stop waits for the batches that are under way."""
+
+Report = Callable[[FlowProgress], None]
+
+
+@dataclass
+class Totals:
+    """What a run did, by flow."""
+
+    rows: dict[str, int] = field(default_factory=dict)
+    batches: dict[str, int] = field(default_factory=dict)
+    lag: dict[str, int | None] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    def add(self, progress: FlowProgress) -> None:
+        """Count a batch."""
+        self.rows[progress.flow] = self.rows.get(progress.flow, 0) + progress.rows
+        self.batches[progress.flow] = self.batches.get(progress.flow, 0) + 1
+        self.lag[progress.flow] = progress.lag
+
+
+class Run:
+    """One run of a pipeline. `stop()` may be called from any thread or from a signal handler."""
+
+    def __init__(self, resolved: Resolved, spark: Any, schedule: Schedule, report: Report = lambda progress: None) -> None:
+        self._resolved = resolved
+        self._spark = spark
+        self._schedule = schedule
+        self._report = report
+        self._stopping = threading.Event()
+        self._queries: dict[str, Any] = {}
+        self._seen: dict[str, int] = {}
+        self.totals = Totals()
+
+    def stop(self) -> None:
+        """Ask the run to end after the batches that are under way."""
+        self._stopping.set()
+
+    def run(self) -> Totals:
+        """Run until the schedule is done or `stop()` is called; raises `FlowFailed` if a flow breaks."""
+        begin_s = time.monotonic()
+        with self._shown_in_group():
+            try:
+                if self._schedule.kind == ONCE:
+                    self._run_once()
+                else:
+                    self._run_on()
+            finally:
+                self._stop_queries()
+                self.totals.seconds = time.monotonic() - begin_s
+        return self.totals
+
+    def _shown_in_group(self) -> AbstractContextManager[Any]:
+        """While this lasts, what the flows have read is committed to the pipeline's consumer group."""
+        spec = self._resolved.spec
+        if spec.group is None:
+            return nullcontext()
+        from ottla.spark.progress.listener import ProgressListener
+
+        names = [flow.name for flow in self._flows()]
+        return ProgressListener(spec.group, spec.client_options, queries=names).attach(self._spark)
+
+    def _run_once(self) -> None:
+        for flow in self._flows():
+            if self._stopping.is_set():
+                return
+            if self._is_view(flow):
+                self._compute(flow)
+                continue
+            self._start(flow)
+            while self._queries[flow.name].isActive and not self._stopping.is_set():
+                self._stopping.wait(POLL_S)
+                self._look()
+            self._look()
+
+    def _run_on(self) -> None:
+        flows = self._flows()
+        views = [flow for flow in flows if self._is_view(flow)]
+        for flow in flows:
+            if not self._is_view(flow):
+                self._start(flow)
+        interval_s = REFRESH_S if self._schedule.kind == CONTINUOUS else self._schedule.interval_s
+        due_s = time.monotonic()
+        while not self._stopping.is_set():
+            if views and time.monotonic() >= due_s:
+                for flow in views:
+                    self._compute(flow)
+                due_s = time.monotonic() + interval_s
+            self._stopping.wait(POLL_S)
+            self._look()
+
+    def _flows(self) -> list[FlowDefinition]:
+        """The flows that write, each after those it reads."""
+        graph = self._resolved.graph
+        return [
+            graph.flows[name]
+            for name in self._resolved.frames
+            if graph.outputs[graph.flows[name].target].kind != graphs.TEMPORARY
+        ]
+
+    def _is_view(self, flow: FlowDefinition) -> bool:
+        return self._resolved.graph.outputs[flow.target].kind == graphs.VIEW
+
+    def _start(self, flow: FlowDefinition) -> None:
+        output = self._resolved.graph.outputs[flow.target]
+        writer = self._resolved.frames[flow.name].writeStream.queryName(flow.name).trigger(**self._schedule.trigger())
+        writer = writer.outputMode(flow.configuration.get(OUTPUT_MODE, "append"))
+        writer = writer.option("checkpointLocation", storage.checkpoint(self._resolved.spec, flow.name))
+        if output.kind == graphs.SINK and flow.configuration.get(OUTPUT_MODE, "append") != "append":
+            # Spark lets Python data sources append only. Each batch of changes is appended by a batch write, at least once.
+            writer = writer.foreachBatch(_appender(output))
+        elif output.kind == graphs.SINK:
+            writer = writer.format(output.format).options(**output.options)
+        else:
+            writer = writer.format(output.format or "parquet").option("path", storage.table(self._resolved.spec, output.name))
+            if output.partition_columns:
+                writer = writer.partitionBy(*output.partition_columns)
+        try:
+            with _configured(self._spark, flow):
+                self._queries[flow.name] = writer.start()
+        except Exception as error:
+            raise self._failure(flow.name, error) from error
+
+    def _compute(self, flow: FlowDefinition) -> None:
+        """Compute a materialized view: all of it, from what its inputs hold now."""
+        output = self._resolved.graph.outputs[flow.target]
+        begin_s = time.monotonic()
+        try:
+            for name in self._resolved.tables:
+                self._spark.catalog.refreshTable(name)  # the session remembers which files a table had
+            with _configured(self._spark, flow):
+                writer = flow.query().write.mode("overwrite").format(output.format or "parquet")
+                if output.partition_columns:
+                    writer = writer.partitionBy(*output.partition_columns)
+                writer.save(storage.table(self._resolved.spec, output.name))
+            self._spark.catalog.refreshTable(output.name)
+            rows = self._spark.table(output.name).count()
+        except Exception as error:
+            raise self._failure(flow.name, error) from error
+        took_s = max(time.monotonic() - begin_s, 0.001)
+        progress = FlowProgress(flow.name, self._seen.get(flow.name, -1) + 1, rows, rows / took_s, round(took_s * 1000), None)
+        self._seen[flow.name] = progress.batch
+        self.totals.add(progress)
+        self._report(progress)
+
+    def _look(self) -> None:
+        """Report new batches; raise if a query has ended with an error."""
+        for name, query in self._queries.items():
+            is_active, error = query.isActive, query.exception()
+            last = query.lastProgress
+            for report in [] if last is None or last.batchId <= self._seen.get(name, -1) else query.recentProgress:
+                progress = flow_progress(name, report)
+                # A trigger without new records has the number of the next batch, but no batch.
+                if progress is not None and progress.batch > self._seen.get(name, -1) and "addBatch" in report.durationMs:
+                    self._seen[name] = progress.batch
+                    self.totals.add(progress)
+                    self._report(progress)
+            if error is not None:
+                raise self._failure(name, error)
+            if not is_active and self._schedule.kind != ONCE and not self._stopping.is_set():
+                raise PipelineError(f"the flow {name} has stopped by itself: run the pipeline again")
+
+    def _stop_queries(self) -> None:
+        deadline_s = time.monotonic() + STOP_TIMEOUT_S
+        for query in self._queries.values():
+            # Between two batches: a batch that is cut off is written again by the next run.
+            while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
+                time.sleep(0.01)
+            if query.isActive:
+                query.stop()
+
+    def _failure(self, flow: str, error: Exception) -> PipelineError:
+        return error if isinstance(error, PipelineError) else flow_failed(flow, error, str(self._resolved.spec.folder))
+
+
+def _appender(output: Output) -> Callable[[Any, int], None]:
+    kind, options = output.format, dict(output.options)
+
+    def append(frame: Any, batch: int) -> None:
+        frame.write.format(kind).options(**options).mode("append").save()
+
+    return append
+
+
+class _configured:
+    """A flow's own settings, while its query starts."""
+
+    def __init__(self, spark: Any, flow: FlowDefinition) -> None:
+        self._conf = spark.conf
+        self._wanted = {key: value for key, value in flow.configuration.items() if key != OUTPUT_MODE}
+        self._before: dict[str, str | None] = {}
+
+    def __enter__(self) -> None:
+        for key, value in self._wanted.items():
+            self._before[key] = self._conf.get(key, None)
+            self._conf.set(key, value)
+
+    def __exit__(self, *_: object) -> None:
+        for key, value in self._before.items():
+            if value is None:
+                self._conf.unset(key)
+            else:
+                self._conf.set(key, value)

@@ -1,0 +1,254 @@
+"""A pipeline as its folder describes it: `spark-pipeline.yml`, which Spark's own `spark-pipelines` reads too, and `ottla.yml`.
+
+`spark-pipelines` refuses keys that it does not know, so what is Ottla's alone (schedule, group, sources, sinks) is in
+a second file:
+
+    schedule: every 30s
+    group: shop
+    sources:
+      orders: {subscribe: orders, startingOffsets: earliest}
+    sinks:
+      large_orders: {topic: large-orders}
+
+A source becomes a temporary view and a sink a sink of the pipeline (`connections.py`). `format` is ottla if it is left out;
+`schema` and `streaming` are ours; all other keys are options of the format.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from ottla.errors.texts import near_words
+from ottla.spark.option_names import KAFKA_PREFIX
+from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.schedule import Schedule, parse_schedule
+
+SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
+OTTLA_NAMES = ("ottla.yml", "ottla.yaml")
+SPEC_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
+OTTLA_KEYS = ("schedule", "group", "sources", "sinks")
+ONCE_ONLY = Schedule()
+BOOTSTRAP = "kafka.bootstrap.servers"
+"""The key of `configuration` with the cluster's address: for every source and sink that names no other."""
+
+
+@dataclass(frozen=True)
+class Connection:
+    """A source or a sink of `ottla.yml`."""
+
+    name: str
+    format: str
+    options: dict[str, str]
+    schema: str | None = None
+    is_streaming: bool = True
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What the YAML files of a pipeline say."""
+
+    folder: Path
+    name: str
+    storage: str
+    configuration: dict[str, str] = field(default_factory=dict)
+    libraries: tuple[str, ...] = ()
+    catalog: str | None = None
+    database: str | None = None
+    schedule: Schedule = ONCE_ONLY
+    group: str | None = None
+    """The consumer group that shows how far the flows have read."""
+    sources: tuple[Connection, ...] = ()
+    sinks: tuple[Connection, ...] = ()
+
+    @property
+    def state(self) -> str:
+        """Where checkpoints, state and tables are kept: a path, or a URI of another file system."""
+        return f"{self.storage.rstrip('/')}/ottla"
+
+    @property
+    def local_state(self) -> Path | None:
+        """`state` as a folder of this machine; None if it is on another file system."""
+        parts = urlsplit(self.state)
+        return Path(parts.path) if parts.scheme in ("", "file") else None
+
+    @property
+    def client_options(self) -> dict[str, str]:
+        """The settings of clients in the configuration: its keys that begin with `kafka.`."""
+        return {key: value for key, value in self.configuration.items() if key.startswith(KAFKA_PREFIX)}
+
+    def files(self) -> list[Path]:
+        """The Python and SQL files, sorted: the order does not depend on the file system."""
+        found = []
+        for pattern in self.libraries:
+            matches = self.folder.glob(f"{pattern}/*" if pattern.endswith("/**") else pattern)
+            each = sorted(path for path in matches if path.is_file() and "__pycache__" not in path.parts)
+            if not each:
+                raise PipelineError(f"libraries of {SPEC_NAMES[0]} includes {pattern}, but {self.folder} has no such file")
+            found += each
+        for path in found:
+            if path.suffix not in (".py", ".sql"):
+                raise PipelineError(f"{path} is neither a .py nor a .sql file: move it out of the folders that libraries names")
+        return list(dict.fromkeys(found))
+
+    def with_bootstrap(self, servers: str | None) -> Spec:
+        """The same pipeline with another cluster; unchanged for None."""
+        if servers is None:
+            return self
+
+        def moved(each: Connection) -> Connection:
+            # An address of its own would win over the one that was asked for.
+            return replace(each, options={key: value for key, value in each.options.items() if key != BOOTSTRAP})
+
+        return replace(
+            self,
+            configuration={**self.configuration, BOOTSTRAP: servers},
+            sources=tuple(map(moved, self.sources)),
+            sinks=tuple(map(moved, self.sinks)),
+        )
+
+
+def read_spec(place: str | Path) -> Spec:
+    """The pipeline of a folder, or of its `spark-pipeline.yml`."""
+    path = Path(place)
+    if path.is_dir():
+        candidates = [path / name for name in SPEC_NAMES if (path / name).is_file()]
+        if not candidates:
+            raise PipelineError(f"{path} has no {SPEC_NAMES[0]}: `ottla pipeline init NAME` makes a pipeline to begin with")
+        path = candidates[0]
+    elif not path.is_file():
+        raise PipelineError(f"there is no {path}: name the folder of a pipeline, or its {SPEC_NAMES[0]}")
+    folder = path.parent.resolve()
+    given = _mapping(path, _load(path))
+    _check_keys(path, given, SPEC_KEYS)
+    for key in ("name", "storage"):
+        if not isinstance(given.get(key), str) or not given[key].strip():
+            raise PipelineError(f"{path} has no {key}: add a line such as {key}: {'orders' if key == 'name' else 'storage'}")
+    made = Spec(
+        folder=folder,
+        name=given["name"],
+        storage=_storage(folder, given["storage"]),
+        configuration=_texts(path, "configuration", given.get("configuration") or {}),
+        libraries=_libraries(path, given.get("libraries")),
+        catalog=given.get("catalog"),
+        database=given.get("database", given.get("schema")),
+    )
+    return _with_ottla_file(made)
+
+
+def _with_ottla_file(spec: Spec) -> Spec:
+    path = next((spec.folder / name for name in OTTLA_NAMES if (spec.folder / name).is_file()), None)
+    if path is None:
+        return spec
+    given = _mapping(path, _load(path))
+    _check_keys(path, given, OTTLA_KEYS)
+    try:
+        schedule = parse_schedule(given.get("schedule", "once"))
+    except PipelineError as error:
+        raise PipelineError(f"{path}: {error}") from None
+    group = given.get("group")
+    if group is not None and not isinstance(group, str):
+        raise PipelineError(f"{path}: group is {group!r}: write the name of a consumer group, in quotes")
+    return replace(
+        spec,
+        schedule=schedule,
+        group=group,
+        sources=_connections(path, "sources", given.get("sources") or {}, spec.folder),
+        sinks=_connections(path, "sinks", given.get("sinks") or {}, spec.folder),
+    )
+
+
+def _load(path: Path) -> Any:
+    try:
+        import yaml
+    except ModuleNotFoundError:
+        raise PipelineError("pipelines need PyYAML, which is not installed: pip install 'ottla[spark]'") from None
+    try:
+        return yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        mark = getattr(error, "problem_mark", None)
+        where = "" if mark is None else f" in line {mark.line + 1}"
+        raise PipelineError(f"{path} is no YAML{where}: {getattr(error, 'problem', None) or error}") from None
+
+
+def _mapping(path: Path, found: Any) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        raise PipelineError(f"{path} must have lines such as name: orders, not {type(found).__name__}")
+    return {str(key): value for key, value in found.items()}
+
+
+def _check_keys(path: Path, given: Mapping[str, Any], known: tuple[str, ...]) -> None:
+    for key in given:
+        if key not in known:
+            near = near_words(key, known, cutoff=0.6)
+            place = f"; it belongs in {OTTLA_NAMES[0]}" if key in OTTLA_KEYS else ""
+            hint = f"; did you mean {near[0]}?" if near and not place else place
+            raise PipelineError(f"{path} has the key {key}, which is none of {', '.join(known)}{hint}")
+
+
+def _storage(folder: Path, text: str) -> str:
+    """The storage as a URI; a path without a scheme is relative to the folder."""
+    parts = urlsplit(text)
+    if parts.scheme in ("", "file"):
+        return str((folder / parts.path).resolve())
+    return text
+
+
+def _libraries(path: Path, given: Any) -> tuple[str, ...]:
+    example = "libraries must be a list such as [{glob: {include: transformations/**}}]"
+    if not isinstance(given, list) or not given:
+        raise PipelineError(f"{path}: {example}")
+    found = []
+    for each in given:
+        include = each.get("glob", {}).get("include") if isinstance(each, dict) and isinstance(each.get("glob"), dict) else None
+        if not isinstance(include, str):
+            raise PipelineError(f"{path}: {example}, not {each}")
+        if any(letter in include.removesuffix("/**") for letter in "*?["):
+            raise PipelineError(f"{path}: libraries includes {include}: it may only be a file, or a folder with /** after it")
+        found.append(include)
+    return tuple(found)
+
+
+def _texts(path: Path, key: str, given: Any) -> dict[str, str]:
+    if not isinstance(given, dict):
+        raise PipelineError(f"{path}: {key} must have lines such as spark.sql.shuffle.partitions: '4'")
+    for name, value in given.items():
+        # spark-pipelines refuses all but text; what it refuses is an error here too.
+        if not isinstance(name, str) or not isinstance(value, str):
+            raise PipelineError(f"{path}: {name} in {key} is {value!r}: write it in quotes, as text")
+    return dict(given)
+
+
+def _connections(path: Path, key: str, given: Any, folder: Path) -> tuple[Connection, ...]:
+    if not isinstance(given, dict):
+        raise PipelineError(f"{path}: {key} must have a name and options for each, such as orders: {{subscribe: orders}}")
+    found = []
+    for name, options in given.items():
+        if not isinstance(options, dict) or not options:
+            raise PipelineError(f"{path}: {name} in {key} has no options: write some, such as {name}: {_example(key)}")
+        rest = dict(options)
+        kind, schema, streaming = rest.pop("format", "ottla"), rest.pop("schema", None), rest.pop("streaming", True)
+        if not isinstance(streaming, bool):
+            raise PipelineError(f"{path}: streaming of {name} is {streaming!r}: it must be true or false")
+        texts = {str(option): _text(value) for option, value in rest.items()}
+        if "path" in texts and not urlsplit(texts["path"]).scheme:
+            texts["path"] = str((folder / texts["path"]).resolve())
+        found.append(Connection(str(name), str(kind), texts, None if schema is None else str(schema), streaming))
+    return tuple(found)
+
+
+def _example(key: str) -> str:
+    return "{subscribe: orders}" if key == "sources" else "{topic: large-orders}"
+
+
+def _text(value: Any) -> str:
+    """An option's value as Spark wants it: text. YAML's true is Spark's true, lists and mappings are JSON."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return json.dumps(value) if isinstance(value, (dict, list)) else str(value)

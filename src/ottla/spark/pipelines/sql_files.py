@@ -1,0 +1,126 @@
+"""SQL files of pipelines: splits them into statements, and finds what each defines. Pure: text in, definitions out.
+
+Only the head of a statement is read here; the query is Spark's to parse. The statements are those of `spark-pipelines`:
+
+    CREATE [OR REFRESH] STREAMING TABLE name [(columns)] [clauses] [AS query]
+    CREATE [OR REFRESH] MATERIALIZED VIEW name [(columns)] [clauses] AS query
+    CREATE TEMPORARY VIEW name AS query
+    CREATE FLOW name AS INSERT INTO target BY NAME query
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from ottla.spark.pipelines.errors import PipelineError
+
+STREAMING_TABLE, MATERIALIZED_VIEW, TEMPORARY_VIEW, FLOW = "streaming table", "materialized view", "temporary view", "flow"
+
+_TOKEN = re.compile(
+    r"--[^\n]*|/\*.*?\*/|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|`(?:``|[^`])*`|\s+|[A-Za-z_][\w]*|\d+(?:\.\d+)?|.", re.DOTALL
+)
+_NAME = r"((?:`[^`]+`|\w+)(?:\s*\.\s*(?:`[^`]+`|\w+))*)"
+_HEAD = re.compile(
+    rf"CREATE\s+(?:OR\s+REFRESH\s+)?(STREAMING\s+TABLE|MATERIALIZED\s+VIEW|TEMPORARY\s+VIEW)\s+(?:IF\s+NOT\s+EXISTS\s+)?{_NAME}",
+    re.IGNORECASE,
+)
+_FLOW = re.compile(rf"CREATE\s+FLOW\s+{_NAME}\s+AS\s+INSERT\s+INTO\s+{_NAME}\s+BY\s+NAME\s+", re.IGNORECASE)
+_FORMAT = re.compile(r"\bUSING\s+(\w+)", re.IGNORECASE)
+_PARTITIONS = re.compile(r"\bPARTITIONED\s+BY\s*\(([^)]*)\)", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What one statement defines."""
+
+    kind: str
+    name: str
+    line: int
+    query: str | None = None
+    target: str | None = None
+    """The table or sink that a flow writes to."""
+    format: str | None = None
+    schema: str | None = None
+    partition_columns: list[str] = field(default_factory=list)
+
+
+def parse_sql(text: str, path: str) -> list[Statement]:
+    """The statements of a file."""
+    return [_parse(statement, line, path) for line, statement in split_statements(text)]
+
+
+def split_statements(text: str) -> Iterator[tuple[int, str]]:
+    """Each statement with the number of its first line, without comments. Semicolons in quotes and comments do not split."""
+    parts: list[str] = []
+    line = first = 1
+    for found in _TOKEN.finditer(text + ";"):
+        token = found[0]
+        if token == ";":
+            if statement := "".join(parts).strip():
+                yield first, statement
+            parts = []
+        elif token.startswith(("--", "/*")):
+            parts.append(" ")
+        else:
+            if not token.isspace() and not "".join(parts).strip():
+                first = line
+            parts.append(token)
+        line += token.count("\n")
+
+
+def _parse(text: str, line: int, path: str) -> Statement:
+    if flow := _FLOW.match(text):
+        return Statement(FLOW, _plain(flow[1]), line, text[flow.end() :], _plain(flow[2]))
+    head = _HEAD.match(text)
+    if head is None:
+        start = " ".join(text.split()[:4])
+        raise PipelineError(
+            f"{path} line {line}: a pipeline has no statement {start} …; it may create a streaming table, "
+            "a materialized view, a temporary view or a flow"
+        )
+    kind = " ".join(head[1].lower().split())
+    clauses, query = _split_at_as(text[head.end() :])
+    if query is None and kind != STREAMING_TABLE:
+        raise PipelineError(f"{path} line {line}: {kind} {_plain(head[2])} has no query: add AS SELECT …")
+    schema = _columns(clauses)
+    rest = clauses if schema is None else clauses[clauses.index(schema) + len(schema) :]
+    kind_of_files, partitions = _FORMAT.search(rest), _PARTITIONS.search(rest)
+    return Statement(
+        kind,
+        _plain(head[2]),
+        line,
+        query,
+        format=kind_of_files[1].lower() if kind_of_files else None,
+        schema=schema,
+        partition_columns=[_plain(each) for each in partitions[1].split(",")] if partitions else [],
+    )
+
+
+def _split_at_as(text: str) -> tuple[str, str | None]:
+    """The clauses before the AS of a statement, and the query after it."""
+    depth = 0
+    for found in _TOKEN.finditer(text):
+        depth += {"(": 1, ")": -1}.get(found[0], 0)
+        if depth == 0 and found[0].upper() == "AS":
+            return text[: found.start()], text[found.end() :].strip()
+    return text, None
+
+
+def _columns(clauses: str) -> str | None:
+    """The columns in parentheses right after the name."""
+    stripped = clauses.lstrip()
+    if not stripped.startswith("("):
+        return None
+    depth = 0
+    for position, letter in enumerate(stripped):
+        depth += {"(": 1, ")": -1}.get(letter, 0)
+        if depth == 0:
+            return stripped[1:position]
+    return None
+
+
+def _plain(name: str) -> str:
+    """`db`.`orders` as db.orders."""
+    return ".".join(part.strip().strip("`") for part in name.split("."))

@@ -1,0 +1,88 @@
+"""What a pipeline keeps between runs: `<storage>/ottla/` with checkpoints, tables, the log and a lock.
+
+checkpoints/FLOW/     Spark's checkpoint of the flow: offsets, commits, state
+tables/TABLE/         the files of a table or materialized view
+spark.log             what Spark logged in the last run, with Java's traces
+lock                  held while a run lasts: two runs with the same checkpoints would write records twice
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.spec import Spec
+
+
+def checkpoint(spec: Spec, flow: str) -> str:
+    """The folder of a flow's checkpoint."""
+    return f"{spec.state}/checkpoints/{flow}"
+
+
+def table(spec: Spec, name: str) -> str:
+    """The folder of a table's files."""
+    return f"{spec.state}/tables/{name}"
+
+
+def log_file(spec: Spec) -> Path:
+    """Where Spark's log goes. If the storage is not on this machine, the log is beside the pipeline."""
+    return (spec.local_state or spec.folder / ".ottla") / "spark.log"
+
+
+def begin_log(spec: Spec) -> Path:
+    """A new, empty log; the one of the run before is kept as `spark.log.1`."""
+    path = log_file(spec)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.exists():
+        os.replace(path, path.with_name("spark.log.1"))
+    path.touch()
+    return path
+
+
+def reset(spec: Spec) -> bool:
+    """Delete checkpoints, state and tables; False if there were none."""
+    state = spec.local_state
+    if state is None:
+        raise PipelineError(f"--reset cannot delete {spec.state}, which is not on this machine: delete it with its own tools")
+    found = False
+    for name in ("checkpoints", "tables"):
+        if (state / name).exists():
+            shutil.rmtree(state / name)
+            found = True
+    return found
+
+
+def make_folder(path: str) -> None:
+    """Make a folder of this machine; others are made by Spark when it first writes."""
+    if path.startswith("/"):
+        os.makedirs(path, exist_ok=True)
+
+
+@contextmanager
+def locked(spec: Spec) -> Iterator[None]:
+    """Hold the pipeline's lock; a `PipelineError` if another run has it."""
+    state = spec.local_state
+    if state is None:
+        yield
+        return
+    state.mkdir(parents=True, exist_ok=True)
+    with open(state / "lock", "a+", encoding="utf-8") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip()
+            raise PipelineError(
+                f"the pipeline {spec.name} is already being run by process {holder or 'unknown'}: stop it first; "
+                "two runs would write records twice"
+            ) from None
+        file.seek(0)
+        file.truncate()
+        file.write(str(os.getpid()))
+        file.flush()
+        yield

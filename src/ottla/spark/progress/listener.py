@@ -1,0 +1,160 @@
+"""`ProgressListener`: a StreamingQueryListener that commits what queries have read to a consumer group, and measures them.
+
+    with ProgressListener("orders-pipeline", {"kafka.bootstrap.servers": "localhost:9092"}).attach(spark) as listener:
+        query = orders.writeStream. … .start()
+        query.awaitTermination()
+
+Spark's checkpoint stays the truth: the group only shows how far the query is. Spark calls the listener after a batch is
+committed, one call at a time, in a thread of its own; no call waits for the network. An attached listener keeps the interpreter
+from ending under Spark Connect, so `close` is also called before the interpreter's threads are joined.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Iterable, Mapping
+from types import TracebackType
+from typing import Any
+
+from pyspark.sql.streaming.listener import StreamingQueryListener
+
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.option_names import KAFKA_PREFIX
+from ottla.spark.progress.commits import GroupCommitter
+from ottla.spark.progress.line import ProgressLine
+from ottla.spark.progress.measures import Measures, measures_of
+from ottla.spark.progress.metrics import metrics_dict, metrics_text
+
+logger = logging.getLogger("ottla.spark.progress")
+
+CLOSE_TIMEOUT_S = 20.0
+POLL_S = 0.05
+
+
+class ProgressListener(StreamingQueryListener):
+    """Commits offsets, keeps metrics, shows a live line; each if asked to."""
+
+    def __init__(
+        self,
+        group: str | None = None,
+        options: Mapping[str, str] | None = None,
+        *,
+        queries: Iterable[str] | None = None,
+        line: bool | Any = False,
+    ) -> None:
+        """`group`: where to commit, with `options` as for the source (`kafka.bootstrap.servers`, …). `queries`: names of the
+        queries to follow; all of the session without. `line`: True for a live line on standard error, or a rich Console."""
+        self._committer = None if group is None else GroupCommitter(group, _client(options))
+        self._queries = None if queries is None else frozenset(queries)
+        self._line = None if line is False else ProgressLine(None if line is True else line)
+        self._lock = threading.Condition()
+        self._newest: dict[str, Measures] = {}
+        self._rows: dict[str, int] = {}
+        self._running: dict[str, str] = {}
+        self._session: Any = None
+
+    def attach(self, spark: Any) -> ProgressListener:
+        """Follow the queries of a session, from those that start next on."""
+        spark.streams.addListener(self)
+        self._session = spark
+        _before_threads_are_joined(self.close)
+        return self
+
+    def __enter__(self) -> ProgressListener:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self, timeout_s: float = CLOSE_TIMEOUT_S) -> None:
+        """Wait for the reports of queries that have ended, commit them, and detach. Safe to call twice."""
+        session, self._session = self._session, None
+        if session is not None:
+            try:
+                self._await_ended(session, timeout_s)
+                session.streams.removeListener(self)
+            except Exception as error:  # the session may be stopped already, and what was reported is to be committed
+                logger.debug("the listener was not removed: %s", error)
+        if self._committer is not None:
+            self._committer.close(timeout_s)
+            self._committer = None
+        if self._line is not None:
+            self._line.close()
+
+    def flush(self, timeout_s: float = CLOSE_TIMEOUT_S) -> bool:
+        """Wait until what was reported so far is committed; False if it is not in time."""
+        return self._committer is None or self._committer.flush(timeout_s)
+
+    def metrics(self) -> dict[str, Any]:
+        """The newest measures of each query, by its name."""
+        with self._lock:
+            return metrics_dict(self._newest.values(), self._rows, self._failures())
+
+    def metrics_text(self) -> bytes:
+        """The same in Prometheus's text format."""
+        with self._lock:
+            return metrics_text(self._newest.values(), self._rows, self._failures())
+
+    def onQueryStarted(self, event: Any) -> None:
+        """A query has started, or was restarted."""
+        if self._is_wanted(event.name):
+            with self._lock:
+                self._running[str(event.runId)] = str(event.id)
+
+    def onQueryProgress(self, event: Any) -> None:
+        """A batch has ended."""
+        if self._is_wanted(event.progress.name):
+            self.take(measures_of(event.progress))
+
+    def onQueryIdle(self, event: Any) -> None:
+        """Nothing new was there to read."""
+
+    def onQueryTerminated(self, event: Any) -> None:
+        """A query has ended; nothing more will be reported of this run."""
+        with self._lock:
+            query_id = self._running.pop(str(event.runId), None)
+            self._lock.notify_all()
+        if self._committer is not None and query_id is not None:
+            self._committer.end(query_id)
+
+    def take(self, measures: Measures) -> None:
+        """Take one report."""
+        with self._lock:
+            self._newest[measures.query_id] = measures
+            total = self._rows[measures.query_id] = self._rows.get(measures.query_id, 0) + measures.rows
+        if self._committer is not None and measures.sources:
+            self._committer.offer(measures.query_id, measures.offsets)
+        if self._line is not None:
+            self._line.show(measures, total)
+
+    def _is_wanted(self, name: str | None) -> bool:
+        return self._queries is None or name in self._queries
+
+    def _failures(self) -> int:
+        return 0 if self._committer is None else self._committer.failures
+
+    def _await_ended(self, session: Any, timeout_s: float) -> None:
+        """Reports come after the query itself has ended: wait for those of runs that are no longer active."""
+        deadline = time.monotonic() + timeout_s
+        active = {str(query.runId) for query in session.streams.active}
+        with self._lock:
+            while self._running.keys() - active and time.monotonic() < deadline:
+                self._lock.wait(POLL_S)
+
+
+def _client(options: Mapping[str, str] | None) -> dict[str, str]:
+    found = {}
+    for name, value in (options or {}).items():
+        found[name[len(KAFKA_PREFIX) :] if name.startswith(KAFKA_PREFIX) else name] = value
+    if not found.get("bootstrap.servers"):
+        raise SparkOptionError("kafka.bootstrap.servers is missing: a listener with a group needs the address of a broker")
+    return found
+
+
+def _before_threads_are_joined(call: Any) -> None:
+    # atexit runs after threading has joined Connect's listener thread, which ends only when the listener is removed.
+    register = getattr(threading, "_register_atexit", None)
+    if register is not None:
+        register(call)

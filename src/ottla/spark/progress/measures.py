@@ -1,0 +1,118 @@
+"""What one progress report of a query says: offsets, lag, rates, batch time. Pure.
+
+Reports of classic and Connect sessions are read by attribute: under Connect some keys of the dict are None. A source is one of
+topics if its offsets have the form `{"orders": {"0": 23}}`: ours, and Spark's own Kafka source.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from ottla import TopicPartition
+
+Offsets = dict[TopicPartition, int]
+
+
+@dataclass(frozen=True)
+class SourceMeasures:
+    """One source of topics in a query."""
+
+    ends: Offsets
+    """Where the batch ended: the next offset to read."""
+    latest: Offsets
+    """The ends of the partitions when the batch was planned."""
+
+    @property
+    def lag_by_partition(self) -> Offsets:
+        """Records that were there and are not read yet."""
+        return {each: max(0, end - self.ends.get(each, 0)) for each, end in self.latest.items()}
+
+
+@dataclass(frozen=True)
+class Measures:
+    """One progress report."""
+
+    query_id: str
+    run_id: str
+    name: str
+    """The query's name, or its id."""
+    batch_id: int
+    rows: int
+    rows_per_second: float
+    batch_ms: int
+    sources: tuple[SourceMeasures, ...]
+
+    @property
+    def offsets(self) -> Offsets:
+        """What the query has read. Where two of its sources read the same partition, the smaller offset counts."""
+        found: Offsets = {}
+        for source in self.sources:
+            merge_smallest(found, source.ends)
+        return found
+
+    @property
+    def lag_by_partition(self) -> Offsets:
+        """The lag of each partition; the larger one where two sources read the same."""
+        found: Offsets = {}
+        for source in self.sources:
+            for each, lag in source.lag_by_partition.items():
+                found[each] = max(lag, found.get(each, 0))
+        return dict(sorted(found.items()))
+
+    @property
+    def lag(self) -> int:
+        """Records that were there and are not read yet, in all partitions."""
+        return sum(self.lag_by_partition.values())
+
+
+def merge_smallest(into: Offsets, offsets: Offsets) -> None:
+    """Add offsets; where a partition is there already, the smaller one stays."""
+    for each, offset in offsets.items():
+        into[each] = min(offset, into.get(each, offset))
+
+
+def measures_of(progress: Any) -> Measures:
+    """A `StreamingQueryProgress` as measures."""
+    sources = []
+    for each in progress.sources:
+        ends = parse_offsets(each.endOffset)
+        if ends:
+            # Without a report of the newest offsets there is no lag to show, rather than a wrong one.
+            sources.append(SourceMeasures(ends, parse_offsets(each.latestOffset) or dict(ends)))
+    identity = str(progress.id)
+    return Measures(
+        query_id=identity,
+        run_id=str(progress.runId),
+        name=progress.name or identity,
+        batch_id=int(progress.batchId),
+        rows=int(progress.numInputRows or 0),
+        rows_per_second=_finite(progress.processedRowsPerSecond),
+        batch_ms=int(progress.batchDuration or 0),
+        sources=tuple(sources),
+    )
+
+
+def parse_offsets(text: Any) -> Offsets:
+    """The offsets of a source of topics; empty for what has another form."""
+    try:
+        found: Any = json.loads(text) if isinstance(text, str) else text
+    except ValueError:
+        return {}
+    if not isinstance(found, dict):
+        return {}
+    made: Offsets = {}
+    for topic, parts in found.items():
+        if not isinstance(parts, dict):
+            return {}
+        for partition, offset in parts.items():
+            if not str(partition).isdecimal() or not isinstance(offset, int) or isinstance(offset, bool) or offset < 0:
+                return {}
+            made[TopicPartition(topic, int(partition))] = offset
+    return made
+
+
+def _finite(number: float | None) -> float:
+    return float(number) if number is not None and math.isfinite(number) else 0.0

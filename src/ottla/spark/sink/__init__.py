@@ -1,0 +1,1 @@
+"""The sink: options (driver), writing (executors), ending of transactions (driver)."""

@@ -1,0 +1,171 @@
+"""The driver's side of exactly once: decides about a batch, ends its transactions, aborts what is left over.
+
+Spark runs `commit` in a Python process of the driver that it keeps for the next batch, so the fence stays open between batches:
+while its writes succeed, no other driver has written for the query, and nothing needs to be read again.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+from ottla import Producer
+from ottla.errors import KafkaError
+from ottla.spark import clients
+from ottla.spark.errors import SinkError
+from ottla.spark.sink import ending, protocol
+from ottla.spark.sink.decision import Decision, HeldTransaction, State
+from ottla.spark.sink.ledger import Fence, Ledger, admin_of
+from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.protocol import TaskResult
+from ottla.spark.sink.steps import reached
+
+logger = logging.getLogger("ottla.spark.sink")
+
+_ledgers: dict[tuple[str, str], Ledger] = {}
+_fences: dict[tuple[str, str], Fence] = {}
+"""By query and run."""
+
+
+def ledger_of(options: SinkOptions) -> Ledger:
+    """This process's view of the decisions topic."""
+    key = repr(sorted(options.client.items())), options.decisions_topic
+    if key not in _ledgers:
+        _ledgers[key] = Ledger(options.client, options.decisions_topic)
+    return _ledgers[key]
+
+
+def close_ledgers() -> None:
+    """Close the connections that this process keeps for reading decisions."""
+    while _ledgers:
+        _ledgers.popitem()[1].close()
+
+
+class Driver:
+    """One query's commits and aborts. `is_once`: a batch write, which is never replayed and leaves no record."""
+
+    def __init__(self, options: SinkOptions, *, is_once: bool = False) -> None:
+        self._options = options
+        self._is_once = is_once
+        self._admin = admin_of(options.client)
+
+    def commit(self, results: Sequence[TaskResult], batch: int) -> None:
+        """Make every row of the batch visible, or raise."""
+        reached("commit:called")
+        query, run = results[0].query, results[0].run
+        key = query, run
+        fence = _fences.pop(key, None)
+        if fence is None:
+            fence = Fence(ledger_of(self._options), query)
+        try:
+            reached("commit:fenced")
+            self._commit(fence, results, batch)
+        except BaseException:
+            fence.close()
+            raise
+        if self._is_once:
+            fence.close()
+            return
+        for other in [each for each in _fences if each[0] == query]:
+            _fences.pop(other).close()
+        _fences[key] = fence
+
+    def _commit(self, fence: Fence, results: Sequence[TaskResult], batch: int) -> None:
+        found = fence.found
+        if found is not None and found.decision.batch < batch and found.decision.state is State.DECIDED:
+            # Spark goes on only after a commit, so this is a checkpoint that was changed by hand. A decision stays one.
+            self.finish(fence, found.decision)
+            raise SinkError(
+                f"batch {found.decision.batch} of query {found.decision.query} was unfinished: start the query again"
+            )
+        plan = protocol.plan_commit(found, results, batch, now_ms())
+        if isinstance(plan, protocol.Refuse):
+            raise SinkError(plan.reason)
+        decision = plan.decision
+        # What is open before a record of ours can be aborted after it: nobody else may decide about it any more.
+        orphans = self._orphans(decision)
+        if isinstance(plan, protocol.FinishEarlier):
+            ending.abort_all(self._producer, plan.aborted)
+            if decision.state is State.FINISHED:
+                fence.write(replace(decision, time_ms=now_ms()))
+        else:
+            looks = ending.look_at(self._admin, decision.transactions)
+            refusal = protocol.check_open(decision.transactions, looks, decision.query, batch)
+            if refusal is not None:
+                raise SinkError(refusal.reason)
+            reached("commit:checked")
+            fence.write(decision)
+        reached("decision:written")
+        if decision.state is State.DECIDED:
+            self.finish(fence, decision)
+        self._sweep(decision.query, orphans)
+        reached("sweep:done")
+
+    def finish(self, fence: Fence, decision: Decision) -> None:
+        """Commit the transactions of a decision, and write down that it is done."""
+        aborted = ending.commit_all(self._producer, decision.transactions)
+        reached("ending:all")
+        if aborted:
+            problem = protocol.missing_rows(decision, aborted, len(decision.transactions))
+            broken = replace(decision, state=State.BROKEN, problem=problem, time_ms=now_ms())
+            fence.write(broken)
+            raise SinkError(protocol.broken(broken))
+        if self._is_once:
+            fence.forget()
+        else:
+            fence.write(replace(decision, state=State.FINISHED, transactions=(), time_ms=now_ms()))
+        reached("finish:written")
+
+    def abort(self, query: str, run: str, batch: int) -> None:
+        """Give a batch up: after the record of it, nobody decides about its transactions any more, and all are aborted."""
+        for other in [each for each in _fences if each[0] == query]:
+            _fences.pop(other).close()
+        fence = Fence(ledger_of(self._options), query)
+        try:
+            if not self.give_up(fence, query, run, batch):
+                logger.warning("batch %d of query %s is decided: it is finished, not aborted, by the next run", batch, query)
+        finally:
+            fence.close()
+
+    def give_up(self, fence: Fence, query: str, run: str, batch: int) -> bool:
+        """Write that the batch is aborted and abort all of the query's open transactions; False if it is decided."""
+        found = fence.found
+        if found is not None and not protocol.may_give_up(found.decision, batch):
+            return False
+        decision = Decision(query, batch, run, State.ABORTED, time_ms=now_ms())
+        orphans = self._orphans(decision)
+        fence.write(decision)
+        self._sweep(query, orphans)
+        if self._is_once:
+            fence.forget()
+        return True
+
+    @property
+    def _producer(self) -> Producer[Any, Any]:
+        return clients.producer(self._options.client_without_transactions)
+
+    def _orphans(self, decision: Decision) -> list[HeldTransaction]:
+        """The query's open transactions that a decision does not commit."""
+        kept = {each[:3] for each in decision.transactions}
+        return [each for each in ending.open_transactions(self._admin, decision.query) if each[:3] not in kept]
+
+    def _sweep(self, query: str, orphans: Sequence[HeldTransaction]) -> None:
+        if orphans:
+            logger.info("aborting %d transactions that tasks of query %s left open", len(orphans), query)
+            ending.abort_all(self._producer, orphans)
+
+
+def abort_quietly(driver: Driver, query: str, run: str, batch: int) -> None:
+    """Abort a batch after another failure, which is the one that the user must see."""
+    try:
+        driver.abort(query, run, batch)
+    except (KafkaError, SinkError) as error:
+        logger.warning("transactions of query %s stay open until the next run, or until they time out: %s", query, error)
+
+
+def now_ms() -> int:
+    """Milliseconds since 1970."""
+    return time.time_ns() // 1_000_000

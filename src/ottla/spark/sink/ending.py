@@ -1,0 +1,80 @@
+"""Ending transactions that tasks have left open: those of a decision, and those that nobody will decide about."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+from ottla import Admin, Producer
+from ottla.client_core.producer.finishing import Finish
+from ottla.errors import InvalidTxnStateError, TransactionalIdNotFoundError
+from ottla.spark.sink.decision import HeldTransaction
+from ottla.spark.sink.names import driver_id, query_prefix
+from ottla.spark.sink.protocol import Look
+from ottla.spark.sink.steps import reached
+
+THREADS_MAX = 16
+
+
+def look_at(admin: Admin, held: Sequence[HeldTransaction]) -> dict[str, Look | None]:
+    """What the coordinators say about transactions; None for an id that they do not know."""
+    described = admin.describe_transactions([each.transactional_id for each in held])
+    looks: dict[str, Look | None] = {}
+    for name, error in described.errors.items():
+        if not isinstance(error, TransactionalIdNotFoundError):
+            raise error
+        looks[name] = None
+    for name, found in described.values_found.items():
+        looks[name] = Look(found.state, found.producer_id, found.producer_epoch)
+    return looks
+
+
+def commit_all(producer: Producer[Any, Any], held: Sequence[HeldTransaction]) -> list[HeldTransaction]:
+    """Commit every transaction; returns those that had been aborted before. Raises if the outcome of one is unknown."""
+
+    def commit(each: HeldTransaction) -> bool:
+        try:
+            result = producer.finish_transaction(*each[:3], commit=True)
+        except (InvalidTxnStateError, TransactionalIdNotFoundError):
+            return False
+        return result in (Finish.DONE_NOW, Finish.DONE_BEFORE)
+
+    if not held:
+        return []
+    done = [commit(held[0])]
+    reached("ending:first")
+    if len(held) > 1:
+        with ThreadPoolExecutor(min(THREADS_MAX, len(held) - 1)) as threads:
+            done += threads.map(commit, held[1:])
+    return [each for each, is_done in zip(held, done, strict=True) if not is_done]
+
+
+def open_transactions(admin: Admin, query: str) -> list[HeldTransaction]:
+    """The transactions that a query's tasks have open now. Task and rows are unknown."""
+    prefix, driver = query_prefix(query), driver_id(query)
+    listed = [each.transactional_id for each in admin.list_transactions(states=["Ongoing"])]
+    ours = [name for name in listed if name.startswith(prefix) and name != driver]
+    if not ours:
+        return []
+    described = admin.describe_transactions(ours)
+    for error in described.errors.values():
+        if not isinstance(error, TransactionalIdNotFoundError):
+            raise error
+    found = sorted(described.values_found.items())
+    return [
+        HeldTransaction(name, each.producer_id, each.producer_epoch, -1, 0) for name, each in found if each.state == "Ongoing"
+    ]
+
+
+def abort_all(producer: Producer[Any, Any], held: Sequence[HeldTransaction]) -> None:
+    """Abort these transactions, if they are still open. A later transaction with the same id is not touched."""
+
+    def abort(each: HeldTransaction) -> None:
+        with suppress(InvalidTxnStateError, TransactionalIdNotFoundError):
+            producer.finish_transaction(*each[:3], commit=False)
+
+    if held:
+        with ThreadPoolExecutor(min(THREADS_MAX, len(held))) as threads:
+            list(threads.map(abort, held))

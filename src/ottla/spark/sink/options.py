@@ -1,0 +1,67 @@
+"""The options of the sink, checked and typed. Names and meanings are those of Spark's own Kafka sink, and a few of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.option_names import Options
+
+NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic")
+DECISIONS_TOPIC = "__ottla_sink_decisions"
+TRANSACTION_TIMEOUT_MS = 900_000
+"""The most that brokers allow by default (transaction.max.timeout.ms). A batch, and the restart of a driver that dies between
+its decision and the commits, must fit into it."""
+REFUSED = {
+    "key.serializer": "keys are written as they are: make them string or binary before",
+    "value.serializer": "values are written as they are: make them string or binary before",
+    "transactional.id": "the sink makes its own; use the option exactlyOnce",
+}
+REFUSED_EXACTLY_ONCE = {"enable.idempotence": "true", "acks": "all"}
+
+
+@dataclass(frozen=True)
+class SinkOptions:
+    """What a writer was asked for."""
+
+    client: dict[str, str]
+    """Settings of the producer, by Kafka's names."""
+    topic: str | None = None
+    """The topic of all rows; without it, the column `topic` says it."""
+    is_exactly_once: bool = False
+    decisions_topic: str = DECISIONS_TOPIC
+    checkpoint: str | None = None
+    """The query's checkpoint folder, if the option said it."""
+
+    @property
+    def client_without_transactions(self) -> dict[str, str]:
+        """Settings for a producer that only ends transactions of others."""
+        return {name: value for name, value in self.client.items() if name != "transaction.timeout.ms"}
+
+
+def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:
+    """The options, or a `SparkOptionError` that names the one to change."""
+    options = Options(given, NAMES, "sink")
+    client = dict(options.kafka)
+    if not client.get("bootstrap.servers"):
+        raise SparkOptionError("kafka.bootstrap.servers is missing: give the address of a broker, such as localhost:9092")
+    for name, reason in REFUSED.items():
+        if name in client:
+            raise SparkOptionError(f"kafka.{name} cannot be set: {reason}")
+    is_exactly_once = options.boolean("exactlyOnce", False)
+    if not is_exactly_once:
+        if options.get("decisionsTopic") is not None:
+            raise SparkOptionError("decisionsTopic is only used with exactlyOnce=true: set that too, or leave it out")
+        return SinkOptions(client, options.get("topic"))
+    for name, needed in REFUSED_EXACTLY_ONCE.items():
+        if client.get(name, needed) not in (needed, "-1" if name == "acks" else needed):
+            raise SparkOptionError(f"kafka.{name}={client[name]} cannot be used with exactlyOnce=true: it must be {needed}")
+    client.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
+    return SinkOptions(
+        client,
+        options.get("topic"),
+        is_exactly_once=True,
+        decisions_topic=options.get("decisionsTopic") or DECISIONS_TOPIC,
+        checkpoint=given.get("checkpointLocation"),
+    )

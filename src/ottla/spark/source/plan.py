@@ -1,0 +1,49 @@
+"""Plans: which range of which partition each task reads. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+
+from pyspark.sql.datasource import InputPartition
+
+from ottla import TopicPartition
+from ottla.spark.source.offsets import Offsets
+
+
+@dataclass
+class OffsetRange(InputPartition):
+    """What one task reads: the records of a partition from `first` up to, but without, `end`."""
+
+    partition: TopicPartition
+    first: int
+    end: int
+
+    def __len__(self) -> int:
+        return self.end - self.first
+
+
+def split_ranges(
+    starts: Offsets, ends: Offsets, partitions_min: int | None = None, records_per_task_max: int | None = None
+) -> list[OffsetRange]:
+    """A range for each partition that has records to read; large ones are cut until there are `partitions_min` ranges.
+
+    As in Spark's own source: cuts are in proportion to size, so tasks are of about the same size.
+    """
+    whole = [OffsetRange(each, starts[each], end) for each, end in sorted(ends.items()) if end > starts[each]]
+    if records_per_task_max is not None:
+        whole = [part for each in whole for part in _cut(each, -(-len(each) // records_per_task_max))]
+    if partitions_min is None or not whole or len(whole) >= partitions_min:
+        return whole
+    total = sum(map(len, whole))
+    small = [each for each in whole if round(len(each) / total * partitions_min) <= 1]
+    large = [each for each in whole if each not in small]
+    left, large_total = partitions_min - len(small), sum(map(len, large))
+    parts = [part for each in large for part in _cut(each, max(1, round(len(each) / large_total * left)))]
+    return sorted([*small, *parts], key=lambda part: (part.partition, part.first))
+
+
+def _cut(whole: OffsetRange, count: int) -> list[OffsetRange]:
+    count = max(1, min(count, len(whole)))
+    bounds = [whole.first + len(whole) * number // count for number in range(count + 1)]
+    return [OffsetRange(whole.partition, first, end) for first, end in pairwise(bounds)]

@@ -1,0 +1,89 @@
+"""Which partitions a reader reads: the driver asks the cluster, again for every batch of a stream."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ottla import TopicPartition
+from ottla.errors import UnknownTopicOrPartitionError
+from ottla.ids import Uuid
+from ottla.spark import clients
+from ottla.spark.errors import SourceError
+from ottla.spark.source.asking import ask
+from ottla.spark.source.options import SourceOptions
+
+NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Found:
+    """The partitions that are there to be read, sorted, and the ids of their topics."""
+
+    partitions: list[TopicPartition] = field(default_factory=list)
+    topic_ids: dict[str, Uuid] = field(default_factory=dict)
+
+
+def find_partitions(options: SourceOptions, *, must_exist: bool = True) -> Found:
+    """The partitions to read now. With `must_exist`, a topic that is not there is an error that says which are."""
+    if options.pattern is not None:
+        return _matching(options, options.pattern)
+    names = sorted({each.topic for each in options.partitions} or set(options.topics))
+    counts, ids = _described(options, names)
+    missing = [name for name in names if name not in counts]
+    if missing and must_exist:
+        raise SourceError(f"there is no topic {', '.join(missing)} at {options.bootstrap_servers}; {_there_is(options)}")
+    if not options.partitions:
+        return Found(_all_of(counts), ids)
+    there = [each for each in options.partitions if each.partition < counts.get(each.topic, 0)]
+    if must_exist and len(there) < len(options.partitions):
+        each = next(each for each in options.partitions if each not in there)
+        raise SourceError(
+            f"assign names partition {each.partition} of {each.topic}, which has {counts[each.topic]}: they count from 0"
+        )
+    return Found(sorted(there), ids)
+
+
+def _matching(options: SourceOptions, pattern: str) -> Found:
+    """As in Spark's own source, the pattern may match anywhere in the name, and internal topics are left out."""
+    search = re.compile(pattern).search
+    topics = ask(options, "its topics", lambda limit_s: clients.admin(options.client).with_timeout(limit_s).list_topics())
+    chosen = {name: topic for name, topic in topics.items() if search(name)}
+    counts = {name: topic.partitions for name, topic in chosen.items()}
+    return Found(_all_of(counts), {name: topic.id for name, topic in chosen.items()})
+
+
+def _described(options: SourceOptions, names: list[str]) -> tuple[dict[str, int], dict[str, Uuid]]:
+    def describe(limit_s: float) -> tuple[dict[str, int], dict[str, Uuid]]:
+        counts, ids = {}, {}
+        results = clients.admin(options.client).with_timeout(limit_s).describe_topics(names)
+        for name in names:
+            try:
+                found = results[name]
+            except UnknownTopicOrPartitionError:
+                continue
+            counts[name], ids[name] = len(found.partitions), found.id
+        return counts, ids
+
+    return ask(options, f"the partitions of {', '.join(names)}", describe)
+
+
+def _all_of(counts: Mapping[str, int]) -> list[TopicPartition]:
+    return [TopicPartition(name, number) for name, count in sorted(counts.items()) for number in range(count)]
+
+
+def _there_is(options: SourceOptions) -> str:
+    topics = ask(options, "its topics", lambda limit_s: clients.admin(options.client).with_timeout(limit_s).list_topics())
+    return listed(topics)
+
+
+def listed(topics: Iterable[str]) -> str:
+    """The topics that there are, for a message: the first few by name."""
+    names = sorted(name for name in topics if not name.startswith("__"))
+    if not names:
+        return "it has no topic yet"
+    if len(names) == 1:
+        return f"it has only {names[0]}"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"it has {', '.join(names[:NAMES_SHOWN])}{more}"

@@ -1,0 +1,157 @@
+"""Checks statements before Spark starts: every name they read or write, against declarations and topics. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+
+from ottla.errors.texts import near_words
+from ottla.spark.sql.catalog import Catalog
+from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted, undeclared
+from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.lexer import Cut
+from ottla.spark.sql.parser import parse
+from ottla.spark.sql.references import References, find_references, quote_names
+from ottla.spark.sql.settings import Settings
+from ottla.spark.sql.statements import Create, Drop, Insert, Passed, Select, Set, Statement, Unset
+
+Topics = Callable[[], Collection[str]]
+NAMES_SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A query for Spark, and the declarations of the names it reads."""
+
+    sql: str
+    sources: dict[str, Declaration]
+    """By the name of the view that the query expects."""
+    references: References
+
+
+def resolve(sql: str, catalog: Catalog, topics: Topics, is_view: Callable[[str], bool]) -> Resolved:
+    """The declarations of what a query reads. `is_view` tells whether Spark itself knows a name."""
+    references = find_references(sql)
+    sources: dict[str, Declaration] = {}
+    for each in references.tables:
+        declared = catalog.find(each.name)
+        if declared is not None:
+            check_topic(declared, None, topics(), is_remembered=True)
+            sources[each.name] = declared
+        elif not is_view(each.name):
+            there = topics()
+            if each.name in there:
+                sources[each.name] = undeclared(each.name)
+            elif not each.has_parts:  # else it may be a table of another catalog, or a file: parquet.`orders`
+                raise SqlError(unknown(each.name, catalog, there))
+    return Resolved(quote_names(sql, references.tables, lambda name: name in sources), sources, references)
+
+
+def unknown(name: str, catalog: Catalog, topics: Collection[str]) -> str:
+    """A sentence for a name that nothing has, with the nearest one."""
+    declared = [each.name for each in catalog]
+    shown = sorted(each for each in topics if not each.startswith("__"))
+    near = near_words(name, [*declared, *shown])
+    if near:
+        return f"there is no stream, table or topic {name}: did you mean {near[0]}?"
+    names = [*declared, *(each for each in shown if each not in declared)]
+    if not names:
+        return f"there is no stream, table or topic {name}: the cluster has no topic yet"
+    more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
+    return f"there is no stream, table or topic {name}: there is {', '.join(names[:NAMES_SHOWN])}{more}"
+
+
+def check_topic(
+    declaration: Declaration, partitions: int | None, topics: Collection[str], *, is_remembered: bool = False
+) -> bool:
+    """Whether the topic of a declaration must be made; raises if it is not there and may not be made."""
+    if declaration.topic in topics:
+        return False
+    if partitions is not None:
+        return True
+    if is_remembered:
+        raise SqlError(
+            f"the {declaration.kind} {declaration.name} is declared over the topic {declaration.topic}, which is not there: "
+            f"make it with `ottla topics create {declaration.topic}`, or DROP {declaration.kind.upper()} {declaration.name}"
+        )
+    near = near_words(declaration.topic, topics)
+    hint = f"did you mean topic='{near[0]}'?" if near else "partitions=3 in WITH makes it"
+    raise SqlError(f"there is no topic {declaration.topic} for the {declaration.kind} {declaration.name}: {hint}")
+
+
+def target_of(name: str, catalog: Catalog, topics: Topics) -> Declaration:
+    """What INSERT INTO writes to."""
+    declared = catalog.find(name)
+    there = topics()
+    if declared is not None:
+        check_topic(declared, None, there, is_remembered=True)
+        return declared
+    if name in there:
+        return undeclared(name)
+    raise SqlError(unknown(name, catalog, there))
+
+
+def check_all(cuts: Iterable[Cut], catalog: Catalog, settings: Settings, topics: Topics) -> list[Statement]:
+    """Parse and check the statements of one run, each as if those before it had been run. Nothing is changed."""
+    catalog, settings = catalog.copy(), settings.copy()
+    made: set[str] = set()
+    views: set[str] = set()
+    opened: list[Statement] = []
+    """Statements after which Spark may know names that nothing here can know."""
+
+    def there() -> Collection[str]:
+        return {*topics(), *made}
+
+    def is_view(name: str) -> bool:
+        return bool(opened) or name.lower() in views
+
+    found: list[Statement] = []
+    cuts = list(cuts)
+    for cut in cuts:
+        try:
+            statement = parse(cut.text)
+            _check_one(statement, catalog, settings, there, is_view, made)
+        except SqlError as error:
+            raise SqlError(f"{_place(cut, cuts)}{error}") from None
+        if isinstance(statement, Passed):
+            if statement.view is not None:
+                views.add(statement.view.lower())
+            else:
+                opened.append(statement)
+        found.append(statement)
+    return found
+
+
+def _check_one(
+    statement: Statement,
+    catalog: Catalog,
+    settings: Settings,
+    topics: Topics,
+    is_view: Callable[[str], bool],
+    made: set[str],
+) -> None:
+    match statement:
+        case Create(query=None):
+            if statement.if_not_exists and catalog.find(statement.name) is not None:
+                return
+            declaration = declaration_of(statement)
+            if check_topic(declaration, partitions_wanted(statement), topics()):
+                made.add(declaration.topic)
+            catalog.add(declaration, is_replacing=statement.is_replacing)
+        case Drop():
+            catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists)
+        case Set(name=str(), value=str()):
+            settings.set(statement.name or "", statement.value or "")
+        case Unset():
+            settings.unset(statement.name)
+        case Insert():
+            target_of(statement.name, catalog, topics)
+            resolve(statement.query.sql, catalog, topics, is_view)
+        case Select():
+            resolve(statement.query.sql, catalog, topics, is_view)
+        case _:
+            pass
+
+
+def _place(cut: Cut, cuts: Sequence[Cut]) -> str:
+    return f"line {cut.line}: " if len(cuts) > 1 or cut.line > 1 else ""

@@ -1,0 +1,90 @@
+"""Errors of SQL statements: our own sentences, and Spark's errors cut down to a sentence and the place in the SQL."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from ottla.errors import OttlaError
+from ottla.spark.errors import sentence_of
+
+_CONDITION = re.compile(r"^\[[A-Z0-9_.]+\]\s*")
+_STATE = re.compile(r"\s*\(?SQLSTATE: \w+\)?")
+_POSITION = re.compile(r"\s*;?\s*\(?line (\d+),? pos (\d+)\)?[.;]*")
+_WRAPPED = re.compile(r"(?:[\w.]+(?:Exception|Error): )+")
+_ADVICE = re.compile(
+    r"\s*(?:If necessary set|If you did not qualify|Verify the spelling|To tolerate the error on drop|Use `try_).*$"
+)
+
+
+_OURS = {
+    "Sorting is not supported on streaming": "a live result cannot be sorted: leave ORDER BY or EMIT CHANGES out",
+    "Limits are not supported on streaming": "a live result can only be limited at its end: write EMIT CHANGES LIMIT n",
+}
+"""Sentences for errors of Spark that speak of its programming interface."""
+
+
+class SqlError(OttlaError):
+    """A statement cannot be run as it is."""
+
+
+def spark_sentence(error: BaseException, sql: str | None = None) -> str:
+    """One line for an error of Spark, and a second one with the place in the SQL if it is known."""
+    ours = sentence_of(error)
+    if ours is not None:
+        return ours
+    if isinstance(error, OttlaError):
+        return str(error)
+    text = _message(error)
+    for begin, sentence in _OURS.items():
+        if text.startswith(begin):
+            return sentence
+    place = _POSITION.search(text)
+    sentence = _POSITION.sub("", text).strip().rstrip(";")
+    found = _place(error, place, sql)
+    return sentence if found is None else f"{sentence}\n{found}"
+
+
+def _message(error: BaseException) -> str:
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    text = lines[0] if lines else type(error).__name__
+    if text.rstrip(":").endswith(("An error occurred while calling", "failed")) and len(lines) > 1:
+        text = lines[1]
+    text = _STATE.sub("", _CONDITION.sub("", _WRAPPED.sub("", text)))
+    # A parse error has its position on a line of its own: == SQL (line 1, position 8) ==.
+    if "line" not in text and (found := re.search(r"\(line (\d+), pos(?:ition)? (\d+)\)", str(error))):
+        text += f" (line {found[1]}, pos {found[2]})"
+    return _ADVICE.sub("", text)
+
+
+def _place(error: BaseException, place: re.Match[str] | None, sql: str | None) -> str | None:
+    """The line of the SQL with a mark under the place that Spark means."""
+    if sql is None:
+        return None
+    start = _start(error)
+    if start is not None and start <= len(sql):
+        line = sql.count("\n", 0, start) + 1
+        column = start - (sql.rfind("\n", 0, start) + 1)
+    elif place is not None:
+        line, column = int(place[1]), int(place[2])
+    else:
+        return None
+    lines = sql.splitlines()
+    if not 0 < line <= len(lines):
+        return None
+    return f"line {line}, column {column + 1}: {_around(lines[line - 1], column)}"
+
+
+def _around(line: str, column: int) -> str:
+    """The words at a column, at most some forty characters."""
+    rest = line[column : column + 40].strip()
+    return f"near {rest!r}" if rest else "at the end of the line"
+
+
+def _start(error: BaseException) -> int | None:
+    try:
+        context: Any = error.getQueryContext()  # type: ignore[attr-defined]
+        start: int = context[0].startIndex()
+    except Exception:  # not an error of Spark, no context, or one without a place
+        return None
+    return start if start >= 0 else None

@@ -1,0 +1,368 @@
+"""`Runner`: runs statements one by one. Spark is started by the first statement that needs it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection
+from typing import Any, Protocol
+
+from ottla.errors.texts import counted
+from ottla.spark.sql import listing
+from ottla.spark.sql.catalog import Catalog
+from ottla.spark.sql.checking import Resolved, check_topic, resolve, target_of
+from ottla.spark.sql.declarations import Declaration, declaration_of, partitions_wanted
+from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.interrupts import Interrupted, cancel_group, in_job_group, run_interruptibly
+from ottla.spark.sql.screen import Screen, shown_columns
+from ottla.spark.sql.settings import Settings
+from ottla.spark.sql.statements import (
+    TABLE,
+    Column,
+    Create,
+    Describe,
+    Drop,
+    Insert,
+    Passed,
+    Query,
+    Select,
+    Set,
+    Show,
+    Statement,
+    Terminate,
+    Unset,
+)
+
+OBSERVED = "ottla_bad_"
+TO_PIPELINE = "`ottla pipeline` runs a query that must go on after this process"
+
+
+class Cluster(Protocol):
+    """What statements ask the cluster for."""
+
+    def topics(self) -> dict[str, int]:
+        """The topics and how many partitions they have."""
+
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Make a topic."""
+
+
+class Runner:
+    """Runs statements against one cluster."""
+
+    def __init__(
+        self,
+        *,
+        catalog: Catalog,
+        settings: Settings,
+        cluster: Cluster,
+        screen: Screen,
+        start_spark: Callable[[Settings], Any],
+        is_shell: bool = False,
+    ) -> None:
+        self.catalog = catalog
+        self.settings = settings
+        self.cluster = cluster
+        self._screen = screen
+        self._start_spark = start_spark
+        self._is_shell = is_shell
+        self._spark: Any = None
+        self._views: dict[str, str] = {}
+        """Views that statements for Spark have made, and their SQL."""
+        self._inserts: dict[str, Any] = {}
+        self._numbers = itertools.count(1)
+
+    @property
+    def spark(self) -> Any:
+        """The session, started when it is first used."""
+        if self._spark is None:
+            self._spark = self._start_spark(self.settings)
+        return self._spark
+
+    def run(self, statement: Statement) -> None:
+        """Run one statement."""
+        match statement:
+            case Select():
+                self._select(statement.query)
+            case Insert():
+                self._insert(statement)
+            case Create():
+                self._create(statement)
+            case Drop():
+                if self.catalog.drop(statement.kind, statement.name, if_exists=statement.if_exists):
+                    self._screen.note(f"dropped the {statement.kind} {statement.name}; its topic stays")
+            case Show():
+                self._show(statement.what)
+            case Describe():
+                self._describe(statement.name)
+            case Set():
+                self._set(statement)
+            case Unset():
+                name = self.settings.unset(statement.name)
+                if self._spark is not None and name.startswith("spark."):
+                    self._spark.conf.unset(name)
+            case Terminate():
+                self._terminate(statement.name)
+            case Passed():
+                self._pass_on(statement)
+
+    def close(self) -> None:
+        """Stop the queries that run. The session is the caller's to stop."""
+        for each in self._inserts.values():
+            each.stop()
+        self._inserts.clear()
+
+    # Queries
+
+    def _select(self, query: Query) -> None:
+        resolved = self._resolve(query.sql)
+        df = self._frame_of(resolved, query.is_live)
+        if query.is_live:
+            self._show_live(df, resolved, query.limit)
+            return
+        limit = self._screen.rows_max
+        shown = df if limit is None else df.limit(limit + 1)
+        rows = self._run_job(shown.collect)
+        self._screen.table(shown_columns(df), rows if limit is None else rows[:limit])
+        if limit is not None and len(rows) > limit:
+            self._screen.warn(f"only the first {limit:,} rows are shown: add a LIMIT, --max-rows N or --json")
+        elif resolved.sources:
+            self._screen.note(f"{counted(len(rows), 'row')}; {self._range(resolved, is_live=False)}")
+        self._tell_bad(resolved, _batch_metrics(shown))
+
+    def _show_live(self, df: Any, resolved: Resolved, limit: int | None) -> None:
+        from ottla.spark.sql.live import LiveQuery
+
+        tables = [each.name for each in resolved.sources.values() if each.kind == TABLE]
+        if tables and len(tables) == len(resolved.sources) and _aggregates(df):
+            raise SqlError(
+                f"a live aggregation over the table {tables[0]} would count its changes, not its rows: leave EMIT CHANGES "
+                "out, or declare the topic as a stream"
+            )
+        if not hasattr(df, "_jdf"):
+            raise SqlError("a live result needs a Spark that this process starts: leave --remote out, or EMIT CHANGES")
+        self._screen.note(f"{self._range(resolved, is_live=True)}; Ctrl-C ends it")
+        live = LiveQuery(df)
+        try:
+            self._screen.live(shown_columns(df), live.batches(limit))
+        except KeyboardInterrupt:
+            if not self._is_shell:
+                raise
+        finally:
+            live.stop()
+        self._tell_bad(resolved, live.bad_records())
+
+    def _insert(self, statement: Insert) -> None:
+        if statement.query.is_live and not self._is_shell:
+            raise SqlError(f"a continuous INSERT runs only in the shell: leave EMIT CHANGES out; {TO_PIPELINE}")
+        target = target_of(statement.name, self.catalog, self.cluster.topics)
+        resolved = self._resolve(statement.query.sql)
+        from ottla.spark.sql.writing import records
+
+        rows = records(self._frame_of(resolved, statement.query.is_live), target, statement.columns)
+        if statement.query.is_live:
+            self._start_insert(rows, target, statement.query.sql)
+            return
+        from pyspark.sql import Observation
+        from pyspark.sql import functions as F
+
+        count = Observation()
+        writer = rows.observe(count, F.count(F.lit(1)).alias("rows")).write.format("ottla")
+        self._run_job(writer.options(**self.settings.sink(target.topic)).mode("append").save)
+        self._screen.note(f"{counted(count.get['rows'], 'row')} written to the topic {target.topic}")
+
+    def _start_insert(self, rows: Any, target: Declaration, text: str) -> None:
+        from ottla.spark.sql.live import ContinuousInsert
+
+        name = f"query_{next(self._numbers)}"
+        self._inserts[name] = ContinuousInsert(rows, self.settings.sink(target.topic), name, text)
+        self._screen.note(f"{name} writes to the topic {target.topic} until TERMINATE {name} or the end of this shell")
+
+    def _create(self, create: Create) -> None:
+        found = self.catalog.find(create.name)
+        if create.if_not_exists and found is not None:
+            self._screen.note(f"the {found.kind} {found.name} is declared already")
+            return
+        if create.query is not None:
+            self._create_as(create, create.query)
+            return
+        declaration = declaration_of(create)
+        self._make_topic(declaration, partitions_wanted(create))
+        self.catalog.add(declaration, is_replacing=create.is_replacing)
+        self._screen.note(f"declared the {create.kind} {create.name} over the topic {declaration.topic}")
+
+    def _create_as(self, create: Create, query: Query) -> None:
+        if not self._is_shell:
+            raise SqlError(f"CREATE STREAM … AS SELECT runs only in the shell; {TO_PIPELINE}")
+        if create.columns:
+            raise SqlError(f"the columns of {create.name} are those of its SELECT: leave the list of columns out")
+        resolved = self._resolve(query.sql)
+        df = self._frame_of(resolved, True)
+        columns = tuple(Column(each.name, _type_words(each.dataType.simpleString())) for each in df.schema.fields)
+        declaration = declaration_of(Create(create.kind, create.name, columns, create.options))
+        if self.catalog.find(create.name) is not None and not create.is_replacing:
+            self.catalog.add(declaration)  # raises
+        from ottla.spark.sql.writing import records
+
+        rows = records(df, declaration, ())
+        self._make_topic(declaration, partitions_wanted(create) or self._partitions(resolved))
+        self._start_insert(rows, declaration, query.sql)
+        self.catalog.add(declaration, is_replacing=create.is_replacing)
+
+    def _pass_on(self, statement: Passed) -> None:
+        resolved = self._resolve(statement.sql, is_lenient=True)
+        df = self._frame_of(resolved, False)
+        if statement.view is not None:
+            self._views[statement.view.lower()] = statement.sql
+        if df.columns:
+            self._screen.table(shown_columns(df), self._run_job(df.collect))
+
+    # What is there
+
+    def _show(self, what: str) -> None:
+        if what == "TOPICS":
+            columns, rows = listing.topics(self.cluster.topics(), self.catalog)
+        elif what == "QUERIES":
+            columns, rows = listing.queries(self._inserts.values())
+        else:
+            columns, rows = listing.declarations(self.catalog, what.lower().removesuffix("s"))
+        self._screen.table(columns, rows)
+
+    def _describe(self, name: str) -> None:
+        found = self.catalog.find(name) or target_of(name, self.catalog, self.cluster.topics)
+        columns, rows, notes = listing.described(found)
+        self._screen.table(columns, rows)
+        for each in notes:
+            self._screen.note(each)
+
+    def _set(self, statement: Set) -> None:
+        if statement.name is None or statement.value is None:
+            name = None if statement.name is None else self.settings.full_name(statement.name)
+            columns, rows = listing.settings(self.settings, name)
+            self._screen.table(columns, rows)
+            return
+        before = self.settings.copy()
+        name = self.settings.set(statement.name, statement.value)
+        if self._spark is not None and name.startswith("spark."):
+            try:
+                self._spark.conf.set(name, statement.value)
+            except Exception:
+                self.settings.values = before.values
+                raise
+
+    def _terminate(self, name: str) -> None:
+        names = list(self._inserts) if name.upper() == "ALL" else [name.lower()]
+        for each in names:
+            if each not in self._inserts:
+                raise SqlError(f"there is no query {name}: SHOW QUERIES lists them")
+            self._inserts.pop(each).stop()
+            self._screen.note(f"{each} has ended")
+
+    # Names
+
+    def _resolve(self, sql: str, *, is_lenient: bool = False) -> Resolved:
+        return resolve(sql, self.catalog, self.cluster.topics, lambda name: is_lenient or self._is_view(name))
+
+    def _is_view(self, name: str) -> bool:
+        return name.lower() in self._views or (self._spark is not None and bool(self._spark.catalog.tableExists(f"`{name}`")))
+
+    def _frame_of(self, resolved: Resolved, is_live: bool) -> Any:
+        """The query's DataFrame, over views of what it reads."""
+        from ottla.spark.sql.frames import frame
+
+        sources = dict(resolved.sources)
+        metadata = resolved.references.metadata
+        for name in resolved.references.names:  # views that were made of statements read something themselves
+            if name.lower() in self._views:
+                inner = self._resolve(self._views[name.lower()], is_lenient=True)
+                sources |= inner.sources
+                metadata |= inner.references.metadata
+        has_stream = any(each.kind != TABLE for each in sources.values())
+        for name, declaration in sources.items():
+            streams = is_live and not (declaration.kind == TABLE and has_stream)
+            made = frame(
+                self.spark,
+                declaration,
+                self.settings.source(declaration.topic, streams),
+                is_live=streams,
+                metadata=metadata,
+                bad_records=self.settings.bad_records,
+                observed_as=OBSERVED + declaration.name,
+            )
+            made.createOrReplaceTempView(f"`{name}`")
+        try:
+            return _without_repeats(self.spark.sql(resolved.sql))
+        finally:
+            # The DataFrame keeps its plan. A view that stays would hide a topic of its name after DROP STREAM.
+            for name in sources:
+                self.spark.catalog.dropTempView(name)
+
+    def _make_topic(self, declaration: Declaration, partitions: int | None) -> None:
+        if check_topic(declaration, partitions, self.cluster.topics()) and partitions is not None:
+            self.cluster.create_topic(declaration.topic, partitions)
+            self._screen.note(f"made the topic {declaration.topic} with {counted(partitions, 'partition')}")
+
+    def _partitions(self, resolved: Resolved) -> int:
+        there = self.cluster.topics()
+        return max((there.get(each.topic, 1) for each in resolved.sources.values()), default=1)
+
+    def _range(self, resolved: Resolved, *, is_live: bool) -> str:
+        topics: Collection[str] = dict.fromkeys(each.topic for each in resolved.sources.values())
+        words = f"{', '.join(topics)} from {self.settings.starts_at(is_live)}"
+        if not is_live:
+            return f"{words} to {self.settings.values.get('endingOffsets', 'latest')}"
+        # Spark plans a batch source once for a streaming query: later changes of a joined table are not seen.
+        tables = [each.name for each in resolved.sources.values() if each.kind == TABLE]
+        fixed = f"; {', '.join(tables)} as of now" if tables and len(tables) < len(resolved.sources) else ""
+        return f"{words} on{fixed}"
+
+    # Jobs
+
+    def _run_job(self, work: Callable[[], Any]) -> Any:
+        group = f"ottla-sql-{next(self._numbers)}"
+        spark = self.spark
+        return run_interruptibly(in_job_group(spark, group, work), lambda: cancel_group(spark, group))
+
+    def _tell_bad(self, resolved: Resolved, counts: dict[str, int]) -> None:
+        for declaration in resolved.sources.values():
+            bad = counts.get(OBSERVED + declaration.name, 0)
+            if bad and "_error" not in resolved.references.metadata:
+                name, verb = declaration.name, "was" if bad == 1 else "were"
+                self._screen.warn(
+                    f"{counted(bad, 'record')} of {name} did not fit the columns and {verb} left out: "
+                    f"SELECT _partition, _offset, _error FROM {name} WHERE _error IS NOT NULL shows why"
+                )
+
+
+def _type_words(kind: str) -> str:
+    """A type as declarations write it. The names of fields in a struct keep their case."""
+    return kind if "<" in kind else kind.upper()
+
+
+def _without_repeats(df: Any) -> Any:
+    """`SELECT *, _offset` has `_offset` in its `*` too: shown once."""
+    names = df.columns
+    kept = [index for index, name in enumerate(names) if not (name.startswith("_") and name in names[:index])]
+    if len(kept) == len(names):
+        return df
+    placed = df.toDF(*(f"_{index}" for index in range(len(names))))
+    from pyspark.sql import functions as F
+
+    return placed.select(*(F.col(f"_{index}").alias(names[index]) for index in kept))
+
+
+def _batch_metrics(df: Any) -> dict[str, int]:
+    """What Spark has counted while the DataFrame was collected, by name. Nothing on Spark Connect."""
+    plan = getattr(df, "_jdf", None)
+    if plan is None:
+        return {}
+    found = plan.queryExecution().observedMetrics()
+    names = [name for name in found.keys().mkString("\n").split("\n") if name]
+    return {name: found.apply(name).getLong(0) for name in names}
+
+
+def _aggregates(df: Any) -> bool:
+    plan = getattr(df, "_jdf", None)
+    return plan is not None and "Aggregate [" in plan.queryExecution().analyzed().toString()
+
+
+__all__ = ["Cluster", "Interrupted", "Runner"]

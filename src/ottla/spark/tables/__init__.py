@@ -1,0 +1,1 @@
+"""Tables as sinks and sources of pipelines: Delta, Iceberg and PostgreSQL. A replayed batch is never stored twice."""

@@ -1,0 +1,1 @@
+"""Delta tables as sinks, with the package deltalake and no jar."""

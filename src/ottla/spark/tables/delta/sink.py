@@ -1,0 +1,137 @@
+"""Writing to a Delta table: tasks write Parquet files, the driver adds them to the table's log in one commit.
+
+The commit carries Delta's own transaction action (`txn`: application id = query id, version = batch id), as Spark's Delta sink
+does: a batch whose version the table has already is not added again, and its files are removed.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.tables.identity import BatchIdentity, TaskIdentity, identity_of_options
+from ottla.spark.tables.parquet_files import WrittenFile, write_files
+from ottla.spark.tables.table_options import IDENTITY, TableOptions
+
+logger = logging.getLogger("ottla.spark.tables.delta")
+
+STORAGE_PREFIX = "storage."
+NAMES = ("path", "partitionBy", *IDENTITY)
+
+
+def deltalake() -> Any:
+    """The package, or one sentence that says how to get it."""
+    try:
+        import deltalake as found
+    except ImportError:
+        raise SparkOptionError("Delta tables need the package deltalake: pip install 'ottla[delta]'") from None
+    return found
+
+
+@dataclass(frozen=True)
+class DeltaTarget:
+    """A table's folder and its columns."""
+
+    path: str
+    schema: Any
+    """The columns as an Arrow schema."""
+    partition_columns: tuple[str, ...] = ()
+    storage: Mapping[str, str] = field(default_factory=dict)
+
+    def prepare(self) -> None:
+        """Create the table if it is not there; check that it has the columns of the DataFrame."""
+        package = deltalake()
+        table = package.DeltaTable.create(
+            self.path,
+            schema=self.schema,
+            mode="ignore",
+            partition_by=list(self.partition_columns) or None,
+            storage_options=dict(self.storage) or None,
+        )
+        there = {each.name: str(each.type) for each in table.schema().fields}
+        wanted = {each.name: str(each.type) for each in package.Schema.from_arrow(self.schema).fields}
+        for name, kind in wanted.items():
+            if name not in there:
+                raise SparkOptionError(f"the Delta table {self.path} has no column {name}: it has {', '.join(there)}")
+            if there[name] != kind:
+                raise SparkOptionError(
+                    f"the column {name} of the Delta table {self.path} is {there[name]}, not {kind}: cast it"
+                )
+        partitions = tuple(table.metadata().partition_columns)
+        if partitions != self.partition_columns:
+            shown = ", ".join(partitions) or "no column"
+            raise SparkOptionError(f"the Delta table {self.path} is partitioned by {shown}: say the same with partitionBy")
+
+    def write_task(self, batches: Iterator[Any], task: TaskIdentity) -> list[WrittenFile] | None:
+        """Write the files of a task."""
+        number = "0" if task.batch is None else task.batch.batch_id
+        filesystem, folder = self._filesystem()
+        label = f"{number}-{task.partition}-{task.attempt}"
+        return write_files(folder, batches, self.partition_columns, label, filesystem) or None
+
+    def commit(self, written: list[list[WrittenFile]], batch: BatchIdentity | None, is_overwrite: bool) -> None:
+        """Add the files of all tasks in one commit, once for each batch."""
+        package = deltalake()
+        table = package.DeltaTable(self.path, storage_options=dict(self.storage) or None)
+        transactions = []
+        if batch is not None:
+            last = table.transaction_version(batch.query_id)
+            if last is not None and last >= batch.batch_id:
+                logger.info("batch %d of query %s is in %s already", batch.batch_id, batch.query_id, self.path)
+                self.discard(written)
+                return
+            transactions = [package.Transaction(app_id=batch.query_id, version=batch.batch_id)]
+        now_ms = int(time.time() * 1000)
+        table.create_write_transaction(
+            [self._action(each, now_ms) for files in written for each in files],
+            mode="overwrite" if is_overwrite else "append",
+            schema=table.schema(),
+            partition_by=list(self.partition_columns) or None,
+            commit_properties=package.CommitProperties(app_transactions=transactions),
+        )
+
+    def discard(self, written: list[list[WrittenFile]]) -> None:
+        """Remove the files of a batch that is given up."""
+        filesystem, folder = self._filesystem()
+        for files in written:
+            for each in files:
+                filesystem.delete_file(f"{folder}/{each.path}")
+
+    def _action(self, file: WrittenFile, now_ms: int) -> Any:
+        from deltalake.transaction import AddAction
+
+        return AddAction(
+            path=file.path,  # deltalake encodes it for the log
+            size=file.size_bytes,
+            partition_values=dict(file.partition),
+            modification_time=now_ms,
+            data_change=True,
+            stats=json.dumps({"numRecords": file.rows}),
+        )
+
+    def _filesystem(self) -> tuple[Any, str]:
+        from pyarrow import fs
+
+        if "://" in self.path:
+            filesystem, folder = fs.FileSystem.from_uri(self.path)
+            return filesystem, folder.rstrip("/")
+        return fs.LocalFileSystem(), self.path.rstrip("/")
+
+
+def delta_target(given: Mapping[str, str], schema: Any) -> tuple[DeltaTarget, BatchIdentity | None]:
+    """The target that options and columns describe, or a `SparkOptionError`."""
+    from pyspark.sql.pandas.types import to_arrow_schema
+
+    options = TableOptions(given, NAMES, "the ottla_delta sink", [STORAGE_PREFIX])
+    path = options.needed("path", "data/orders")
+    partitions = options.names("partitionBy")
+    missing = [name for name in partitions if name not in schema.names]
+    if missing:
+        raise SparkOptionError(f"partitionBy names {', '.join(missing)}, but the columns are {', '.join(schema.names)}")
+    target = DeltaTarget(path, to_arrow_schema(schema, timezone="UTC"), partitions, options.with_prefix(STORAGE_PREFIX))
+    return target, identity_of_options({name: value for name in IDENTITY if (value := options.get(name)) is not None})

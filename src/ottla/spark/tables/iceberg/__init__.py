@@ -1,0 +1,1 @@
+"""Iceberg tables as sinks, with the package pyiceberg and no jar."""

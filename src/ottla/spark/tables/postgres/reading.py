@@ -1,0 +1,127 @@
+"""Reading rows of PostgreSQL: COPY's CSV to Arrow record batches, in bulk.
+
+COPY writes null as an empty field and an empty text in quotes, which Arrow's reader tells apart. Dates and timestamps come as
+numbers since 1970, binaries as hex.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from ottla.spark.tables.postgres.connecting import connect, quoted
+
+CHUNK_BYTES = 4 << 20
+
+
+class Column(NamedTuple):
+    """One column of a query."""
+
+    name: str
+    spark: str
+    """Spark's type, as DDL."""
+    expression: str
+    """What COPY selects for it, with `{}` for the column."""
+    read: str
+    """Arrow's type of the CSV field, by pyarrow's name for it."""
+
+
+KINDS: dict[str, tuple[str, str, str]] = {
+    "int2": ("smallint", "{}", "int16"),
+    "int4": ("int", "{}", "int32"),
+    "int8": ("bigint", "{}", "int64"),
+    "oid": ("bigint", "{}", "int64"),
+    "float4": ("float", "{}", "float32"),
+    "float8": ("double", "{}", "float64"),
+    "bool": ("boolean", "{}", "bool_"),
+    "date": ("date", "({} - date '1970-01-01')", "int32"),
+    "timestamp": ("timestamp_ntz", "(extract(epoch from {}) * 1000000)::bigint", "int64"),
+    "timestamptz": ("timestamp", "(extract(epoch from {}) * 1000000)::bigint", "int64"),
+    "bytea": ("binary", "encode({}, 'hex')", "string"),
+}
+"""Spark's type, the expression and Arrow's type, by PostgreSQL's name. Everything else is read as text."""
+
+
+def describe(url: str, query: str) -> list[Column]:
+    """The columns of a query."""
+    with connect(url) as connection:
+        found = connection.execute(f"SELECT * FROM ({query}) AS described LIMIT 0").description
+        return [_column(each.name, _type_name(connection, each.type_code), each.precision, each.scale) for each in found]
+
+
+def read_rows(url: str, query: str, columns: Sequence[Column], condition: str = "") -> Iterator[Any]:
+    """The rows of a query as record batches with the types that Spark expects."""
+    import pyarrow as pa
+    import pyarrow.csv as csv
+
+    selected = ", ".join(each.expression.format(quoted(each.name)) for each in columns) or "1"
+    where = f" WHERE {condition}" if condition else ""
+    statement = f"COPY (SELECT {selected} FROM ({query}) AS wanted{where}) TO STDOUT (FORMAT csv, NULL '')"
+    options = csv.ConvertOptions(
+        column_types={each.name: _read_type(each) for each in columns},
+        null_values=[""],
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+        true_values=["t"],
+        false_values=["f"],
+    )
+    reading = csv.ReadOptions(column_names=[each.name for each in columns], use_threads=False)
+    parsing = csv.ParseOptions(newlines_in_values=True)
+    for chunk in _chunks(url, statement):
+        table = csv.read_csv(pa.BufferReader(chunk), read_options=reading, parse_options=parsing, convert_options=options)
+        arrays = [_finished(table.column(each.name), each) for each in columns]
+        made = pa.table(arrays, names=[each.name for each in columns])
+        yield from made.combine_chunks().to_batches()
+
+
+def _chunks(url: str, statement: str) -> Iterator[bytes]:
+    """Whole rows, some megabytes at a time: COPY hands them over row by row."""
+    rows: list[bytes] = []
+    size = 0
+    with connect(url) as connection, connection.cursor().copy(statement) as copy:
+        for row in copy:
+            rows.append(bytes(row))
+            size += len(rows[-1])
+            if size >= CHUNK_BYTES:
+                yield b"".join(rows)
+                rows, size = [], 0
+    if rows:
+        yield b"".join(rows)
+
+
+def _type_name(connection: Any, oid: int) -> str:
+    found = connection.execute("SELECT typname FROM pg_type WHERE oid = %s", (oid,)).fetchone()
+    return str(found[0])
+
+
+def _column(name: str, kind: str, precision: int | None, scale: int | None) -> Column:
+    if kind == "numeric":
+        digits, after = (precision, scale or 0) if precision and precision <= 38 else (38, 18)
+        return Column(name, f"decimal({digits},{after})", "{}", "decimal")
+    spark, expression, read = KINDS.get(kind, ("string", "{}::text", "string"))
+    return Column(name, spark, expression, read)
+
+
+def _read_type(column: Column) -> Any:
+    import pyarrow as pa
+
+    return _decimal_type(column) if column.read == "decimal" else getattr(pa, column.read)()
+
+
+def _decimal_type(column: Column) -> Any:
+    import pyarrow as pa
+
+    digits, after = column.spark[len("decimal(") : -1].split(",")
+    return pa.decimal128(int(digits), int(after))
+
+
+def _finished(array: Any, column: Column) -> Any:
+    import pyarrow as pa
+
+    if column.spark == "date":
+        return array.cast(pa.date32())
+    if column.spark in ("timestamp", "timestamp_ntz"):
+        return array.cast(pa.timestamp("us", tz="UTC" if column.spark == "timestamp" else None))
+    if column.spark == "binary":
+        return pa.chunked_array([[None if each is None else bytes.fromhex(each) for each in array.to_pylist()]], pa.binary())
+    return array

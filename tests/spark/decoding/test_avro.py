@@ -1,0 +1,112 @@
+"""Avro, plain and with Confluent's prefix, to columns."""
+
+from __future__ import annotations
+
+import io
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import fastavro
+import pyarrow as pa
+
+from ottla.spark import decode
+from ottla.spark.decoding.avro import AvroReader
+from ottla.spark.decoding.avro_types import avro_type
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "Order",
+    "fields": [
+        {"name": "id", "type": "long"},
+        {"name": "customer", "type": ["null", "string"], "default": None},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {"name": "day", "type": {"type": "int", "logicalType": "date"}},
+        {"name": "price", "type": {"type": "bytes", "logicalType": "decimal", "precision": 9, "scale": 2}},
+        {"name": "tags", "type": {"type": "map", "values": "string"}},
+    ],
+}
+OLD_ORDER: dict[str, Any] = {**ORDER, "fields": [each for each in ORDER["fields"] if each["name"] != "customer"]}
+AT = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
+
+
+def order(number: int) -> dict[str, Any]:
+    price = Decimal(number) + Decimal("0.25")
+    return {"id": number, "customer": f"c{number}", "at": AT, "day": date(2026, 1, 2), "price": price, "tags": {"a": "b"}}
+
+
+def encoded(schema: Any, value: Any) -> bytes:
+    written = io.BytesIO()
+    fastavro.schemaless_writer(written, schema, value)
+    return written.getvalue()
+
+
+def test_records_are_read_into_columns(spark: Any) -> None:
+    good = encoded(ORDER, order(7))
+    rows = spark.createDataFrame([(good,), (good[:-3],), (good + b"x",), (b"",), (None,)], "value binary")
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        found = decode(rows, value="avro", schema=json.dumps(ORDER))
+        seconds = found.selectExpr("unix_millis(value.at)").first()[0]
+        first, *others = found.collect()
+    finally:
+        spark.conf.unset("spark.sql.session.timeZone")
+    assert first.value.asDict() == {**order(7), "at": first.value.at}
+    assert seconds == int(AT.timestamp() * 1000)
+    assert [row.value for row in others] == [None] * 4
+    assert [row._error and row._error.reason for row in others] == [
+        f"the value ends too early: {len(good) - 3} bytes do not hold the schema's fields",
+        "the value does not fit the Avro schema: 1 bytes are left after its last field",
+        "the value ends too early: 0 bytes do not hold the schema's fields",
+        None,
+    ]
+
+
+def reader(registry: Any) -> AvroReader:
+    return AvroReader(ORDER, avro_type(ORDER), True, registry)
+
+
+def test_a_prefix_names_the_writers_schema() -> None:
+    asked = []
+
+    def registry(schema_id: int) -> Any:
+        asked.append(schema_id)
+        return {1: OLD_ORDER, 2: json.dumps(ORDER)}[schema_id]
+
+    values = [
+        b"\0\0\0\0\1" + encoded(OLD_ORDER, order(1)),
+        b"\0\0\0\0\2" + encoded(ORDER, order(2)),
+        b"\0\0\0\0\1" + encoded(OLD_ORDER, order(3)),
+        b"\0\0\0\0\x09" + encoded(ORDER, order(4)),
+        b"\1\0\0\0\1",
+        b"\0\0",
+    ]
+    found = reader(registry).decode(pa.array(values, pa.binary())).to_pylist()
+    assert [row["decoded"] and (row["decoded"]["id"], row["decoded"]["customer"]) for row in found] == [
+        (1, None),
+        (2, "c2"),
+        (3, None),
+        None,
+        None,
+        None,
+    ]
+    assert asked == [1, 2, 9]
+    unknown, *no_prefix = [row["reason"] for row in found[3:]]
+    assert unknown == "has the schema id 9, which the registry does not know: 9"
+    assert no_prefix == ["does not begin with a zero byte and a schema id, as Confluent's serializers write"] * 2
+
+
+def test_without_a_registry_the_given_schema_is_the_writers() -> None:
+    values = pa.array([b"\0\0\0\0\1" + encoded(ORDER, order(1))], pa.binary())
+    assert reader(None).decode(values).to_pylist()[0]["decoded"]["id"] == 1
+
+
+def test_a_value_too_large_for_its_column_is_a_bad_record_alone() -> None:
+    kind = {"type": "bytes", "logicalType": "decimal", "precision": 4, "scale": 2}
+    wide = {"type": "bytes", "logicalType": "decimal", "precision": 20, "scale": 2}
+    values = [encoded(wide, Decimal("1.25")), encoded(wide, Decimal("123456.25"))]
+    found = AvroReader(kind, avro_type(kind), False, None).decode(pa.array(values, pa.binary())).to_pylist()
+    assert found[0] == {"decoded": Decimal("1.25"), "reason": None}
+    assert found[1]["decoded"] is None
+    assert "fit" in found[1]["reason"]

@@ -1,0 +1,31 @@
+"""Numbers of a flow from Spark's progress reports."""
+
+from __future__ import annotations
+
+from ottla.spark.pipelines.progress import FlowProgress, flow_progress, lag_of
+
+REPORT = {
+    "batchId": 3,
+    "numInputRows": 500,
+    "batchDuration": 250,
+    "sources": [
+        {"endOffset": {"orders": {"0": 5, "1": 5}}, "latestOffset": {"orders": {"0": 9, "1": 5, "2": 2}}},
+        {"endOffset": {"logOffset": 3}, "latestOffset": None},
+    ],
+}
+
+
+def test_report_becomes_rate_time_and_lag() -> None:
+    assert flow_progress("f", REPORT) == FlowProgress("f", 3, 500, 2000.0, 250, 6)
+    assert flow_progress("f", None) is None
+
+
+def test_lag_is_unknown_without_offsets_by_partition() -> None:
+    assert lag_of([{"endOffset": {"logOffset": 3}, "latestOffset": {"logOffset": 4}}]) is None
+    assert lag_of([{"endOffset": '{"a": {"0": 1}}', "latestOffset": '{"a": {"0": 3}}'}]) == 2
+    assert lag_of([{"endOffset": "-", "latestOffset": None}]) is None
+    assert lag_of([{"endOffset": {"a": {"0": 4}}, "latestOffset": {"a": {"0": 3}}}]) == 0
+
+
+def test_batch_without_time_has_no_rate() -> None:
+    assert flow_progress("f", {"batchId": 0, "numInputRows": None}) == FlowProgress("f", 0, 0, 0.0, 0, None)

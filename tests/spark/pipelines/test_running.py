@@ -1,0 +1,135 @@
+"""Runs of pipelines: once, again, on and on, broken and stopped."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.spark.pipelines.folders import write_pipeline
+
+from ottla.spark.pipelines.errors import FlowFailed
+from ottla.spark.pipelines.progress import FlowProgress
+from ottla.spark.pipelines.resolving import prepared
+from ottla.spark.pipelines.running import Run, Totals
+from ottla.spark.pipelines.schedule import Schedule
+from ottla.spark.pipelines.spec import Spec
+from ottla.testing import Broker
+
+OTTLA = """
+sources: {{orders: {{subscribe: {topic}, startingOffsets: earliest}}}}
+sinks: {{copies: {{topic: {topic}-copies}}}}
+"""
+COPY = """
+@dp.append_flow(target="copies")
+def copy():
+    return spark.readStream.table("orders").select("key", "value")
+"""
+COUNT = "CREATE STREAMING TABLE kept AS SELECT CAST(CAST(value AS STRING) AS INT) AS n FROM STREAM orders;"
+SUM = "CREATE MATERIALIZED VIEW total AS SELECT sum(n) AS n FROM kept;"
+
+
+@pytest.fixture
+def pipeline(tmp_path: Path, topic: str, shared_broker: Broker) -> Callable[[dict[str, str]], Spec]:
+    shared_broker.create_topic(f"{topic}-copies")
+    servers = shared_broker.bootstrap_servers
+    return lambda files: write_pipeline(tmp_path, files, OTTLA.format(topic=topic), servers)
+
+
+def run(
+    spec: Spec, spark: Any, schedule: Schedule | None = None, report: Callable[[FlowProgress, Run], None] | None = None
+) -> Totals:
+    with prepared(spec, spark) as resolved:
+        made = Run(resolved, spark, schedule or Schedule(), lambda progress: report(progress, made) if report else None)
+        timer = threading.Timer(120, made.stop)
+        timer.start()
+        try:
+            return made.run()
+        finally:
+            timer.cancel()
+
+
+def test_second_run_continues_and_tables_keep_their_rows(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
+) -> None:
+    spec = pipeline({"copy.py": COPY, "count.sql": COUNT + SUM})
+    for number in range(3):
+        shared_broker.produce(topic, str(number))
+    totals = run(spec, spark)
+    assert (totals.rows, totals.lag["copy"]) == ({"copy": 3, "kept": 3, "total": 1}, 0)
+    shared_broker.produce(topic, "10")
+    assert run(spec, spark).rows == {"copy": 1, "kept": 1, "total": 1}
+    assert sorted(each.value for each in shared_broker.records(f"{topic}-copies")) == [b"0", b"1", b"10", b"2"]
+    with prepared(spec, spark):
+        assert [row.n for row in spark.table("total").collect()] == [13]
+
+
+def test_broken_flow_is_named_with_its_records_and_line(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
+) -> None:
+    broken = """
+from pyspark.sql.functions import udf
+@dp.append_flow(target="copies")
+def divide():
+    parts = udf(lambda value: str(1 // int(value)))
+    return spark.readStream.table("orders").select(parts("value").alias("value"))
+"""
+    shared_broker.produce(topic, "0", partition=1)
+    with pytest.raises(FlowFailed) as raised:
+        run(pipeline({"a.py": broken}), spark)
+    assert str(raised.value) == (
+        f"the flow divide broke at {topic}-1 offset 0: ZeroDivisionError: integer division or modulo by zero "
+        "(transformations/a.py line 8)"
+    )
+    assert "=== Streaming Query ===" in raised.value.trace
+
+
+def test_every_looks_again_until_it_is_stopped(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
+) -> None:
+    def on_batch(progress: FlowProgress, made: Run) -> None:
+        if progress.flow == "copy" and progress.rows == 1:
+            shared_broker.produce(topic, "second") if progress.batch == 0 else made.stop()
+
+    shared_broker.produce(topic, "first")
+    totals = run(pipeline({"copy.py": COPY}), spark, Schedule("every", 0.5), on_batch)
+    assert totals.rows == {"copy": 2}
+    assert sorted(each.value for each in shared_broker.records(f"{topic}-copies")) == [b"first", b"second"]
+    assert not spark.streams.active
+
+
+@pytest.mark.slow
+def test_continuous_run_computes_views_again(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ottla.spark.pipelines.running.REFRESH_S", 0.5)
+    seen: list[int] = []
+
+    def on_batch(progress: FlowProgress, made: Run) -> None:
+        if progress.flow == "total":
+            seen.extend(row.n or 0 for row in spark.table("total").collect())
+            if seen[-1] == 5 and len(shared_broker.records(topic)) == 1:
+                shared_broker.produce(topic, "6")
+            elif seen[-1] == 11:
+                made.stop()
+
+    shared_broker.produce(topic, "5")
+    run(pipeline({"count.sql": COUNT + SUM}), spark, Schedule("continuous"), on_batch)
+    assert seen[-1] == 11
+
+
+def test_flow_settings_hold_while_it_starts_only(
+    pipeline: Callable[[dict[str, str]], Spec], spark: Any, topic: str, shared_broker: Broker
+) -> None:
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    text = COPY.replace(
+        'target="copies"', 'target="copies", spark_conf={"spark.sql.shuffle.partitions": "1", "ottla.outputMode": "update"}'
+    )
+    shared_broker.produce(topic, "1")
+    spec = replace(pipeline({"a.py": text}), name="other")
+    assert run(spec, spark).rows == {"copy": 1}
+    assert spark.conf.get("spark.sql.shuffle.partitions") == before
+    assert [each.value for each in shared_broker.records(f"{topic}-copies")] == [b"1"]

@@ -1,0 +1,94 @@
+"""The YAML files of a pipeline, and the sentences for mistakes in them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tests.spark.pipelines.folders import write_pipeline
+
+from ottla.spark.pipelines.errors import PipelineError
+from ottla.spark.pipelines.schedule import Schedule
+from ottla.spark.pipelines.spec import Connection, read_spec
+
+OTTLA = """\
+schedule: every 10s
+sources:
+  orders: {subscribe: orders, includeHeaders: true, maxOffsetsPerTrigger: 100, assign: {orders: [0]}}
+  customers: {format: csv, path: data/customers.csv, schema: "id INT", streaming: false}
+sinks:
+  out: {topic: out, kafka.bootstrap.servers: "other:9092"}
+"""
+
+
+def test_both_files_make_the_pipeline(tmp_path: Path) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": ""}, OTTLA)
+    assert (spec.name, spec.schedule) == ("shop", Schedule("every", 10))
+    assert spec.state == f"{tmp_path}/storage/ottla"
+    options = {"subscribe": "orders", "includeHeaders": "true", "maxOffsetsPerTrigger": "100", "assign": '{"orders": [0]}'}
+    customers = {"path": f"{tmp_path}/data/customers.csv"}
+    assert spec.sources == (
+        Connection("orders", "ottla", options),
+        Connection("customers", "csv", customers, "id INT", False),
+    )
+    assert [path.name for path in spec.files()] == ["a.py", "connections.py"]
+
+
+def test_another_cluster_replaces_every_address(tmp_path: Path) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": ""}, OTTLA).with_bootstrap("new:1")
+    assert spec.configuration == {"kafka.bootstrap.servers": "new:1"}
+    assert spec.sinks == (Connection("out", "ottla", {"topic": "out"}),)
+    assert spec.with_bootstrap(None) is spec
+
+
+def test_storage_elsewhere_is_kept_as_it_is(tmp_path: Path) -> None:
+    write_pipeline(tmp_path, {"a.py": ""})
+    text = (tmp_path / "spark-pipeline.yml").read_text()
+    (tmp_path / "spark-pipeline.yml").write_text(text.replace("storage: storage", "storage: s3a://bucket/x/"))
+    spec = read_spec(tmp_path / "spark-pipeline.yml")
+    assert (spec.state, spec.local_state) == ("s3a://bucket/x/ottla", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "change", "sentence"),
+    [
+        ("spark-pipeline.yml", ("name: shop", "nmae: shop"), "has the key nmae, which is none of .*; did you mean name?"),
+        ("spark-pipeline.yml", ("name: shop", "name: shop\nschedule: once"), "it belongs in ottla.yml"),
+        ("spark-pipeline.yml", ("storage: storage\n", ""), "has no storage: add a line such as storage: storage"),
+        ("spark-pipeline.yml", ("name: shop", "name: ["), "is no YAML in line"),
+        ("spark-pipeline.yml", ("transformations/**", "transformations/*.py"), "may only be a file, or a folder with /"),
+        ("spark-pipeline.yml", ('"localhost:9092"', "5"), "kafka.bootstrap.servers in configuration is 5: write it in quotes"),
+        ("ottla.yml", ("every 10s", "sometimes"), "ottla.yml: schedule is 'sometimes'"),
+        ("ottla.yml", ("sinks:", "sink:"), "did you mean sinks?"),
+        ("ottla.yml", ("streaming: false", "streaming: perhaps"), "streaming of customers is 'perhaps'"),
+        ("ottla.yml", ("{topic: out, kafka.bootstrap.servers: \"other:9092\"}", ""), "out in sinks has no options"),
+    ],
+)  # fmt: skip
+def test_mistake_is_one_sentence_with_the_file(tmp_path: Path, name: str, change: tuple[str, str], sentence: str) -> None:
+    write_pipeline(tmp_path, {"a.py": ""}, OTTLA)
+    text = (tmp_path / name).read_text()
+    assert change[0] in text
+    (tmp_path / name).write_text(text.replace(*change))
+    with pytest.raises(PipelineError, match=sentence) as raised:
+        read_spec(tmp_path)
+    assert name in str(raised.value)
+    assert "\n" not in str(raised.value)
+
+
+def test_folder_without_pipeline_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(PipelineError, match=r"has no spark-pipeline.yml: `ottla pipeline init NAME`"):
+        read_spec(tmp_path)
+    with pytest.raises(PipelineError, match="there is no"):
+        read_spec(tmp_path / "absent")
+
+
+def test_file_of_another_kind_is_refused(tmp_path: Path) -> None:
+    spec = write_pipeline(tmp_path, {"a.py": "", "notes.txt": ""})
+    with pytest.raises(PipelineError, match=r"notes.txt is neither a .py nor a .sql file"):
+        spec.files()
+
+
+def test_library_without_files_is_refused(tmp_path: Path) -> None:
+    spec = write_pipeline(tmp_path, {})
+    with pytest.raises(PipelineError, match=r"includes transformations/\*\*, but .* has no such file"):
+        spec.files()

@@ -1,0 +1,44 @@
+"""Progress reports as measures."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+from ottla import TopicPartition
+from ottla.spark.progress.measures import measures_of, parse_offsets
+
+
+def report(*sources: Any, **changes: Any) -> Any:
+    found = {
+        "id": "q",
+        "runId": "r",
+        "name": None,
+        "batchId": 3,
+        "numInputRows": 10,
+        "processedRowsPerSecond": float("nan"),
+        "batchDuration": 250,
+        "sources": [SimpleNamespace(endOffset=end, latestOffset=latest) for end, latest in sources],
+    }
+    return SimpleNamespace(**{**found, **changes})
+
+
+def test_lag_is_latest_minus_read() -> None:
+    found = measures_of(report(('{"orders": {"0": 7, "1": 5}}', '{"orders": {"0": 10, "1": 5, "2": 4}}')))
+    assert found.lag_by_partition == {("orders", 0): 3, ("orders", 1): 0, ("orders", 2): 4}
+    assert (found.lag, found.name, found.rows_per_second, found.batch_ms) == (7, "q", 0.0, 250)
+
+
+def test_two_sources_of_one_partition_count_with_the_smaller_offset() -> None:
+    latest = '{"orders": {"0": 10}}'
+    found = measures_of(report(('{"orders": {"0": 7}}', latest), ('{"orders": {"0": 4}, "pays": {"1": 2}}', latest)))
+    assert found.offsets == {("orders", 0): 4, ("pays", 1): 2}
+    assert found.lag == 6
+
+
+def test_sources_that_are_no_topics_are_left_out() -> None:
+    found = measures_of(report(("42", None), ('{"logOffset": 3}', None), (None, None), ('{"t": {"0": 1}}', None)))
+    assert [source.ends for source in found.sources] == [{TopicPartition("t", 0): 1}]
+    assert found.lag == 0
+    for text in ("null", "[]", "{", '{"t": {"x": 1}}', '{"t": {"0": true}}', '{"t": {"0": -1}}'):
+        assert parse_offsets(text) == {}

@@ -1,0 +1,54 @@
+"""DataFrames into topics on Spark, all rows or none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.spark.sink.sink_work import committed
+
+from ottla import Admin
+from ottla.spark.sink.committing import ledger_of
+from ottla.spark.sink.names import PREFIX
+from ottla.spark.sink.options import SinkOptions
+from ottla.testing import Broker
+
+
+def test_a_write_is_visible_whole_and_leaves_no_record(
+    spark: Any, shared_broker: Broker, options: SinkOptions, out: str, admin: Admin
+) -> None:
+    rows = spark.range(100, numPartitions=3).selectExpr("cast(id as string) as value", f"'{out}' as topic")
+    where = {"kafka.bootstrap.servers": shared_broker.bootstrap_servers, "exactlyOnce": "true"}
+    before = ledger_of(options).read_all().keys()
+    rows.write.format("ottla").options(**where).mode("append").save()
+    assert sorted(map(int, committed(shared_broker.bootstrap_servers, out))) == list(range(100))
+    assert ledger_of(options).read_all().keys() == before
+    assert open_sink_ids(admin) == []
+
+
+def test_a_write_with_a_row_that_fails_leaves_nothing(spark: Any, shared_broker: Broker, out: str, admin: Admin) -> None:
+    value = "if(id = 70, repeat('x', 2000000), cast(id as string)) as value"
+    rows = spark.range(100, numPartitions=2).selectExpr(value, "cast(id as string) as key")
+    where = {"kafka.bootstrap.servers": shared_broker.bootstrap_servers, "topic": out}
+    for semantics in ("true", "false"):
+        with pytest.raises(
+            Exception, match=rf"row 20 of task 1 \(key b'70'\) is too large for {out} \(key 2 bytes, value 2000000"
+        ):
+            rows.write.format("ottla").options(**where, exactlyOnce=semantics).mode("append").save()
+        if semantics == "true":
+            assert committed(shared_broker.bootstrap_servers, out) == []
+    assert open_sink_ids(admin) == []
+
+
+def test_overwrite_is_refused(spark: Any, shared_broker: Broker, out: str) -> None:
+    where = {"kafka.bootstrap.servers": shared_broker.bootstrap_servers, "topic": out}
+    with pytest.raises(Exception, match=r'mode\("overwrite"\) cannot empty a topic'):
+        spark.range(1).selectExpr("cast(id as string) as value").write.format("ottla").options(**where).mode("overwrite").save()
+
+
+def open_sink_ids(admin: Admin) -> list[str]:
+    return [
+        each.transactional_id
+        for each in admin.list_transactions(states=["Ongoing"])
+        if each.transactional_id.startswith(PREFIX)
+    ]

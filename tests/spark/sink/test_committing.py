@@ -1,0 +1,174 @@
+"""The driver's commits and aborts against a broker: replays, drivers that race, orphans, timeouts."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pytest
+from tests.spark.sink.sink_work import ROWS, TASKS, committed, open_ids, rows_of, run_batch, run_tasks, visible
+
+from ottla import Admin
+from ottla.spark import clients
+from ottla.spark.errors import SinkError
+from ottla.spark.sink import committing
+from ottla.spark.sink.committing import Driver, ledger_of
+from ottla.spark.sink.decision import State
+from ottla.spark.sink.ending import abort_all
+from ottla.spark.sink.ledger import Fence
+from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.tasks import Job, write_in_transaction
+from ottla.testing import Broker
+
+
+def all_rows(*batches: int) -> list[bytes]:
+    return sorted(value for batch in batches for task in range(TASKS) for value in rows_of(batch, task))
+
+
+def test_a_batch_is_visible_after_its_commit_and_not_before(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    results = run_tasks(options, query, "run1", 0)
+    assert visible(shared_broker.bootstrap_servers, out) == []
+    Driver(options).commit(results, 0)
+    run_batch(options, query, "run1", 1)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0, 1)
+    assert open_ids(admin, query) == []
+
+
+def test_ids_are_used_again_by_the_next_batch(options: SinkOptions, query: str) -> None:
+    first, second = (
+        [each.transaction.transactional_id for each in run_batch(options, query, "run1", batch) if each.transaction]
+        for batch in (0, 1)
+    )
+    assert first == second
+    assert len(set(first)) == TASKS
+
+
+def test_a_replay_of_a_committed_batch_writes_nothing(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str
+) -> None:
+    run_batch(options, query, "run1", 0)
+    results = run_batch(options, query, "run2", 0)
+    assert all(each.is_skipped and each.transaction is None for each in results)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+
+
+def test_orphans_of_an_earlier_run_are_aborted_by_the_next_commit(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    run_tasks(options, query, "run1", 0)
+    assert len(open_ids(admin, query)) == TASKS
+    run_batch(options, query, "run2", 0)
+    assert open_ids(admin, query) == []
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+
+
+def test_an_aborted_batch_leaves_nothing_open_and_can_be_replayed(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    results = run_tasks(options, query, "run1", 0)
+    Driver(options).abort(query, "run1", 0)
+    assert open_ids(admin, query) == []
+    assert committed(shared_broker.bootstrap_servers, out) == []
+    with pytest.raises(SinkError, match="another run"):
+        Driver(options).commit([replace(each, run="another") for each in results], 0)
+    run_batch(options, query, "run2", 0)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+
+
+def test_an_abort_after_the_decision_changes_nothing(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    run_batch(options, query, "run1", 0)
+    Driver(options).abort(query, "run1", 0)
+    found = ledger_of(options).read(query)
+    assert found is not None
+    assert found.decision.state is State.FINISHED
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+
+
+def test_of_two_runs_with_the_same_batch_one_is_committed(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    slow = run_tasks(options, query, "slow", 0)
+    run_batch(options, query, "fast", 0)
+    Driver(options).commit(slow, 0)  # finds the decision of the other
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+    run_batch(options, query, "fast", 1)
+    with pytest.raises(SinkError, match="writes batch 0, but has committed batch 1 before"):
+        Driver(options).commit(slow, 0)
+    assert open_ids(admin, query) == []
+
+
+def test_a_driver_that_was_fenced_cannot_decide(shared_broker: Broker, options: SinkOptions, out: str, query: str) -> None:
+    run_batch(options, query, "old", 0)
+    results = run_tasks(options, query, "old", 1)
+    Fence(ledger_of(options), query).close()  # another driver comes between
+    with pytest.raises(SinkError, match="was not written"):
+        Driver(options).commit(results, 1)
+    assert sorted(visible(shared_broker.bootstrap_servers, out)) == all_rows(0)
+    run_batch(options, query, "new", 1)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0, 1)
+
+
+def test_a_transaction_that_ended_before_the_decision_fails_the_batch_whole(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    results = run_tasks(options, query, "run1", 0)
+    held = results[1].transaction
+    assert held is not None
+    abort_all(clients.producer(options.client_without_transactions), [held])
+    with pytest.raises(SinkError, match=r"was not committed: 1 of its 3 transactions ended.*of task 1"):
+        Driver(options).commit(results, 0)
+    Driver(options).abort(query, "run1", 0)
+    assert committed(shared_broker.bootstrap_servers, out) == []
+    run_batch(options, query, "run2", 0)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == all_rows(0)
+
+
+def test_a_transaction_that_ended_after_the_decision_is_a_lasting_error(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    results = run_tasks(options, query, "run1", 0)
+    held = results[1].transaction
+    assert held is not None
+
+    def time_out(step: str) -> None:
+        if step == "decision:written":
+            abort_all(clients.producer(options.client_without_transactions), [held])
+
+    monkeypatch.setattr(committing, "reached", time_out)
+    expected = (
+        rf"batch 0 of query {query} .* half committed: {ROWS} rows are missing, because 1 of its 3 .*of task 1, {ROWS} rows"
+    )
+    with pytest.raises(SinkError, match=expected):
+        Driver(options).commit(results, 0)
+    Driver(options).abort(query, "run1", 0)  # Spark calls it after a failed commit
+    for run in ("run2", "run3"):
+        with pytest.raises(SinkError, match="half committed"):
+            run_batch(options, query, run, 0)
+    assert len(committed(shared_broker.bootstrap_servers, out)) == 2 * ROWS
+
+
+def test_a_batch_without_rows_is_decided_too(options: SinkOptions, query: str) -> None:
+    run_batch(options, query, "run1", 0)
+    Driver(options).commit([write_in_transaction(options, Job(query, "run1", 1, 0), iter([]))], 1)
+    found = ledger_of(options).read(query)
+    assert found is not None
+    assert (found.decision.batch, found.decision.state) == (1, State.FINISHED)
+
+
+def test_a_batch_write_leaves_no_record_and_nothing_open(
+    shared_broker: Broker, options: SinkOptions, out: str, query: str, admin: Admin
+) -> None:
+    rows = pa.record_batch({"value": [b"a", b"b"]})
+    results = [write_in_transaction(options, Job(query, query, 0, task, is_once=True), iter([rows])) for task in range(2)]
+    write_in_transaction(options, Job(query, query, 0, 1, is_once=True), iter([rows]))  # an attempt that lost
+    Driver(options, is_once=True).commit(results, 0)
+    assert sorted(committed(shared_broker.bootstrap_servers, out)) == [b"a", b"a", b"b", b"b"]
+    assert (ledger_of(options).read(query), open_ids(admin, query)) == (None, [])
+    write_in_transaction(options, Job(f"{query}-2", f"{query}-2", 0, 0, is_once=True), iter([rows]))
+    Driver(options, is_once=True).abort(f"{query}-2", f"{query}-2", 0)
+    assert len(committed(shared_broker.bootstrap_servers, out)) == 4
+    assert (ledger_of(options).read(f"{query}-2"), open_ids(admin, f"{query}-2")) == (None, [])

@@ -1,0 +1,46 @@
+"""Options of the sink."""
+
+from __future__ import annotations
+
+import pytest
+
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.sink.options import DECISIONS_TOPIC, sink_options
+
+SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
+
+
+def test_at_least_once_is_the_default() -> None:
+    found = sink_options({**SERVERS, "topic": "orders", "kafka.linger.ms": "5"}, is_streaming=True)
+    assert (found.topic, found.is_exactly_once) == ("orders", False)
+    assert found.client == {"bootstrap.servers": "localhost:9092", "linger.ms": "5"}
+
+
+def test_exactly_once_has_a_long_timeout_and_a_decisions_topic() -> None:
+    found = sink_options({**SERVERS, "exactlyOnce": "true", "checkpointLocation": "/c"}, is_streaming=True)
+    assert found.is_exactly_once
+    assert found.client["transaction.timeout.ms"] == "900000"
+    assert "transaction.timeout.ms" not in found.client_without_transactions
+    assert (found.decisions_topic, found.checkpoint) == (DECISIONS_TOPIC, "/c")
+    own = sink_options(
+        {**SERVERS, "exactlyOnce": "true", "decisionsTopic": "mine", "kafka.transaction.timeout.ms": "60000"}, is_streaming=True
+    )
+    assert (own.decisions_topic, own.client["transaction.timeout.ms"]) == ("mine", "60000")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ({}, "kafka.bootstrap.servers is missing"),
+        ({**SERVERS, "kafka.value.serializer": "x"}, "kafka.value.serializer cannot be set"),
+        ({**SERVERS, "kafka.transactional.id": "x"}, "the sink makes its own; use the option exactlyOnce"),
+        ({**SERVERS, "exactlyonce": "yes"}, "exactlyOnce is 'yes': it must be true or false"),
+        ({**SERVERS, "exactly_once": "true"}, "exactly_once is no option of the ottla sink; did you mean exactlyOnce"),
+        ({**SERVERS, "decisionsTopic": "x"}, "decisionsTopic is only used with exactlyOnce=true"),
+        ({**SERVERS, "exactlyOnce": "true", "kafka.acks": "1"}, "kafka.acks=1 cannot be used with exactlyOnce=true"),
+        ({**SERVERS, "exactlyOnce": "true", "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence=false cannot"),
+    ],
+)
+def test_a_wrong_option_is_named(given: dict[str, str], expected: str) -> None:
+    with pytest.raises(SparkOptionError, match=expected):
+        sink_options(given, is_streaming=True)

@@ -1,0 +1,94 @@
+"""Rows that cannot be written: the error names the row, the topic and the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ottla import Producer
+from ottla.spark.errors import SinkError
+from ottla.spark.sink.writing import write_rows
+from ottla.testing import Broker
+
+LARGE = b"x" * 50_000
+
+
+@pytest.fixture
+def producer(shared_broker: Broker) -> Iterator[Producer[Any, Any]]:
+    with Producer(shared_broker.bootstrap_servers, max_request_size=200_000, max_block_ms=10_000) as made:
+        yield made
+
+
+def batch(values: list[bytes | None], **columns: list[Any]) -> pa.RecordBatch:
+    partitions = columns.pop("partition", None)
+    made: dict[str, Any] = {"value": pa.array(values, pa.binary()), **columns}
+    if partitions is not None:
+        made["partition"] = pa.array(partitions, pa.int32())
+    return pa.record_batch(made)
+
+
+def test_every_row_is_stored_where_its_columns_say(shared_broker: Broker, out: str, producer: Producer[Any, Any]) -> None:
+    headers = [[{"key": "trace", "value": b"1"}], None]
+    rows = batch([b"a", None], key=["k", None], partition=[1, 0], headers=headers)
+    assert write_rows(producer, out, iter([rows, batch([b"c"])]), 0) == 3
+    found = sorted(
+        (each.partition, each.key, each.value, each.headers) for each in shared_broker.records(out) if each.value != b"c"
+    )
+    assert found == [(0, None, None, ()), (1, b"k", b"a", (("trace", b"1"),))]
+
+
+def test_a_row_larger_than_a_request_is_named(out: str, producer: Producer[Any, Any]) -> None:
+    rows = [batch([b"a", b"b"]), batch([b"c", b"x" * 300_000, b"e"], key=[b"1", b"2", b"3"])]
+    with pytest.raises(
+        SinkError, match=rf"row 3 of task 7 \(key b'2'\) is too large for {out} \(key 1 bytes, value 300000 bytes\)"
+    ):
+        write_rows(producer, out, iter(rows), 7)
+
+
+def test_a_row_larger_than_the_topic_allows_is_named(shared_broker: Broker, producer: Producer[Any, Any]) -> None:
+    shared_broker.create_topic("small-records", config={"max.message.bytes": 10_000})
+    rows = [batch([b"a", b"b"]), batch([b"c", LARGE, b"e"], key=[b"1", b"2", b"3"])]
+    with pytest.raises(
+        SinkError, match=r"row 3 of task 0 \(key b'2'\) is too large for small-records \(key 1 bytes, value 50000"
+    ):
+        write_rows(producer, None, (each.append_column("topic", pa.array(["small-records"] * len(each))) for each in rows), 0)
+
+
+def test_a_partition_that_the_topic_lacks_is_named(out: str, producer: Producer[Any, Any]) -> None:
+    for number in (2, -1):
+        rows = batch([b"a", b"b", b"c"], partition=[0, None, number])
+        with pytest.raises(SinkError, match=f"row 2 of task 0 has partition {number}, but {out} has 2 partitions: 0 to 1"):
+            write_rows(producer, out, iter([rows]), 0)
+
+
+def test_a_row_of_several_topics_has_its_number_in_the_task(
+    shared_broker: Broker, out: str, producer: Producer[Any, Any]
+) -> None:
+    rows = batch([b"a", b"b", b"c", b"x" * 300_000], topic=["other-topic", out, out, "other-topic"])
+    with pytest.raises(SinkError, match="row 3 of task 0 is too large for other-topic"):
+        write_rows(producer, None, iter([rows]), 0)
+
+
+def test_a_row_without_a_topic_is_named(out: str, producer: Producer[Any, Any]) -> None:
+    rows = batch([b"a", b"b"], topic=[out, None])
+    with pytest.raises(SinkError, match="row 1 of task 4 has no topic"):
+        write_rows(producer, None, iter([rows]), 4)
+
+
+def test_a_topic_name_that_kafka_refuses_is_named(producer: Producer[Any, Any]) -> None:
+    with pytest.raises(SinkError, match=r"row 1 of task 0 .*bad name"):
+        write_rows(producer, None, iter([batch([b"a", b"b"], topic=["fine", "bad name"])]), 0)
+
+
+def test_a_transaction_reports_the_row_that_failed_first(shared_broker: Broker) -> None:
+    shared_broker.create_topic("small-transactions", config={"max.message.bytes": 10_000})
+    with Producer(shared_broker.bootstrap_servers, transactional_id="small", linger_ms=0, buffer_memory=400_000) as producer:
+        producer.init_transactions()
+        producer.begin_transaction()
+        rows = (batch([b"a", LARGE if number == 1 else b"b"]) for number in range(3000))
+        with pytest.raises(SinkError, match="row 3 of task 0 is too large for small-transactions"):
+            write_rows(producer, "small-transactions", rows, 0)
+        producer.abort_transaction()

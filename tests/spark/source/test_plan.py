@@ -1,0 +1,44 @@
+"""Ranges of tasks."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ottla import TopicPartition
+from ottla.spark.source.plan import OffsetRange, split_ranges
+
+P0, P1, P2 = (TopicPartition("t", number) for number in range(3))
+
+
+def test_partitions_without_records_have_no_range() -> None:
+    assert split_ranges({P0: 3, P1: 7}, {P0: 9, P1: 7}) == [OffsetRange(P0, 3, 9)]
+
+
+def test_large_partitions_are_cut_until_there_are_enough_ranges() -> None:
+    found = split_ranges({P0: 0, P1: 0}, {P0: 900, P1: 100}, partitions_min=10)
+    assert len(found) == 10
+    assert [each for each in found if each.partition == P1] == [OffsetRange(P1, 0, 100)]
+    assert max(map(len, found)) == 100
+
+
+def test_ranges_hold_no_more_records_than_the_option_says() -> None:
+    found = split_ranges({P0: 0}, {P0: 101}, records_per_task_max=25)
+    assert len(found) == 5
+    assert max(map(len, found)) <= 25
+
+
+@given(
+    st.dictionaries(st.integers(0, 5), st.tuples(st.integers(0, 99), st.integers(0, 5000)), max_size=6),
+    st.none() | st.integers(1, 40),
+    st.none() | st.integers(1, 3000),
+)
+def test_ranges_cover_everything_once(sizes: dict[int, tuple[int, int]], least: int | None, most: int | None) -> None:
+    starts = {TopicPartition("t", number): first for number, (first, _) in sizes.items()}
+    ends = {TopicPartition("t", number): first + count for number, (first, count) in sizes.items()}
+    covered: dict[TopicPartition, int] = dict(starts)
+    for each in split_ranges(starts, ends, least, most):
+        assert each.first == covered[each.partition]
+        assert len(each) > 0
+        covered[each.partition] = each.end
+    assert covered == ends

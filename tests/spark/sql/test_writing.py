@@ -1,0 +1,39 @@
+"""Rows as records: formats that the tests of `running` do not use."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from ottla.spark.sql.declarations import Declaration
+from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.statements import Column
+from ottla.spark.sql.writing import records
+
+
+def rows(df: Any) -> list[tuple[Any, ...]]:
+    return [tuple(bytes(each) if isinstance(each, bytearray) else each for each in row) for row in df.collect()]
+
+
+def test_numbers_are_big_endian_and_raw_columns_keep_their_names(spark: Any) -> None:
+    df = spark.sql("SELECT -2 AS a, 'x' AS b")
+    number = Declaration("n", "stream", "n", "int32", (Column("v", "INT"), Column("k", "STRING")), "k")
+    text = Declaration("t", "stream", "t", "text", ())
+    wide = spark.sql("SELECT 'v' AS value, 1 AS partition, 'k' AS key")
+    made = {"number": records(df, number, ()), "text": records(df, text, ()), "raw": records(wide, text, ())}
+    assert made["raw"].columns == ["value", "partition", "key"]
+    assert rows(made["number"].unionByName(made["text"].selectExpr("key", "binary(value) AS value"))) == [
+        ("x", b"\xff\xff\xff\xfe"),
+        ("-2", b"x"),
+    ]
+    for declaration, columns, words in (
+        (Declaration("a", "stream", "a", "avro", schema={}), (), "is only read"),
+        (Declaration("f", "stream", "f", "float64", (Column("a", "DOUBLE"), Column("b", "STRING")), "b"), (), "only read"),
+        (text, ("key", "offset"), "offset cannot be written"),
+        (number, ("v",), "2 values in a row for 1 columns"),
+    ):
+        with pytest.raises(SqlError, match=words):
+            records(df, declaration, columns)
+    with pytest.raises(SqlError, match="3 columns, and records have"):
+        records(spark.sql("SELECT 1, 2, 3"), text, ())

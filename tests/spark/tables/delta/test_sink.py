@@ -1,0 +1,91 @@
+"""Files and commits of Delta tables: replays, partitions, overwrites, refusals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from ottla.spark.errors import SparkOptionError
+from ottla.spark.tables.delta.sink import DeltaTarget, delta_target
+from ottla.spark.tables.identity import BatchIdentity, TaskIdentity
+
+deltalake = pytest.importorskip("deltalake")
+SCHEMA = pa.schema([("id", pa.int64()), ("city", pa.string()), ("at", pa.timestamp("us", tz="UTC"))])
+
+
+def batch(*rows: tuple[int, str | None]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pylist([{"id": number, "city": city, "at": number} for number, city in rows], SCHEMA)
+
+
+def write(
+    target: DeltaTarget, number: int, tasks: Sequence[pa.RecordBatch], attempt: str = "a", is_overwrite: bool = False
+) -> None:
+    identity = BatchIdentity("q", number)
+    written = [target.write_task(iter([each]), TaskIdentity(identity, n, attempt)) for n, each in enumerate(tasks)]
+    target.commit([each for each in written if each is not None], identity, is_overwrite)
+
+
+def rows(path: Path) -> list[tuple[Any, ...]]:
+    found = deltalake.DeltaTable(path).to_pyarrow_table().to_pylist()
+    return sorted((row["id"], row["city"]) for row in found)
+
+
+@pytest.mark.parametrize("partitions", [(), ("city",)])
+def test_a_replayed_batch_is_not_stored_twice(tmp_path: Path, partitions: tuple[str, ...]) -> None:
+    target = DeltaTarget(str(tmp_path / "t"), SCHEMA, partitions)
+    target.prepare()
+    first = [batch((1, "Praha"), (2, "a b/ü%=")), batch((3, "Praha")), batch()]
+    write(target, 0, first)
+    files = sorted((tmp_path / "t").rglob("*.parquet"))
+    write(target, 0, first, "b")
+    assert sorted((tmp_path / "t").rglob("*.parquet")) == files, "the files of the replay are removed"
+    target.prepare()
+    write(target, 1, [batch((4, "Brno"))])
+    assert rows(tmp_path / "t") == [(1, "Praha"), (2, "a b/ü%="), (3, "Praha"), (4, "Brno")]
+    assert deltalake.DeltaTable(tmp_path / "t").transaction_version("q") == 1
+
+
+def test_null_partitions_overwrites_and_discards(tmp_path: Path) -> None:
+    target = DeltaTarget(str(tmp_path / "t"), SCHEMA, ("city",))
+    target.prepare()
+    write(target, 0, [batch((1, "x"))])
+    write(target, 1, [batch((2, "y"))], is_overwrite=True)
+    assert rows(tmp_path / "t") == [(2, "y")]
+    staged = target.write_task(iter([batch((3, "z"))]), TaskIdentity(None, 0, "c"))
+    assert staged is not None
+    target.discard([staged])
+    target.commit(
+        [written for written in [target.write_task(iter([batch((5, None))]), TaskIdentity(None, 0, "d"))] if written],
+        None,
+        False,
+    )
+    found = deltalake.DeltaTable(tmp_path / "t").to_pyarrow_table().to_pylist()
+    assert sorted((row["id"], row["city"]) for row in found if row["id"] != 5) == [(2, "y")]
+    assert [row["city"] for row in found if row["id"] == 5] == [None]
+
+
+def test_columns_that_the_table_does_not_have_are_refused(tmp_path: Path) -> None:
+    path = str(tmp_path / "t")
+    DeltaTarget(path, SCHEMA).prepare()
+    with pytest.raises(SparkOptionError, match="has no column more: it has id, city, at"):
+        DeltaTarget(path, pa.schema([("more", pa.int64())])).prepare()
+    with pytest.raises(SparkOptionError, match=r"the column id of the Delta table .* is .*long.*, not .*string.*: cast it"):
+        DeltaTarget(path, pa.schema([("id", pa.string())])).prepare()
+    with pytest.raises(SparkOptionError, match="is partitioned by no column: say the same with partitionBy"):
+        DeltaTarget(path, SCHEMA, ("city",)).prepare()
+
+
+def test_options_are_checked() -> None:
+    from pyspark.sql.types import LongType, StructField, StructType
+
+    schema = StructType([StructField("id", LongType())])
+    with pytest.raises(SparkOptionError, match="the ottla_delta sink needs the option path, such as data/orders"):
+        delta_target({}, schema)
+    with pytest.raises(SparkOptionError, match="partitionBy names day, but the columns are id"):
+        delta_target({"path": "x", "partitionBy": "day"}, schema)
+    target, _ = delta_target({"path": "x", "storage.Region": "eu"}, schema)
+    assert target.storage == {"Region": "eu"}

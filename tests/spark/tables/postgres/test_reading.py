@@ -1,0 +1,58 @@
+"""Rows of PostgreSQL as record batches."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pyarrow as pa
+import pytest
+from tests.support.servers.postgres_server import PostgresServer
+
+from ottla.spark.tables.postgres import reading
+from ottla.spark.tables.postgres.reading import describe, read_rows
+
+
+def test_every_kind_of_value_is_read(postgres: PostgresServer) -> None:
+    postgres.execute(
+        "CREATE TABLE read_kinds AS "
+        "SELECT 1::int2 AS s, 2 AS i, 3::int8 AS l, 1.5::float4 AS f, true AS b, 'a \"b\",\n\\.' AS t, '' AS e, "
+        "'\\x00ff'::bytea AS y, date '1969-12-31' AS d, timestamptz '2026-01-02 03:04:05.678901+01' AS z, "
+        "timestamp '2026-01-02 03:04:05.5' AS n, 12.345::numeric(20,3) AS m, 1.5::numeric AS w, '{\"a\": 1}'::jsonb AS j, "
+        "'0f8fad5b-d9cb-469f-a165-70867728950e'::uuid AS u"
+    )
+    postgres.execute("INSERT INTO read_kinds (s) VALUES (NULL)")
+    query = "SELECT * FROM read_kinds"
+    columns = describe(postgres.url, query)
+    assert {each.name: each.spark for each in columns} == {
+        "s": "smallint", "i": "int", "l": "bigint", "f": "float", "b": "boolean", "t": "string", "e": "string", "y": "binary",
+        "d": "date", "z": "timestamp", "n": "timestamp_ntz", "m": "decimal(20,3)", "w": "decimal(38,18)", "j": "string",
+        "u": "string",
+    }  # fmt: skip
+    first, second = pa.Table.from_batches(read_rows(postgres.url, query, columns)).to_pylist()
+    assert first == {
+        "s": 1,
+        "i": 2,
+        "l": 3,
+        "f": 1.5,
+        "b": True,
+        "t": 'a "b",\n\\.',
+        "e": "",
+        "y": b"\x00\xff",
+        "d": date(1969, 12, 31),
+        "z": datetime(2026, 1, 2, 2, 4, 5, 678901, UTC),
+        "n": datetime(2026, 1, 2, 3, 4, 5, 500000),
+        "m": Decimal("12.345"),
+        "w": Decimal("1.5"),
+        "j": '{"a": 1}',
+        "u": "0f8fad5b-d9cb-469f-a165-70867728950e",
+    }
+    assert second == dict.fromkeys(first)
+
+
+def test_large_results_come_in_several_batches(postgres: PostgresServer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK_BYTES", 1000)
+    query = "SELECT n, 'row ' || n AS t FROM generate_series(1, 1000) AS n"
+    batches = list(read_rows(postgres.url, query, describe(postgres.url, query), "n > 10"))
+    assert len(batches) > 5
+    assert [row["t"] for batch in batches for row in batch.to_pylist()] == [f"row {n}" for n in range(11, 1001)]
