@@ -7,19 +7,14 @@ from typing import Any
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option, yes_option
 from ottla.cli.common.output import confirm, print_json, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
+from ottla.client.admin import offsets as admin
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition
-from ottla.wire.messages.delete_records import (
-    DeleteRecordsPartition,
-    DeleteRecordsRequest,
-    DeleteRecordsResponse,
-    DeleteRecordsTopic,
-)
 
 EXAMPLES = """\b
 Examples:
@@ -54,17 +49,18 @@ def delete_records(
     offsets = _unique([_parse_place(place) for place in places] if places else _read_file(offset_json_file or ""))
     what = ", ".join(f"{each} below {'its end' if offset == END else offset}" for each, offset in offsets.items())
     confirm(f"Delete the records of {what}?", yes)
-    results = with_cluster(settings, lambda cluster: _delete(cluster, offsets))
-    failed = any(isinstance(result, KafkaError) for result in results.values())
+    wanted: dict[TopicPartition | tuple[str, int], int] = dict(sorted(offsets.items()))
+    results = with_cluster(settings, lambda cluster: admin.delete_records(cluster, wanted))
+    outcomes = [(each, results.errors.get(each) or results[each]) for each in results]
     if as_json:
-        print_json([_as_json(each, result) for each, result in results.items()])
-        return 1 if failed else 0
-    say("Executing records delete operation")
-    say("Records delete operation completed:")
-    for each, result in results.items():
-        said = f"error: {result}" if isinstance(result, KafkaError) else f"low_watermark: {result}"
-        say(f"partition: {each}", said)
-    return 1 if failed else 0
+        print_json([_as_json(each, outcome) for each, outcome in outcomes])
+    else:
+        say("Executing records delete operation")
+        say("Records delete operation completed:")
+        for each, outcome in outcomes:
+            said = f"error: {explain(outcome)}" if isinstance(outcome, KafkaError) else f"low_watermark: {outcome}"
+            say(f"partition: {each}", said)
+    return 1 if results.errors else 0
 
 
 def _parse_place(text: str) -> tuple[TopicPartition, int]:
@@ -112,27 +108,6 @@ def _unique(places: list[tuple[TopicPartition, int]]) -> dict[TopicPartition, in
     return offsets
 
 
-async def _delete(cluster: Cluster, offsets: dict[TopicPartition, int]) -> dict[TopicPartition, int | KafkaError]:
-    async def ask(broker_id: int, partitions: list[TopicPartition]) -> dict[TopicPartition, int | KafkaError]:
-        topics: dict[str, DeleteRecordsTopic] = {}
-        for each in partitions:
-            asked = DeleteRecordsPartition(partition_index=each.partition, offset=offsets[each])
-            topics.setdefault(each.topic, DeleteRecordsTopic(name=each.topic)).partitions.append(asked)
-        request = DeleteRecordsRequest(topics=list(topics.values()), timeout_ms=cluster.settings.request_timeout_ms)
-        response: DeleteRecordsResponse = await (await cluster.link_to(broker_id)).request(request)
-        return {
-            TopicPartition(topic.name, each.partition_index): (
-                refusal(each.error_code, f"partition {topic.name}-{each.partition_index}")
-                if each.error_code
-                else each.low_watermark
-            )
-            for topic in response.topics
-            for each in topic.partitions
-        }
-
-    return await cluster.by_leader(offsets, ask)
-
-
 def _as_json(each: TopicPartition, result: int | KafkaError) -> dict[str, object]:
     place: dict[str, object] = {"topic": each.topic, "partition": each.partition}
-    return place | ({"error": str(result)} if isinstance(result, KafkaError) else {"lowWatermark": result})
+    return place | ({"error": explain(result)} if isinstance(result, KafkaError) else {"lowWatermark": result})

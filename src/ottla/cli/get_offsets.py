@@ -7,18 +7,20 @@ from collections.abc import Callable, Mapping
 
 import click
 
-from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.offsets import PLACES, FoundOffset, list_offsets
+from ottla.cli.common.explaining import explain
+from ottla.cli.common.offsets import PLACES, list_offsets
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import TIME_HELP, parse_time_ms, show_time
 from ottla.cli.topics.choosing import choose
+from ottla.client.admin.offsets import FoundOffset
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError, OttlaError
 from ottla.ids import TopicPartition
-from ottla.wire.messages.metadata import MetadataResponseTopic
 
 EXAMPLES = """\b
 Examples:
@@ -68,7 +70,7 @@ def get_offsets(
     exclude_internal_topics: bool,
     as_json: bool,
     plain: bool,
-) -> None:
+) -> int:
     """Show the first, last and other offsets of partitions.
 
     TOPICS are names; the default is all topics. For a time, the offset is that of the first record with that timestamp or a
@@ -80,7 +82,7 @@ def get_offsets(
     offsets: dict[TopicPartition, FoundOffset] = {}
     for partition, result in found.items():
         if isinstance(result, KafkaError):
-            warn(f"{partition} is left out: {result}")
+            warn(f"{partition} is left out: {explain(result)}")
         elif result.offset >= 0:
             offsets[partition] = result
     if as_json:
@@ -91,7 +93,7 @@ def get_offsets(
                     "partition": index,
                     "offset": each.offset,
                     "timestamp": each.timestamp,
-                    "leaderEpoch": each.leader_epoch,
+                    "leaderEpoch": -1 if each.leader_epoch is None else each.leader_epoch,
                 }
                 for (topic, index), each in offsets.items()
             ]
@@ -102,6 +104,7 @@ def get_offsets(
     else:
         for (topic, index), each in offsets.items():
             say(f"{topic}:{index}:{each.offset}")
+    return 1 if any(isinstance(result, KafkaError) for result in found.values()) else 0
 
 
 def parse_when(text: str) -> int:
@@ -118,22 +121,18 @@ def parse_when(text: str) -> int:
 async def _find(
     cluster: Cluster, names: tuple[str, ...], keep: Filter, timestamp: int, exclude_internal: bool
 ) -> Mapping[TopicPartition, FoundOffset | KafkaError]:
-    topics = await cluster.topics()
+    topics = await list_topics(cluster, include_internal=True)
     choose(topics, names, None)  # raises for a name that does not exist; a pattern may match nothing
     wanted = {
         TopicPartition(name, each): timestamp
         for name, topic in topics.items()
         if not (exclude_internal and topic.is_internal)
-        for each in _partitions(topic)
+        for each in range(topic.partitions)
         if keep(TopicPartition(name, each))
     }
     if not wanted:
         raise OttlaError("no partition matches: `ottla topics describe` shows all topics and partitions")
     return await list_offsets(cluster, wanted)
-
-
-def _partitions(topic: MetadataResponseTopic) -> list[int]:
-    return sorted(each.partition_index for each in topic.partitions)
 
 
 def _filter(names: tuple[str, ...], pattern: str | None, partitions: str | None, topic_partitions: str | None) -> Filter:

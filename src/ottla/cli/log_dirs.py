@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.errors import OttlaError
+from ottla.client.admin.log_dirs import LogDirDescription, describe_log_dirs
+from ottla.client.cluster import Cluster
 from ottla.errors.codes import error_name
-from ottla.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse, DescribeLogDirsResult
 
 EXAMPLES = """\b
 Examples:
@@ -74,61 +72,40 @@ def _ids(text: str | None) -> list[int] | None:
         ) from None
 
 
-async def _ask(cluster: Cluster, brokers: list[int] | None, topics: list[str] | None) -> dict[int, list[DescribeLogDirsResult]]:
-    await cluster.metadata([])
-    unknown = sorted(set(brokers or ()) - set(cluster.brokers))
-    if unknown:
-        there = ", ".join(map(str, sorted(cluster.brokers)))
-        raise OttlaError(f"broker {', '.join(map(str, unknown))} is not in the cluster, which has {there}")
-    chosen = brokers or sorted(cluster.brokers)
+async def _ask(cluster: Cluster, brokers: list[int] | None, topics: list[str] | None) -> dict[int, list[LogDirDescription]]:
     # The request can only name partitions, which are not known here: ask for all, and filter by topic below.
-    answers = await asyncio.gather(*(cluster.ask_broker(broker, DescribeLogDirsRequest(topics=None)) for broker in chosen))
-    found: dict[int, list[DescribeLogDirsResult]] = {}
-    for broker, answer in zip(chosen, answers, strict=True):
-        response: DescribeLogDirsResponse = answer
-        if response.error_code:
-            raise refusal(response.error_code, f"broker {broker} does not show its directories")
-        for result in response.results:
-            result.topics = [topic for topic in result.topics if topics is None or topic.name in topics]
-        found[broker] = response.results
-    return found
-
-
-def _as_json(result: DescribeLogDirsResult) -> dict[str, Any]:
+    described = (await describe_log_dirs(cluster, brokers)).raise_first()
     return {
-        "partitions": [
-            {
-                "partition": f"{topic.name}-{each.partition_index}",
-                "size": each.partition_size,
-                "offsetLag": each.offset_lag,
-                "isFuture": each.is_future_key,
-            }
-            for topic in result.topics
-            for each in topic.partitions
-        ],
-        "error": error_name(result.error_code) if result.error_code else None,
-        "logDir": result.log_dir,
+        broker: [
+            each._replace(replicas={key: info for key, info in each.replicas.items() if topics is None or key.topic in topics})
+            for each in directories.values()
+        ]
+        for broker, directories in described.items()
     }
 
 
-def _print_tables(found: dict[int, list[DescribeLogDirsResult]]) -> None:
+def _as_json(directory: LogDirDescription) -> dict[str, Any]:
+    return {
+        "partitions": [
+            {"partition": str(each), "size": info.size_bytes, "offsetLag": info.offset_lag, "isFuture": info.is_future}
+            for each, info in directory.replicas.items()
+        ],
+        "error": None if directory.error is None else error_name(directory.error.code),
+        "logDir": directory.path,
+    }
+
+
+def _print_tables(found: dict[int, list[LogDirDescription]]) -> None:
     for broker, directories in found.items():
-        for result in directories:
-            if result.error_code:
-                warn(str(refusal(result.error_code, f"broker {broker}, {result.log_dir}")))
+        for each in directories:
+            if each.error is not None:
+                warn(f"broker {broker}, {each.error}")
                 continue
-            disk = f", {result.usable_bytes:,} of {result.total_bytes:,} bytes free" if result.total_bytes >= 0 else ""
-            rows = sorted(
-                (
-                    topic.name,
-                    each.partition_index,
-                    f"{each.partition_size:,}",
-                    each.offset_lag,
-                    "yes" if each.is_future_key else "",
-                )
-                for topic in result.topics
-                for each in topic.partitions
-            )
+            disk = "" if each.total_bytes is None else f", {each.usable_bytes:,} of {each.total_bytes:,} bytes free"
+            rows = [
+                (*key, f"{info.size_bytes:,}", info.offset_lag, "yes" if info.is_future else "")
+                for key, info in sorted(each.replicas.items())
+            ]
             print_table(
-                f"broker {broker}: {result.log_dir}{disk}", ("Topic", "#Partition", "#Bytes", "#Offset lag", "Moving in"), rows
+                f"broker {broker}: {each.path}{disk}", ("Topic", "#Partition", "#Bytes", "#Offset lag", "Moving in"), rows
             )

@@ -24,23 +24,46 @@ VERBS: dict[str, tuple[str, str, str]] = {
     "configs": ("ottla.cli.configs.command", "configs", "Show and change settings of topics, brokers and groups."),
     "produce": ("ottla.cli.produce.command", "produce", "Send lines as records to a topic."),
     "consume": ("ottla.cli.consume.command", "consume", "Show the records of a topic as they arrive."),
+    "perf": ("ottla.cli.perf.command", "perf", "Measure throughput and latency of a cluster."),
+    "verifiable-producer": (
+        "ottla.cli.verifiable.producer",
+        "verifiable_producer",
+        "Send counted records, with a JSON event for each: for system tests.",
+    ),
+    "verifiable-consumer": (
+        "ottla.cli.verifiable.consumer",
+        "verifiable_consumer",
+        "Read as a member of a group, with a JSON event for each step.",
+    ),
     "groups": ("ottla.cli.groups.command", "groups", "List, describe and delete consumer groups, and reset their offsets."),
     "transactions": ("ottla.cli.transactions.command", "transactions", "List, describe and abort transactions."),
+    "pipeline": (
+        "ottla.cli.pipeline.command",
+        "pipeline",
+        "Data pipelines on Spark: topics in, transform, topics and tables out.",
+    ),
     "get-offsets": ("ottla.cli.get_offsets", "get_offsets", "Show the first, last and other offsets of partitions."),
     "log-dirs": ("ottla.cli.log_dirs", "log_dirs", "Show the log directories of brokers, and the size of each partition."),
     "delete-records": ("ottla.cli.delete_records", "delete_records", "Delete the records of partitions below an offset."),
+    "sql": ("ottla.cli.sql.command", "sql", "Query topics with SQL, on Spark: a result, a live result, or a shell."),
     "storage": ("ottla.cli.storage", "storage", "Format the log directories of a node, and show their state."),
     "dump-log": ("ottla.cli.dump_log.command", "dump_log", "Show what is in log segments, indexes, snapshots and checkpoints."),
 }
 
 # Kafka's names of the same tools; hidden from --help.
 ALIASES = {"console-producer": "produce", "console-consumer": "consume", "consumer-groups": "groups"}
+TOOLS = {
+    "producer-perf-test": ("ottla.cli.perf.produce", "produce"),
+    "consumer-perf-test": ("ottla.cli.perf.consume", "consume"),
+    "e2e-latency": ("ottla.cli.perf.latency", "latency"),
+}
+"""Kafka's names of tools that are actions of a verb here; hidden from --help too."""
 
 
 class LazyVerbs(Commands):
     """A click group whose verbs are imported when they are run."""
 
-    aliases = ALIASES
+    aliases = ALIASES | dict.fromkeys(TOOLS, "")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # Kafka's tools all have --version, so `ottla VERB --version` works too.
@@ -51,9 +74,9 @@ class LazyVerbs(Commands):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         verb = ALIASES.get(cmd_name, cmd_name)
-        if verb not in VERBS:
+        if verb not in VERBS and verb not in TOOLS:
             return None
-        module, attribute, _ = VERBS[verb]
+        module, attribute = TOOLS[verb] if verb in TOOLS else VERBS[verb][:2]
         command = getattr(importlib.import_module(module), attribute)
         assert isinstance(command, click.Command)
         return command
@@ -88,6 +111,8 @@ def _print_version(ctx: click.Context, param: click.Parameter, value: bool) -> N
 def ottla() -> None:
     """Kafka in Python: tools for Apache Kafka 4.3's protocol and files.
 
+    Exit codes: 0 done, 1 failed wholly or in part, 2 wrong usage, 130 interrupted.
+
     Shell completion: eval "$(_OTTLA_COMPLETE=bash_source ottla)" (or zsh_source, fish_source).
     """
 
@@ -100,9 +125,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
         _show(mistake)
         sys.exit(mistake.exit_code)
     except (OttlaError, OSError) as error:
+        from ottla.cli.common.explaining import explain
         from ottla.config.values import InvalidConfig  # late: only errors need it
 
-        warn(str(error), lines=isinstance(error, InvalidConfig))
+        warn(explain(error), lines=isinstance(error, InvalidConfig))
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         warn("interrupted")

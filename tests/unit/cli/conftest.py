@@ -1,14 +1,22 @@
 """A cluster in memory for tests of the verbs: the test sets the answers of `node`, and `ottla` runs the command against it."""
 
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.support.servers.ottla_cli import Said, run_cli
 
 from ottla.ids import Uuid
+from ottla.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    DescribeTopicPartitionsResponsePartition,
+    DescribeTopicPartitionsResponseTopic,
+)
 from ottla.wire.messages.metadata import (
     MetadataRequest,
+    MetadataRequestTopic,
     MetadataResponse,
     MetadataResponseBroker,
     MetadataResponsePartition,
@@ -45,10 +53,41 @@ def metadata_of(*topics: MetadataResponseTopic) -> Callable[[MetadataRequest, in
     return answer
 
 
+def make_node(*topics: MetadataResponseTopic) -> FakeNode:
+    """A broker with these topics. It describes those that its handler of Metadata knows, also after a test has set that."""
+    node = FakeNode({MetadataRequest: metadata_of(*topics)})
+
+    def describe_partitions(request: DescribeTopicPartitionsRequest, version: int) -> DescribeTopicPartitionsResponse:
+        asked = MetadataRequest(topics=[MetadataRequestTopic(name=each.name) for each in request.topics])
+        response: Any = node.handlers[MetadataRequest](asked, version)
+        return DescribeTopicPartitionsResponse(
+            topics=[
+                DescribeTopicPartitionsResponseTopic(
+                    name=topic.name,
+                    error_code=topic.error_code,
+                    topic_id=topic.topic_id,
+                    partitions=[
+                        DescribeTopicPartitionsResponsePartition(
+                            partition_index=each.partition_index,
+                            leader_id=each.leader_id,
+                            replica_nodes=each.replica_nodes,
+                            isr_nodes=each.isr_nodes,
+                        )
+                        for each in topic.partitions
+                    ],
+                )
+                for topic in response.topics
+            ]
+        )
+
+    node.handlers[DescribeTopicPartitionsRequest] = describe_partitions
+    return node
+
+
 @pytest.fixture
 def node() -> FakeNode:
     """A broker that knows only the topic `orders`, with two partitions, until the test adds more."""
-    return FakeNode({MetadataRequest: metadata_of(describe("orders"))})
+    return make_node(describe("orders"))
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from tests.support.nodes.fake_node import FakeNode, Handler
 from tests.unit.cli.conftest import WHERE
 from tests.unit.cli.groups.conftest import find_coordinator
 
+from ottla.cli.common.offsets import EARLIEST
 from ottla.errors.codes import ErrorCode
 from ottla.records.builder import build_batch
 from ottla.records.record import Record
@@ -122,7 +123,8 @@ def named_node(name: str) -> FakeNode:
         )
 
     def offsets(request: list_offsets.ListOffsetsRequest, version: int) -> Message:
-        found = list_offsets.ListOffsetsPartitionResponse(offset=END, timestamp=TIME_MS, leader_epoch=3)
+        is_first = request.topics[0].partitions[0].timestamp == EARLIEST
+        found = list_offsets.ListOffsetsPartitionResponse(offset=0 if is_first else END, timestamp=TIME_MS, leader_epoch=3)
         topic = list_offsets.ListOffsetsTopicResponse(name=name, partitions=[found])
         return list_offsets.ListOffsetsResponse(topics=[topic])
 

@@ -66,7 +66,7 @@ def test_partition_with_an_error_is_left_out(ottla: RunOttla, node: FakeNode) ->
 
     node.handlers[ListOffsetsRequest] = answer
     said = ottla("get-offsets", "orders")
-    assert (said.rc, said.lines) == (0, ["orders:0:3"])
+    assert (said.rc, said.lines) == (1, ["orders:0:3"])
     assert "orders-1 is left out" in said.err
 
 

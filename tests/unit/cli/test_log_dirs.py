@@ -63,4 +63,4 @@ def test_error_of_a_broker_is_reported(ottla: RunOttla, node: FakeNode) -> None:
         error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED
     )
     refused = ottla("log-dirs")
-    assert (refused.rc, "broker 1 does not show its directories" in refused.err) == (1, True)
+    assert (refused.rc, "broker 1 does not show its log directories" in refused.err) == (1, True)

@@ -18,7 +18,7 @@ from ottla.records.builder import build_batch
 from ottla.records.record import Record
 
 LONG = "consumer-billing-1-5f0c1c5e-8f2e-4b0e-9d0a-3f6f6f1f2a3b"
-TABLES = [each for each in READING if each[0] != "consume" and each != ("topics", "list")]
+TABLES = [each for each in READING if each[0] != "consume"]
 NUMBERS = {
     "describe --all-groups": (OFFSET, END, END - OFFSET),
     "reset-offsets": (END,),

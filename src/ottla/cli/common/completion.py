@@ -11,14 +11,16 @@ import click
 from ottla.cli.common.escaping import escape
 
 if TYPE_CHECKING:
-    from ottla.cli.common.cluster import Cluster
+    from ottla.client.cluster import Cluster
 
 LIMIT_MS = 300
 
 
 def complete_topics(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Topics whose names begin with `incomplete`; none if the cluster does not answer within `LIMIT_MS`."""
-    return complete_from_cluster(ctx, incomplete, lambda cluster: cluster.topics())
+    from ottla.client.admin.topic_descriptions import list_topics
+
+    return complete_from_cluster(ctx, incomplete, lambda cluster: list_topics(cluster, include_internal=True))
 
 
 def complete_words(*words: str) -> Callable[[click.Context, click.Parameter, str], list[str]]:
@@ -28,12 +30,11 @@ def complete_words(*words: str) -> Callable[[click.Context, click.Parameter, str
 
 def complete_from_cluster(ctx: click.Context, incomplete: str, ask: Callable[[Cluster], Awaitable[Iterable[str]]]) -> list[str]:
     """The names that `ask` returns and that begin with `incomplete`; none if the cluster does not answer within `LIMIT_MS`."""
-    from ottla.cli.common.cluster import Cluster
-    from ottla.cli.common.running import make_network
+    from ottla.cli.common.running import open_cluster
     from ottla.cli.common.settings import build_settings
 
     async def names() -> list[str]:
-        cluster = Cluster(build_settings(ctx.params.get("bootstrap_server"), {}), make_network())
+        cluster = open_cluster(build_settings(ctx.params.get("bootstrap_server"), {}))
         try:
             async with asyncio.timeout(LIMIT_MS / 1000):
                 return list(await ask(cluster))

@@ -36,12 +36,16 @@ def retired(flag: str, successor: str, takes_value: bool = True) -> Callable[[F]
 
 
 def cluster_options(
-    *, known: frozenset[str] = frozenset(), old_config_flag: str = "", retire_broker_list: bool = True
+    *,
+    known: frozenset[str] = frozenset(),
+    old_config_flag: str = "",
+    property_flags: tuple[str, ...] = (),
+    retire_broker_list: bool = True,
 ) -> Callable[[F], F]:
     """Add the flags for the cluster's address and client settings; the function gets `settings` instead of them.
 
     `known` names the client properties that the verb itself reads. `old_config_flag` is the stem of Kafka's older names for the
-    same flags: `--producer.config`, `--producer-property`.
+    same flags: `--producer.config`, `--producer-property`. `property_flags` are further names of --command-property.
     """
 
     def decorate(function: F) -> F:
@@ -58,7 +62,11 @@ def cluster_options(
             return function(*args, settings=build_settings(bootstrap_server, properties, known), **rest)
 
         config_names = ["--command-config", *([f"--{old_config_flag}.config"] if old_config_flag else [])]
-        property_names = ["--command-property", *([f"--{old_config_flag}-property"] if old_config_flag else [])]
+        property_names = [
+            "--command-property",
+            *([f"--{old_config_flag}-property"] if old_config_flag else []),
+            *property_flags,
+        ]
         decorated: Any = wrapper
         decorated = retired("--zookeeper", ZOOKEEPER)(decorated)
         if retire_broker_list:
@@ -68,10 +76,15 @@ def cluster_options(
             "command_property",
             multiple=True,
             metavar="KEY=VALUE",
-            help="A client setting by its Kafka name, such as client.id=me; overrides the file.",
+            help="A client setting by its Kafka name, such as client.id=me; overrides the file. "
+            "Each setting has an environment variable, too, "
+            "such as OTTLA_SECURITY_PROTOCOL and OTTLA_SASL_MECHANISM; OTTLA_SASL_USERNAME and OTTLA_SASL_PASSWORD log in.",
         )(decorated)
         decorated = click.option(
-            *config_names, "command_config", metavar="FILE", help="A properties file with client settings."
+            *config_names,
+            "command_config",
+            metavar="FILE",
+            help="A properties file with client settings, such as those of TLS and SASL.",
         )(decorated)
         return click.option(  # type: ignore[no-any-return]  # click's decorators return the function they decorate
             "-b",

@@ -1,87 +1,48 @@
-"""Client settings of a command: cluster address and timeouts, from flags, a properties file, the environment, or defaults.
+"""Client settings of a command: from flags, a properties file, the environment, or Kafka's defaults.
 
-Files and `key=value` flags hold Kafka's client settings. Settings that apply here are used. Security settings are refused: a
-connection without them would not be what the user asked for. All others are ignored with a warning that names them.
+Files and `key=value` flags hold Kafka's client settings, also those of TLS and SASL. Every setting of an admin client can be
+given by an environment variable, too: its name in capitals, with `_` for `.`, after `OTTLA_` (`OTTLA_SECURITY_PROTOCOL`). Flags
+win over the file, the file over the environment. A setting of producers or consumers, which a shared file may have, is ignored
+with a warning by the commands that are neither.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import click
 
 from ottla.cli.common.output import warn
+from ottla.config.client import AdminSettings, admin_settings
+from ottla.config.client.kinds import ADMIN
+from ottla.config.client.security import PASSWORD, TOKEN, USERNAME
 from ottla.config.java_properties import parse_properties
-from ottla.env.net import SocketOptions
-from ottla.link import LinkOptions
+from ottla.errors import ConfigError
+from ottla.errors.texts import near_words
 
 DEFAULT_BOOTSTRAP = "localhost:9092"
-DEFAULT_PORT = 9092
+ENVIRONMENT_PREFIX = "OTTLA_"
 ENVIRONMENT_VARIABLE = "OTTLA_BOOTSTRAP_SERVERS"
-PORT_MAX = 65535
-
-Address = tuple[str, int]
-
-# Kafka's name → attribute of ClientSettings; all of them whole numbers.
-_NUMBERS = {
-    "request.timeout.ms": "request_timeout_ms",
-    "default.api.timeout.ms": "api_timeout_ms",
-    "socket.connection.setup.timeout.ms": "connect_timeout_ms",
-    "retry.backoff.ms": "retry_backoff_ms",
-    "retry.backoff.max.ms": "retry_backoff_max_ms",
-    "send.buffer.bytes": "send_buffer_bytes",
-    "receive.buffer.bytes": "receive_buffer_bytes",
-}
+LOGIN_VARIABLES = {"OTTLA_SASL_USERNAME": USERNAME, "OTTLA_SASL_PASSWORD": PASSWORD, "OTTLA_SASL_TOKEN": TOKEN}
+"""Variables that stand for a whole `sasl.jaas.config`."""
+_JAAS = "sasl.jaas.config"
 
 
 @dataclass(frozen=True, slots=True)
 class ClientSettings:
-    """The client settings of one command. Timeouts default to those of Kafka's admin client."""
+    """The client settings of one command."""
 
-    bootstrap: tuple[Address, ...]
-    client_id: str = "ottla"
-    request_timeout_ms: int = 30_000
-    api_timeout_ms: int = 60_000
-    """Limit for one operation, retries and waits included."""
-    connect_timeout_ms: int = 10_000
-    retry_backoff_ms: int = 100
-    retry_backoff_max_ms: int = 1_000
-    send_buffer_bytes: int = -1
-    receive_buffer_bytes: int = -1
-    properties: Mapping[str, str] = field(default_factory=dict)
-    """Settings that only some verbs read, such as acks or isolation.level."""
+    client: AdminSettings
+    properties: Mapping[str, str]
+    """All settings that were given, by Kafka's names: some verbs read more of them, such as acks or isolation.level."""
 
-    def link_options(self) -> LinkOptions:
-        return LinkOptions(
-            client_id=self.client_id,
-            connect_timeout_ms=self.connect_timeout_ms,
-            request_timeout_ms=self.request_timeout_ms,
-            socket=SocketOptions(self.send_buffer_bytes, self.receive_buffer_bytes),
-        )
-
-
-def parse_bootstrap(text: str) -> tuple[Address, ...]:
-    """Parse `host:port,…`. The default port is 9092; IPv6 addresses are in brackets."""
-    addresses = tuple(_parse_address(part.strip()) for part in text.split(",") if part.strip())
-    if not addresses:
-        raise click.UsageError("the list of bootstrap servers is empty: give HOST:PORT, or several with commas between them")
-    return addresses
-
-
-def _parse_address(text: str) -> Address:
-    plain = text.partition("://")[2] or text
-    host, colon, port = plain.rpartition(":")
-    if not colon or plain.endswith("]"):
-        host, port = plain, str(DEFAULT_PORT)
-    elif ":" in host and not host.startswith("["):
-        raise click.UsageError(f"{text} is not HOST:PORT: put an IPv6 address in brackets, such as [::1]:9092")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) <= PORT_MAX:
-        raise click.UsageError(f"{text} is not HOST:PORT: give a host name or address and a port from 1 to {PORT_MAX}")
-    return host, int(port)
+    def changed(self, properties: Mapping[str, object]) -> ClientSettings:
+        """These settings with some others, by Kafka's names."""
+        merged = {**self.properties, **{name: str(value) for name, value in properties.items()}}
+        return ClientSettings(_admin_settings(merged), merged)
 
 
 def read_properties(path: str) -> dict[str, str]:
@@ -110,21 +71,50 @@ def build_settings(
     bootstrap_server: str | None, properties: Mapping[str, str], known: frozenset[str] = frozenset()
 ) -> ClientSettings:
     """The settings of a command. `known` names the properties that the verb itself reads."""
-    _refuse_security(properties)
-    bootstrap = (
-        bootstrap_server or properties.get("bootstrap.servers") or os.environ.get(ENVIRONMENT_VARIABLE) or DEFAULT_BOOTSTRAP
-    )
-    given: dict[str, Any] = {
-        attribute: whole_number(name, properties[name]) for name, attribute in _NUMBERS.items() if name in properties
-    }
-    if "client.id" in properties:
-        given["client_id"] = properties["client.id"]
-    settings = ClientSettings(parse_bootstrap(bootstrap), properties=dict(properties), **given)
-    ours = {"bootstrap.servers", "client.id", "security.protocol", *_NUMBERS}
     for name in properties:
-        if name not in ours and name not in known:
-            warn(f"this command does not use the setting {name}: it is ignored")
+        if name not in ADMIN.table and name not in known:
+            near = near_words(name, {*ADMIN.table, *known}, cutoff=0.8)
+            warn(f"this command does not use the setting {name}: it is ignored{f'; did you mean {near[0]}?' if near else ''}")
+    merged = from_environment() | dict(properties)
+    if bootstrap_server is not None:
+        merged["bootstrap.servers"] = bootstrap_server
+    elif not merged.get("bootstrap.controllers"):
+        merged.setdefault("bootstrap.servers", DEFAULT_BOOTSTRAP)
+    settings = ClientSettings(_admin_settings(merged), merged)
+    for notice in settings.client.notices:
+        warn(notice)
     return settings
+
+
+def from_environment() -> dict[str, str]:
+    """The settings that environment variables give, by Kafka's names."""
+    variables = {ENVIRONMENT_PREFIX + name.upper().replace(".", "_"): name for name in ADMIN.table}
+    return {name: os.environ[variable] for variable, name in variables.items() if os.environ.get(variable)}
+
+
+def login() -> dict[str, Any]:
+    """The user name, password or token that environment variables give, as keywords of the clients."""
+    found: dict[str, Any] = {
+        keyword: os.environ[variable] for variable, keyword in LOGIN_VARIABLES.items() if os.environ.get(variable)
+    }
+    if TOKEN in found:
+        token = found[TOKEN]
+        found[TOKEN] = lambda: token
+    return found
+
+
+def login_for(properties: Mapping[str, str]) -> dict[str, Any]:
+    """The `login` of a client with these properties; nothing if it needs none or names its own."""
+    uses_login = properties.get("security.protocol", "").strip().upper().startswith("SASL_") and _JAAS not in properties
+    return login() if uses_login else {}
+
+
+def _admin_settings(properties: Mapping[str, str]) -> AdminSettings:
+    given = {name: value for name, value in properties.items() if name in ADMIN.table}
+    try:
+        return admin_settings(config=given, keywords=login_for(given))
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
 
 
 def whole_number(name: str, text: str, least: int = -1) -> int:
@@ -136,16 +126,3 @@ def whole_number(name: str, text: str, least: int = -1) -> int:
     if number < least:
         raise click.UsageError(f"{name} must be a whole number of at least {least}, not {text!r}")
     return number
-
-
-def _refuse_security(properties: Mapping[str, str]) -> None:
-    protocol = properties.get("security.protocol", "PLAINTEXT").strip().upper()
-    if protocol != "PLAINTEXT":
-        raise click.UsageError(
-            f"security.protocol={protocol} is not supported yet: Ottla's commands talk to PLAINTEXT listeners only"
-        )
-    secret = next((name for name in properties if name.startswith(("sasl.", "ssl."))), None)
-    if secret is not None:
-        raise click.UsageError(
-            f"{secret} is not supported yet: Ottla's commands talk to PLAINTEXT listeners only; leave the setting out for those"
-        )

@@ -12,15 +12,15 @@ from types import MappingProxyType
 
 import click
 
+from ottla.errors.texts import near_words
+
 _VALUE_FLAGS = frozenset({"-b", "--bootstrap-server", "--command-config", "--command-property"})
 """Flags with a value that may precede the subcommand."""
 
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """`did you mean create?` if a choice is similar to `word`, else an empty string."""
-    import difflib  # late: needed only for a mistyped word, and slow to import
-
-    near = difflib.get_close_matches(word, list(choices), n=2, cutoff=0.7)
+    near = near_words(word, choices, count=2, cutoff=0.7)
     return f"did you mean {' or '.join(sorted(near))}?" if near else ""
 
 

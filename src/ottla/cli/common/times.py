@@ -5,10 +5,11 @@ What is printed (`2026-01-31T12:00:00.000Z`) can be given back to every option t
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 
 import click
+
+from ottla.config.values import parse_duration_ms
 
 TIME_HELP = (
     "a time such as 2026-01-31T12:00, UTC unless it has an offset (Z, +01:00), milliseconds since 1970, "
@@ -17,8 +18,6 @@ TIME_HELP = (
 """What every option that takes a time says in its help."""
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DURATION = re.compile(r"(\d+)(ms|s|m|h|d)")
-_UNIT_MS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
 
 def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
@@ -35,14 +34,6 @@ def parse_time_ms(text: str, flag: str, now_ms: int | None = None) -> int:
     except (ValueError, OverflowError):
         raise click.UsageError(f"{flag} does not understand {text!r}: give {TIME_HELP}, 90s, 1h30m or 7d") from None
     return max(0, since_epoch // timedelta(milliseconds=1))
-
-
-def parse_duration_ms(text: str) -> int | None:
-    """Parse `90s` or `1h30m`; None if `text` is not a duration."""
-    parts = _DURATION.findall(text)
-    if not parts or "".join(number + unit for number, unit in parts) != text:
-        return None
-    return sum(int(number) * _UNIT_MS[unit] for number, unit in parts)
 
 
 def current_ms() -> int:

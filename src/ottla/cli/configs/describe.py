@@ -7,16 +7,21 @@ from typing import Any
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
-from ottla.cli.common.configs import ConfigSource, Resource, describe_configs, source_name
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_table, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.configs.entities import Entity, entity_arguments, find_entity
-from ottla.metadata.image.image import ResourceType
-from ottla.wire.messages.describe_configs import DescribeConfigsResourceResult
-from ottla.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from ottla.client.admin.configs import (
+    ConfigEntry,
+    ConfigResource,
+    ConfigResourceType,
+    ConfigSource,
+    describe_configs,
+    list_config_resources,
+)
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.cluster import Cluster
 
 EXAMPLES = """\b
 Examples:
@@ -29,14 +34,15 @@ Examples:
 
 # The sources that Kafka calls "dynamic", by type: values set for the resource itself.
 OWN_SOURCES = {
-    ResourceType.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
-    ResourceType.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
-    ResourceType.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
-    ResourceType.CLIENT_METRICS: ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG,
-    ResourceType.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
+    ConfigResourceType.TOPIC: ConfigSource.DYNAMIC_TOPIC_CONFIG,
+    ConfigResourceType.BROKER: ConfigSource.DYNAMIC_BROKER_CONFIG,
+    ConfigResourceType.BROKER_LOGGER: ConfigSource.DYNAMIC_BROKER_LOGGER_CONFIG,
+    ConfigResourceType.CLIENT_METRICS: ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG,
+    ConfigResourceType.GROUP: ConfigSource.DYNAMIC_GROUP_CONFIG,
 }
 
-Configs = Sequence[DescribeConfigsResourceResult]
+Configs = Sequence[ConfigEntry]
+BROKER_DEFAULTS = ConfigResource(ConfigResourceType.BROKER, "")
 
 
 @click.command("describe", epilog=EXAMPLES)
@@ -64,43 +70,35 @@ def describe(settings: ClientSettings, show_all: bool, docs: bool, as_json: bool
             _print_lines(resource, configs, show_all, docs)
 
 
-async def _describe(cluster: Cluster, entity: Entity, show_all: bool, docs: bool) -> dict[Resource, Configs]:
+async def _describe(cluster: Cluster, entity: Entity, show_all: bool, docs: bool) -> dict[ConfigResource, Configs]:
     resources = [entity.resource] if entity.name is not None else await _all_of(cluster, entity.type)
-    described = await describe_configs(cluster, resources, documentation=docs)
+    described = await describe_configs(cluster, resources, include_synonyms=True, include_documentation=docs)
+    own = dict.fromkeys(resources, OWN_SOURCES[entity.type]) | {BROKER_DEFAULTS: ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG}
     return {
-        resource: configs if show_all else [each for each in configs if _is_own(resource, each)]
-        for resource, configs in described.items()
+        resource: [each for each in configs.values() if show_all or each.source is own[resource]]
+        for resource, configs in described.raise_first().items()
     }
 
 
-def _is_own(resource: Resource, config: DescribeConfigsResourceResult) -> bool:
-    if resource == Resource(ResourceType.BROKER, ""):
-        return config.config_source == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG
-    return config.config_source == OWN_SOURCES[resource.type]
-
-
-async def _all_of(cluster: Cluster, type_: ResourceType) -> list[Resource]:
-    if type_ is ResourceType.TOPIC:
-        return [Resource(type_, name) for name in await cluster.topics()]
-    if type_ in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
+async def _all_of(cluster: Cluster, kind: ConfigResourceType) -> list[ConfigResource]:
+    if kind is ConfigResourceType.TOPIC:
+        return [ConfigResource(kind, name) for name in await list_topics(cluster, include_internal=True)]
+    if kind in (ConfigResourceType.BROKER, ConfigResourceType.BROKER_LOGGER):
         await cluster.metadata([])
-        brokers = [Resource(type_, str(broker_id)) for broker_id in sorted(cluster.brokers)]
-        return [*brokers, Resource(type_, "")] if type_ is ResourceType.BROKER else brokers
-    response: ListConfigResourcesResponse = await cluster.ask_any(ListConfigResourcesRequest(resource_types=[type_]))
-    if response.error_code:
-        raise refusal(response.error_code, "the cluster does not list resources with settings")
-    return [Resource(type_, each.resource_name) for each in response.config_resources]
+        brokers = [ConfigResource(kind, str(broker_id)) for broker_id in sorted(cluster.brokers)]
+        return [*brokers, BROKER_DEFAULTS] if kind is ConfigResourceType.BROKER else brokers
+    return await list_config_resources(cluster, [kind])
 
 
-def _print_lines(resource: Resource, configs: Configs, show_all: bool, docs: bool) -> None:
+def _print_lines(resource: ConfigResource, configs: Configs, show_all: bool, docs: bool) -> None:
     """Kafka's own lines."""
-    if resource == Resource(ResourceType.BROKER, ""):
+    if resource == BROKER_DEFAULTS:
         say("Default configs for brokers in the cluster are:")
     else:
-        kind = resource.type.name.lower().replace("_", "-")
+        kind = resource.type_name.replace("_", "-")
         say(f"{'All' if show_all else 'Dynamic'} configs for {kind} {resource.name} are:")
     for each in configs:
-        synonyms = ", ".join(f"{source_name(one.source)}:{one.name}={_text(one.value)}" for one in each.synonyms)
+        synonyms = ", ".join(f"{one.source.name}:{one.name}={_text(one.value)}" for one in each.synonyms)
         sensitive = "true" if each.is_sensitive else "false"
         say(f"  {each.name}={_text(each.value)} sensitive={sensitive} synonyms={{{synonyms}}}")
         if docs and each.documentation:
@@ -111,7 +109,7 @@ def _text(value: str | None) -> str:
     return "null" if value is None else value
 
 
-def _print_table(resource: Resource, configs: Configs, docs: bool) -> None:
+def _print_table(resource: ConfigResource, configs: Configs, docs: bool) -> None:
     if not configs:
         say(f"{resource}: nothing was set; --all shows every setting")
         return
@@ -120,8 +118,7 @@ def _print_table(resource: Resource, configs: Configs, docs: bool) -> None:
         (
             each.name,
             "(hidden)" if each.is_sensitive else _text(each.value),
-            source_name(each.config_source).lower().removesuffix("_config").replace("_", " ")
-            + (" (read only)" if each.read_only else ""),
+            each.source.name.lower().removesuffix("_config").replace("_", " ") + (" (read only)" if each.is_read_only else ""),
             *([each.documentation] if docs else []),
         )
         for each in configs
@@ -129,20 +126,18 @@ def _print_table(resource: Resource, configs: Configs, docs: bool) -> None:
     print_table(str(resource), headings, rows)
 
 
-def _as_json(resource: Resource, configs: Configs) -> dict[str, object]:
+def _as_json(resource: ConfigResource, configs: Configs) -> dict[str, object]:
     return {
-        "type": resource.type.name.lower(),
+        "type": resource.type_name,
         "name": resource.name,
         "configs": [
             {
                 "name": each.name,
                 "value": each.value,
-                "source": source_name(each.config_source),
-                "readOnly": each.read_only,
+                "source": each.source.name,
+                "readOnly": each.is_read_only,
                 "sensitive": each.is_sensitive,
-                "synonyms": [
-                    {"name": one.name, "value": one.value, "source": source_name(one.source)} for one in each.synonyms
-                ],
+                "synonyms": [{"name": one.name, "value": one.value, "source": one.source.name} for one in each.synonyms],
                 **({"documentation": each.documentation} if each.documentation is not None else {}),
             }
             for each in configs

@@ -8,17 +8,16 @@ from typing import Any, TypeVar
 import click
 
 from ottla.cli.common.completion import complete_topics, complete_words
-from ottla.cli.common.configs import Resource
-from ottla.metadata.image.image import ResourceType
+from ottla.client.admin.configs import ConfigResource, ConfigResourceType
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 KINDS = {
-    "topic": ResourceType.TOPIC,
-    "broker": ResourceType.BROKER,
-    "broker-logger": ResourceType.BROKER_LOGGER,
-    "client-metrics": ResourceType.CLIENT_METRICS,
-    "group": ResourceType.GROUP,
+    "topic": ConfigResourceType.TOPIC,
+    "broker": ConfigResourceType.BROKER,
+    "broker-logger": ConfigResourceType.BROKER_LOGGER,
+    "client-metrics": ConfigResourceType.CLIENT_METRICS,
+    "group": ConfigResourceType.GROUP,
 }
 PLURALS = {"topics": "topic", "brokers": "broker", "broker-loggers": "broker-logger", "groups": "group"}
 LATER = {"user": "users", "client": "clients", "ip": "ips"}
@@ -34,15 +33,30 @@ class Entity:
         self.name = name
 
     @property
-    def resource(self) -> Resource:
+    def resource(self) -> ConfigResource:
         assert self.name is not None
-        return Resource(self.type, self.name)
+        return ConfigResource(self.type, self.name)
 
 
 def _complete_names(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """Names of topics, if the kind is topic."""
     kinds = (ctx.params.get("type_"), ctx.params.get("entity_type"))
     return complete_topics(ctx, param, incomplete) if {"topic", "topics"} & {*kinds} else []
+
+
+def complete_settings(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
+    """Names of settings of the kind that the line names: topics' or brokers'. An equals sign follows where a value does."""
+    # With a flag that still lacks its value, click leaves positional arguments in ctx.args.
+    kind = ctx.params.get("type_") or ctx.params.get("entity_type") or next(iter(ctx.args), "")
+    is_of_broker = str(kind).startswith("broker")
+    is_of_broker = is_of_broker or bool(ctx.params.get("broker") or ctx.params.get("broker_defaults"))
+    sign = "=" if param.name in ("to_set", "add_config") else ""
+    done, comma, rest = incomplete.rpartition(",")
+    from ottla.config.broker_keys import BROKER_KEYS  # late: only completion needs the tables
+    from ottla.config.topic_keys import TOPIC_KEYS
+
+    table = BROKER_KEYS if is_of_broker else TOPIC_KEYS
+    return [f"{done}{comma}{name}{sign}" for name in sorted(table) if name.startswith(rest)]
 
 
 def entity_arguments(function: F) -> F:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import select
 import sys
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, BinaryIO
 
 import click
 
@@ -13,11 +15,13 @@ from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.options import cluster_options, json_option, retired
 from ottla.cli.common.output import say
 from ottla.cli.common.running import with_cluster
-from ottla.cli.common.settings import ClientSettings, parse_pairs, read_properties, whole_number
+from ottla.cli.common.settings import ClientSettings, login_for, parse_pairs, read_properties, whole_number
 from ottla.cli.common.times import TIME_HELP, parse_time_ms
 from ottla.cli.consume.formatters import Formatter, find_formatter
-from ottla.cli.consume.options import METADATA_AGE_MS_MAX, ConsumeOptions, FetchLimits
-from ottla.errors import OttlaError
+from ottla.cli.consume.options import METADATA_AGE_MS_MAX, ConsumeOptions
+from ottla.config.client import consumer_settings
+from ottla.config.client.kinds import CONSUMER
+from ottla.errors import ConfigError, OttlaError
 
 EXAMPLES = """\b
 Examples:
@@ -27,6 +31,8 @@ Examples:
   ottla consume orders --partition 0 --offset 42 --max-messages 10
   ottla consume orders --formatter-property print.key=true --formatter-property print.timestamp=true
   ottla consume orders --from-beginning --json | jq .value
+  ottla consume orders payments --group billing            as a member of a group; goes on where the group was
+  ottla consume --include 'orders-.*' --group billing      also topics that are created later
 \b
 Formatter properties: print.timestamp, print.partition, print.offset, print.epoch, print.headers, print.key, print.value,
 key.separator (tab), line.separator, headers.separator (,), null.literal, key.deserializer, value.deserializer,
@@ -34,30 +40,17 @@ headers.deserializer. Deserializers: string, bytes, integer, long, short, float,
 Kafka's class names.
 """
 
-KNOWN = frozenset(
-    {
-        "auto.offset.reset",
-        "enable.auto.commit",
-        "fetch.max.bytes",
-        "fetch.max.wait.ms",
-        "fetch.min.bytes",
-        "isolation.level",
-        "key.deserializer",
-        "max.partition.fetch.bytes",
-        "metadata.max.age.ms",
-        "value.deserializer",
-    }
-)
-NO_GROUPS = (
-    "consumer groups are not supported here yet: leave it out; --partition, --offset and --from-beginning say what to read"
-)
+KNOWN = frozenset(CONSUMER.table)
+NOT_PASSED_ON = ("auto.offset.reset", "group.id", "isolation.level", "key.deserializer", "value.deserializer")
+"""Settings that have flags; of the deserializers, formatters make use."""
 INTERRUPTED = 130
 
 
 @click.command("consume", epilog=EXAMPLES)
-@click.argument("name", required=False, metavar="[TOPIC]", shell_complete=complete_topics)
+@click.argument("names", nargs=-1, metavar="[TOPIC]...", shell_complete=complete_topics)
 @click.option("--topic", metavar="NAME", shell_complete=complete_topics, help="Kafka's spelling of TOPIC.")
-@click.option("--include", metavar="REGEX", help="All topics that match, instead of one.")
+@click.option("--include", metavar="REGEX", help="All topics whose names match, besides those named.")
+@click.option("--group", metavar="ID", help="Read as a member of this consumer group, and commit what was shown.")
 @click.option("--partition", "--partitions", "partitions", multiple=True, metavar="0,2-4", help="Only these.  [default: all]")
 @click.option("--offset", metavar="N|earliest|latest", help="Where to start.  [default: latest]")
 @click.option("--from-beginning", is_flag=True, help="Start at the first record.")
@@ -84,20 +77,23 @@ INTERRUPTED = 130
 @click.option("--skip-message-on-error", is_flag=True, help="Leave out records that cannot be shown, instead of stopping.")
 @click.option("--raw", is_flag=True, help="Do not escape control characters on a terminal.")
 @click.option("--enable-systest-events", is_flag=True, hidden=True)
-@click.option("--group", metavar="ID", help="Not supported yet.")
 @retired("--whitelist", "use --include")
 @retired("--new-consumer", "there is no other consumer: leave the flag out", takes_value=False)
 @retired("--delete-consumer-offsets", "it belonged to ZooKeeper: leave the flag out", takes_value=False)
 @json_option
 @cluster_options(known=KNOWN, old_config_flag="consumer")
-def consume(settings: ClientSettings, name: str | None, topic: str | None, as_json: bool, **flags: Any) -> int:
-    """Show the records of TOPIC as they arrive, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
+def consume(settings: ClientSettings, names: tuple[str, ...], topic: str | None, as_json: bool, **flags: Any) -> int:
+    """Show the records of topics as they arrive, until Ctrl-C, --max-messages, --timeout-ms or --until-end.
 
     Without --partition all partitions are read at once, also partitions that are added later. Records of one partition come in
-    order. No offsets are committed. The number of records goes to standard error. On a terminal, control characters in
-    records are escaped; --raw prints them.
+    order. The number of records goes to standard error. On a terminal, control characters in records are escaped; --raw prints
+    them.
+
+    With --group the members of the group share the partitions. Reading goes on at the committed offsets; --from-beginning and
+    --offset say where to start in partitions without one. What was shown is committed every 5 seconds and at the end, unless
+    enable.auto.commit is false. Without --group nothing is committed.
     """
-    options = build_options(name, topic, settings, flags)
+    options = build_options(names, topic, settings, flags)
     formatter = build_formatter(as_json, flags, options.skip_bad)
     from ottla.cli.consume.running import Counter
     from ottla.cli.consume.running import consume as run
@@ -106,6 +102,8 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
     out = sys.stdout.buffer
 
     def write(data: bytes) -> None:
+        if not data and _has_no_reader(out):
+            raise BrokenPipeError
         out.write(data)
         out.flush()
 
@@ -120,6 +118,16 @@ def consume(settings: ClientSettings, name: str | None, topic: str | None, as_js
         raise
     _print_total(counter.records)
     return code
+
+
+def _has_no_reader(out: BinaryIO) -> bool:
+    """Whether `out` is a pipe whose other end was closed, as by `| head -1`."""
+    try:
+        poll = select.poll()
+        poll.register(out.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (OSError, ValueError, AttributeError):  # no file descriptor, or a system without poll
+        return False
 
 
 def _print_total(records: int) -> None:
@@ -138,26 +146,32 @@ def build_formatter(as_json: bool, flags: dict[str, Any], skip_bad: bool) -> For
     return find_formatter("json" if as_json else flags["formatter"], properties, skip_bad, for_terminal)
 
 
-def build_options(name: str | None, topic: str | None, settings: ClientSettings, flags: dict[str, Any]) -> ConsumeOptions:
+def build_options(names: tuple[str, ...], topic: str | None, settings: ClientSettings, flags: dict[str, Any]) -> ConsumeOptions:
     """Flags first, then client properties, then defaults."""
-    if sum(each is not None for each in (name, topic, flags["include"])) != 1:
+    if (not names and topic is None and flags["include"] is None) or (names and topic is not None):
         raise click.UsageError("name the topic to read, for example: ottla consume orders --from-beginning")
-    if flags["group"] is not None or "group.id" in settings.properties:
-        raise click.UsageError(f"--group: {NO_GROUPS}")
     properties = settings.properties
+    group = _group(flags, properties)
     offset, start = _start(flags)
-    reset = properties.get("auto.offset.reset", "earliest" if flags["from_beginning"] else "latest").strip().lower()
-    if reset not in ("earliest", "latest"):
+    reset = properties.get("auto.offset.reset", "earliest" if start == EARLIEST else "latest").strip().lower()
+    if group is None and reset not in ("earliest", "latest"):
         raise click.UsageError(f"auto.offset.reset must be earliest or latest here, not {reset!r}")
     isolation = flags["isolation_level"] or properties.get("isolation.level", "read_uncommitted").strip().lower()
-    limits = FetchLimits()
-
-    def number(name: str, default: int) -> int:
-        return whole_number(name, properties[name], 0) if name in properties else default
-
+    age = properties.get("metadata.max.age.ms")
+    age_ms = METADATA_AGE_MS_MAX if age is None else whole_number("metadata.max.age.ms", age, 0)
+    given = {name: value for name, value in properties.items() if name in KNOWN and name not in NOT_PASSED_ON}
+    client: dict[str, Any] = {**given, "auto.offset.reset": reset, "isolation.level": isolation}
+    if group is not None:
+        client |= {"group.id": group, "metadata.max.age.ms": age_ms}
+    login = login_for(properties)
+    try:
+        consumer_settings(None, client, login)
+    except ConfigError as error:
+        raise click.UsageError(str(error)) from None
     return ConsumeOptions(
-        topic=name or topic,
+        topics=names or (() if topic is None else (topic,)),
         include=_pattern(flags["include"]),
+        group=group,
         partitions=parse_partitions(flags["partitions"]),
         offset=offset,
         start=start,
@@ -165,16 +179,30 @@ def build_options(name: str | None, topic: str | None, settings: ClientSettings,
         max_messages=None if flags["max_messages"] in (None, -1) else flags["max_messages"],
         timeout_ms=None if flags["timeout_ms"] in (None, -1) else flags["timeout_ms"],
         until_end=flags["until_end"],
-        metadata_age_ms_max=number("metadata.max.age.ms", METADATA_AGE_MS_MAX),
+        metadata_age_ms_max=age_ms,
         read_committed=isolation == "read_committed",
         skip_bad=flags["skip_message_on_error"],
-        fetch=FetchLimits(
-            min_bytes=number("fetch.min.bytes", limits.min_bytes),
-            max_bytes=number("fetch.max.bytes", limits.max_bytes),
-            max_wait_ms=number("fetch.max.wait.ms", limits.max_wait_ms),
-            partition_bytes_max=number("max.partition.fetch.bytes", limits.partition_bytes_max),
-        ),
+        client=client,
+        login=login,
     )
+
+
+def _group(flags: dict[str, Any], properties: Mapping[str, str]) -> str | None:
+    group: str | None = flags["group"]
+    named = properties.get("group.id", "").strip() or None
+    if group is not None and named is not None and group != named:
+        raise click.UsageError(f"--group {group} and group.id={named} name different groups: choose one")
+    group = group or named
+    if group is None:
+        return None
+    if flags["partitions"]:
+        raise click.UsageError("--group and --partition: the group chooses the partitions; leave one of them out")
+    if flags["from_time"]:
+        raise click.UsageError(
+            "--group and --from-time: a group starts at its committed offsets. Move them with "
+            f"`ottla groups reset-offsets {group} --topic TOPIC --to-datetime WHEN --execute`, or leave one of them out"
+        )
+    return group
 
 
 def _start(flags: dict[str, Any]) -> tuple[int | None, int]:

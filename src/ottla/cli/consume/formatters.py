@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Mapping
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import click
 
@@ -18,7 +18,9 @@ from ottla.cli.common.output import say
 from ottla.cli.consume.deserializers import BadData, Deserializer, as_text, find_deserializer
 from ottla.cli.consume.records import Consumed
 from ottla.ids import TopicPartition
-from ottla.records.kernels import Record
+
+if TYPE_CHECKING:
+    from ottla.cli.consume.records import Shown
 
 PARTS = ("timestamp", "partition", "offset", "delivery", "epoch", "headers", "key", "value")
 DESERIALIZED = ("key", "value", "headers")
@@ -82,7 +84,7 @@ class _Deserializers:
 class CannotShow(BadData):
     """A record cannot be shown. `before` is the output of the records before it in its batch, `records` counts them and it."""
 
-    def __init__(self, partition: TopicPartition, record: Record, problem: BadData, before: bytes, records: int) -> None:
+    def __init__(self, partition: TopicPartition, record: Shown, problem: BadData, before: bytes, records: int) -> None:
         super().__init__(
             f"the record at offset {record.offset} of partition {partition} cannot be shown: {problem}. Choose another "
             "deserializer, or --skip-message-on-error"
@@ -125,7 +127,7 @@ class LineFormatter:
                     raise CannotShow(partition, record, problem, before, len(lines) + 1) from None
         return end.join(lines) + end if lines else b""
 
-    def _part(self, part: str, partition: TopicPartition, batch: Consumed, record: Record) -> bytes:
+    def _part(self, part: str, partition: TopicPartition, batch: Consumed, record: Shown) -> bytes:
         match part:
             case "value":
                 return self._data(record.value, self._deserializers.value)
@@ -143,7 +145,7 @@ class LineFormatter:
                 return self._headers(record)
         return b"Delivery:NOT_PRESENT"  # only share groups count deliveries
 
-    def _headers(self, record: Record) -> bytes:
+    def _headers(self, record: Shown) -> bytes:
         headers = [
             self._safe(name.encode()) + b":" + self._data(value, self._deserializers.headers) for name, value in record.headers
         ]
@@ -199,7 +201,7 @@ class JsonFormatter:
                 lines.append(escape_json(json.dumps(shown, ensure_ascii=False)) + "\n")
         return "".join(lines).encode()
 
-    def _record(self, partition: TopicPartition, batch: Consumed, record: Record) -> dict[str, object]:
+    def _record(self, partition: TopicPartition, batch: Consumed, record: Shown) -> dict[str, object]:
         headers = [{"name": name, **_member("value", value, self._deserializers.headers)} for name, value in record.headers]
         return {
             "topic": partition.topic,

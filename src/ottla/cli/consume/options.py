@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ottla.cli.common.offsets import EARLIEST, LATEST
 
@@ -14,16 +16,18 @@ METADATA_AGE_MS_MAX = 5_000
 class ConsumeOptions:
     """Which records to read, and when to stop."""
 
-    topic: str | None = None
+    topics: tuple[str, ...] = ()
     include: re.Pattern[str] | None = None
-    """Read all topics that match, instead of `topic`."""
+    """Read all topics that match, too."""
+    group: str | None = None
+    """The consumer group to read as a member of; None to read without one."""
     partitions: frozenset[int] | None = None
     offset: int | None = None
     """The offset to start at; None to start at `start`."""
     start: int = LATEST
     """A place or a timestamp, as in ListOffsets."""
     reset: int = LATEST
-    """Where to continue if an offset is out of range: `EARLIEST` or `LATEST`."""
+    """Where to start instead if there is no such offset: `EARLIEST` or `LATEST`."""
     max_messages: int | None = None
     timeout_ms: int | None = None
     """Stop when no record has arrived for this long."""
@@ -33,7 +37,10 @@ class ConsumeOptions:
     """How often to look for new partitions."""
     read_committed: bool = False
     skip_bad: bool = False
-    fetch: FetchLimits = field(default_factory=lambda: FetchLimits())
+    client: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the consumer, by Kafka's names."""
+    login: Mapping[str, Any] = field(default_factory=dict)
+    """User name and password, or token, as keywords of the consumer."""
 
     def __post_init__(self) -> None:
         assert self.reset in (EARLIEST, LATEST)
@@ -43,12 +50,9 @@ class ConsumeOptions:
         """Whether to read partitions that are added later."""
         return self.partitions is None and not self.until_end
 
-
-@dataclass(frozen=True, slots=True)
-class FetchLimits:
-    """Limits of a fetch request, with the defaults of Kafka's consumer."""
-
-    min_bytes: int = 1
-    max_bytes: int = 50 * 1024 * 1024
-    max_wait_ms: int = 500
-    partition_bytes_max: int = 1024 * 1024
+    @property
+    def subscription(self) -> list[str] | re.Pattern[str]:
+        """What to subscribe to: names, or one pattern for names and `include`."""
+        if self.include is None:
+            return list(self.topics)
+        return re.compile("|".join([*map(re.escape, self.topics), f"(?:{self.include.pattern})"]))

@@ -1,20 +1,38 @@
-"""The loop of `ottla consume`: fetches partitions, formats and prints their records."""
+"""The loop of `ottla consume`: polls a `Consumer`, formats and prints its records.
+
+Without a group the partitions are assigned, and a second task looks for partitions that are added and topics that are deleted.
+With a group they are subscribed to. What was shown is committed at the end and, as enable.auto.commit says, on the way; after a
+record that cannot be shown, only what came before its poll is.
+"""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
-from ottla.cli.common.cluster import Cluster, topic_refusal
-from ottla.cli.common.offsets import EARLIEST, LATEST, list_offsets
+from ottla.cli.common.client_logs import client_logs_shown
+from ottla.cli.common.offsets import EARLIEST
 from ottla.cli.common.output import warn
-from ottla.cli.consume.fetcher import Fetched, Fetcher
 from ottla.cli.consume.formatters import CannotShow, Formatter
 from ottla.cli.consume.options import ConsumeOptions
-from ottla.cli.consume.records import read_batches
-from ottla.errors import KafkaError, OttlaError
-from ottla.errors.codes import ErrorCode
+from ottla.cli.consume.places import Offsets, find_ends, find_offsets, find_partitions, find_starts
+from ottla.cli.consume.records import group_records
+from ottla.client.cluster import Cluster, is_worth_retrying
+from ottla.client.consumer.asynchronous import Consumer
+from ottla.client.consumer.record import ConsumerRecord
+from ottla.errors import CorruptBatchError, KafkaError, OttlaError, WakeupError, exception_of
+from ottla.errors.codes import error_name
 from ottla.ids import TopicPartition
+
+POLL_S = 1.0
+POLL_TO_END_S = 0.1
+"""The end may be reached without a record, so positions are looked at this often."""
+LEAVE_S = 5.0
+"""After Ctrl-C, how long the last commit and leaving the group may take."""
+
+Bytes = bytes | None
+Records = Sequence["ConsumerRecord[Bytes, Bytes]"]
 
 
 class Counter:
@@ -28,118 +46,178 @@ async def consume(
     cluster: Cluster, options: ConsumeOptions, formatter: Formatter, write: Callable[[bytes], object], counter: Counter
 ) -> None:
     """Show records until `max_messages` were shown, none has arrived for `timeout_ms`, or the end is reached."""
-    partitions = await _partitions(cluster, options)
-    offsets = await _starts(cluster, options, partitions)
-    ends = await _ends(cluster, options, partitions, offsets)
-    if options.max_messages == 0 or (options.until_end and not ends):
+    partitions = await find_partitions(cluster, options)
+    is_in_group = options.group is not None
+    starts = {} if is_in_group else await find_starts(cluster, options, partitions)
+    ends = await find_ends(cluster, options, starts) if options.until_end and not is_in_group else {}
+    if options.max_messages == 0 or (options.until_end and not is_in_group and not ends):
         return
-    fetcher = Fetcher(cluster, options, offsets)
-    watching = asyncio.create_task(_watch(cluster, options, fetcher, set(offsets))) if options.takes_new_partitions else None
-    try:
-        while True:
-            try:
-                async with asyncio.timeout(None if options.timeout_ms is None else options.timeout_ms / 1000):
-                    fetched = await fetcher.next()
-            except TimeoutError:
-                return
-            _show(fetched, options, formatter, write, counter, ends)
-            if options.max_messages is not None and counter.records >= options.max_messages:
-                return
-            if options.until_end:
-                if fetched.next_offset >= ends.get(fetched.partition, 0):
-                    ends.pop(fetched.partition, None)
-                if not ends:
-                    return
-    finally:
-        if watching is not None:
-            watching.cancel()
-        await fetcher.close()
-
-
-async def _watch(cluster: Cluster, options: ConsumeOptions, fetcher: Fetcher, known: set[TopicPartition]) -> None:
-    """Look for new partitions every `metadata_age_ms_max`. They are read from their first record."""
-    while True:
-        await asyncio.sleep(options.metadata_age_ms_max / 1000)
+    consumer: Consumer[Bytes, Bytes] = Consumer(config=options.client, world=cluster.world, **options.login)
+    loop = _Loop(consumer, options, _Printer(formatter, write, counter), ends)
+    async with consumer:
         try:
-            added = [each for each in await _partitions(cluster, options) if each not in known]
-            offsets = await _find(cluster, options, dict.fromkeys(added, EARLIEST)) if added else {}
-        except OttlaError:
-            continue  # if the failure lasts, the fetcher reports it
-        for each in offsets:
-            warn(f"partition {each} is new: reading it from its first record")
-        known.update(offsets)
-        fetcher.add(offsets)
+            if is_in_group:
+                consumer.subscribe(options.subscription)
+                with client_logs_shown():
+                    await loop.run()
+            else:
+                _assign(consumer, starts)
+                watch = Watch(cluster, options, consumer, set(starts))
+                with client_logs_shown(watch.look_now):
+                    await watch.beside(loop.run())
+        except asyncio.CancelledError:  # Ctrl-C: everything that was handed out has been shown
+            await consumer.close(LEAVE_S)
+            raise
 
 
-def _show(
-    fetched: Fetched,
-    options: ConsumeOptions,
-    formatter: Formatter,
-    write: Callable[[bytes], object],
-    counter: Counter,
-    ends: dict[TopicPartition, int],
-) -> None:
-    end = ends.get(fetched.partition, -1) if options.until_end else None
-    for batch in read_batches(fetched.views, fetched.offset, fetched.aborted):
-        records = batch.records
+def _assign(consumer: Consumer[Any, Any], starts: Offsets) -> None:
+    consumer.assign([*consumer.assignment(), *starts])
+    for partition, offset in starts.items():
+        consumer.seek(partition, offset)
+
+
+class _Printer:
+    """Writes records and counts them."""
+
+    def __init__(self, formatter: Formatter, write: Callable[[bytes], object], counter: Counter) -> None:
+        self._formatter = formatter
+        self._write = write
+        self.counter = counter
+
+    def check(self) -> None:
+        """Raise if the output has no reader any more: while no record comes, no write would tell."""
+        self._write(b"")
+
+    def show(self, partition: TopicPartition, records: Records) -> None:
+        for group in group_records(records):
+            try:
+                output = self._formatter.format(partition, group)
+            except CannotShow as problem:
+                self.counter.records += problem.records
+                self._write(problem.before)
+                raise
+            self.counter.records += len(group.records)
+            if output:
+                self._write(output)
+
+
+class _Loop:
+    """Polls until a limit is reached."""
+
+    def __init__(self, consumer: Consumer[Bytes, Bytes], options: ConsumeOptions, printer: _Printer, ends: Offsets) -> None:
+        self._consumer = consumer
+        self._options = options
+        self._printer = printer
+        self._ends = ends
+        self._loop = asyncio.get_running_loop()
+
+    async def run(self) -> None:
+        options = self._options
+        limit_s = None if options.timeout_ms is None else options.timeout_ms / 1000
+        last_s = self._loop.time()
+        while True:
+            left_s = POLL_S if limit_s is None else max(0.0, last_s + limit_s - self._loop.time())
+            found = await self._poll(min(left_s, POLL_TO_END_S if options.until_end else POLL_S))
+            for partition, records in found.items():
+                self._show(partition, records)
+            now_s = self._loop.time()
+            if found:
+                last_s = now_s
+            else:
+                self._printer.check()
+            if options.max_messages is not None and self._printer.counter.records >= options.max_messages:
+                return
+            if options.until_end and await self._is_at_end():
+                return
+            if limit_s is not None and now_s - last_s >= limit_s:
+                return
+
+    async def _poll(self, timeout_s: float) -> dict[TopicPartition, list[ConsumerRecord[Bytes, Bytes]]]:
+        limit = self._options.max_messages
+        count = None if limit is None else limit - self._printer.counter.records
+        try:
+            return await self._consumer.batches(timeout_s, count)
+        except CorruptBatchError as damage:
+            partition = TopicPartition(damage.topic, damage.partition)
+            raise OttlaError(f"partition {partition} cannot be read on from offset {damage.offset}: {damage}") from None
+        except WakeupError:
+            raise
+        except KafkaError as error:
+            name = error_name(error.code)
+            raise error if name in str(error) else exception_of(error.code, f"{error} ({name})") from None
+
+    def _show(self, partition: TopicPartition, records: Records) -> None:
+        end = self._ends.get(partition) if self._options.until_end else None
         if end is not None and records[-1].offset >= end:
             records = [record for record in records if record.offset < end]
-        if options.max_messages is not None:
-            records = records[: options.max_messages - counter.records]
-        if not records:
-            continue
+            self._consumer.seek(partition, end)  # what is not shown must not be committed
+            self._consumer.pause(partition)
+        if records:
+            self._printer.show(partition, records)
+
+    async def _is_at_end(self) -> bool:
+        assigned = self._consumer.assignment()
+        new = assigned - set(self._ends) if self._options.group is not None else set()
+        if new:
+            self._ends |= await self._consumer.end_offsets(*new)
+        for partition, end in self._ends.items():
+            if partition in assigned and await self._consumer.position(partition) < end:
+                return False
+        return bool(assigned)
+
+
+class Watch:
+    """Looks for partitions that are added, which are read from their first record, and for topics that are deleted."""
+
+    def __init__(
+        self, cluster: Cluster, options: ConsumeOptions, consumer: Consumer[Any, Any], known: set[TopicPartition]
+    ) -> None:
+        self._cluster = cluster
+        self._options = options
+        self._consumer = consumer
+        self._known = known
+        self._now = asyncio.Event()
+        self._failure: OttlaError | None = None
+
+    def look_now(self) -> None:
+        """Something is wrong: find out whether a topic is gone."""
+        self._now.set()
+
+    async def beside(self, reading: Any) -> None:
+        """Run until `reading` ends, or until a topic is gone."""
+        watching = asyncio.create_task(self._run())
         try:
-            output = formatter.format(fetched.partition, batch._replace(records=records))
-        except CannotShow as problem:
-            counter.records += problem.records
-            write(problem.before)
-            raise
-        counter.records += len(records)
-        if output:
-            write(output)
+            await reading
+        except WakeupError:
+            if self._failure is None:
+                raise
+            raise self._failure from None
+        finally:
+            watching.cancel()
 
+    async def _run(self) -> None:
+        while True:
+            try:
+                async with asyncio.timeout(self._options.metadata_age_ms_max / 1000):
+                    await self._now.wait()
+            except TimeoutError:
+                pass
+            self._now.clear()
+            try:
+                await self._look()
+            except KafkaError as error:
+                if not is_worth_retrying(error) and not getattr(error, "is_absent", False):
+                    self._failure = error
+                    self._consumer.wakeup()
+                    return
 
-async def _partitions(cluster: Cluster, options: ConsumeOptions) -> list[TopicPartition]:
-    if options.include is not None:
-        topics = [topic for name, topic in (await cluster.topics()).items() if options.include.fullmatch(name)]
-        if not topics:
-            raise OttlaError(f"no topic matches {options.include.pattern!r}: `ottla topics list` shows all topics")
-    else:
-        topics = [await cluster.topic(options.topic or "")]
-    found = []
-    for topic in topics:
-        name = topic.name or ""
-        there = sorted(each.partition_index for each in topic.partitions)
-        for missing in sorted((options.partitions or frozenset()) - set(there)):
-            raise topic_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, missing)
-        found += [TopicPartition(name, index) for index in there if options.partitions is None or index in options.partitions]
-    return found
-
-
-async def _starts(cluster: Cluster, options: ConsumeOptions, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
-    if options.offset is not None:
-        return dict.fromkeys(partitions, options.offset)
-    starts = await _find(cluster, options, dict.fromkeys(partitions, options.start))
-    # -1: no record is that late. Such partitions are read from their end.
-    late = [partition for partition, offset in starts.items() if offset < 0]
-    return starts | (await _find(cluster, options, dict.fromkeys(late, LATEST)) if late else {})
-
-
-async def _ends(
-    cluster: Cluster, options: ConsumeOptions, partitions: list[TopicPartition], starts: dict[TopicPartition, int]
-) -> dict[TopicPartition, int]:
-    """The end offsets of the partitions that have records to read before their end."""
-    if not options.until_end:
-        return {}
-    ends = await _find(cluster, options, dict.fromkeys(partitions, LATEST))
-    firsts = await _find(cluster, options, dict.fromkeys(partitions, EARLIEST))
-    return {partition: end for partition, end in ends.items() if max(starts[partition], firsts[partition]) < end}
-
-
-async def _find(cluster: Cluster, options: ConsumeOptions, wanted: dict[TopicPartition, int]) -> dict[TopicPartition, int]:
-    offsets = {}
-    for partition, found in (await list_offsets(cluster, wanted, options.read_committed)).items():
-        if isinstance(found, KafkaError):
-            raise found
-        offsets[partition] = found.offset
-    return offsets
+    async def _look(self) -> None:
+        found = await find_partitions(self._cluster, self._options)
+        added = [each for each in found if each not in self._known] if self._options.takes_new_partitions else []
+        if not added:
+            return
+        offsets = await find_offsets(self._cluster, dict.fromkeys(added, EARLIEST), False)
+        for each in offsets:
+            warn(f"partition {each} is new: reading it from its first record")
+        self._known.update(offsets)
+        _assign(self._consumer, offsets)

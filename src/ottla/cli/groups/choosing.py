@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import click
 
-from ottla.cli.common.cluster import Cluster, topic_refusal
 from ottla.cli.common.completion import complete_from_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.groups.listing import list_groups
+from ottla.client.admin.groups import list_consumer_groups, list_groups
+from ottla.client.admin.topic_descriptions import describe_topics
+from ottla.client.cluster import Cluster, topic_error
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
 
@@ -22,7 +22,7 @@ def complete_groups(ctx: click.Context, param: click.Parameter, incomplete: str)
     """The groups whose ids begin with `incomplete`."""
 
     async def ids(cluster: Cluster) -> list[str]:
-        return sorted(each.id for each in await list_groups(cluster))
+        return [each.group_id for each in await list_groups(cluster)]
 
     return complete_from_cluster(ctx, incomplete, ids)
 
@@ -48,7 +48,10 @@ timeout_option = click.option(
 
 def with_timeout(settings: ClientSettings, timeout_ms: int | None) -> ClientSettings:
     """Settings with the time limit of `--timeout`."""
-    return settings if timeout_ms is None else dataclasses.replace(settings, api_timeout_ms=timeout_ms)
+    if timeout_ms is None:
+        return settings
+    request_ms = min(timeout_ms, settings.client.request_timeout_ms)  # a request may not take longer than the whole
+    return settings.changed({"default.api.timeout.ms": timeout_ms, "request.timeout.ms": request_ms})
 
 
 def named_groups(named: Sequence[str], flagged: Sequence[str], all_groups: bool, action: str) -> list[str] | None:
@@ -63,7 +66,7 @@ def named_groups(named: Sequence[str], flagged: Sequence[str], all_groups: bool,
 
 async def find_groups(cluster: Cluster, ids: list[str] | None) -> list[str]:
     """The named groups, or all consumer groups of the cluster if `ids` is None."""
-    return ids if ids is not None else sorted(each.id for each in await list_groups(cluster) if each.is_of_consumers)
+    return ids if ids is not None else [each.group_id for each in await list_consumer_groups(cluster)]
 
 
 def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
@@ -85,10 +88,11 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
 async def find_partitions(cluster: Cluster, topics: dict[str, list[int] | None]) -> list[TopicPartition]:
     """The partitions of `parse_topics`' result. Raises if a topic or partition does not exist."""
     found: list[TopicPartition] = []
+    described = (await describe_topics(cluster, topics)).raise_first()
     for name, numbers in topics.items():
-        known = {each.partition_index for each in (await cluster.topic(name)).partitions}
+        known = {each.partition for each in described[name].partitions}
         for number in sorted(known if numbers is None else set(numbers)):
             if number not in known:
-                raise topic_refusal(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, number)
+                raise topic_error(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, name, number)
             found.append(TopicPartition(name, number))
     return sorted(found)

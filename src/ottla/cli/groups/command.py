@@ -10,6 +10,7 @@ Examples:
   ottla groups list --state
   ottla groups describe billing                                        offsets and lag
   ottla groups describe billing --members
+  ottla groups lag 'billing-*'                                         total lag of each, the largest first
   ottla groups reset-offsets billing --topic orders --to-earliest      shows what it would do
   ottla groups reset-offsets billing --topic orders --to-earliest --execute
   ottla groups delete billing
@@ -20,6 +21,7 @@ _HERE = "ottla.cli.groups"
 ACTIONS = {
     "list": (f"{_HERE}.list", "list_groups", "List all groups."),
     "describe": (f"{_HERE}.describe", "describe", "Show offsets and lag, members or state of groups."),
+    "lag": (f"{_HERE}.lag", "lag", "Show the total lag of each group, the largest first."),
     "reset-offsets": (f"{_HERE}.reset_offsets", "reset_offsets", "Change the committed offsets of groups."),
     "delete-offsets": (f"{_HERE}.delete_offsets", "delete_offsets", "Delete a group's committed offsets of topics."),
     "delete": (f"{_HERE}.delete", "delete", "Delete groups and their committed offsets."),

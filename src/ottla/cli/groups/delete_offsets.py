@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal, topic_refusal
 from ottla.cli.common.completion import complete_topics
-from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option, yes_option
 from ottla.cli.common.output import confirm, print_json, print_padded, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.choosing import complete_groups, parse_topics, timeout_option, with_timeout
-from ottla.cli.groups.views import no_such_group
+from ottla.client.admin.group_offsets import delete_consumer_group_offsets
+from ottla.client.admin.topic_descriptions import describe_topics
+from ottla.client.cluster import Cluster
 from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.wire.messages.offset_delete import (
-    OffsetDeleteRequest,
-    OffsetDeleteRequestPartition,
-    OffsetDeleteRequestTopic,
-    OffsetDeleteResponse,
-)
 
 EXAMPLES = """\b
 Examples:
@@ -68,7 +62,7 @@ def delete_offsets(
     if as_json:
         print_json(
             [
-                {"topic": each.topic, "partition": each.partition, **({} if error is None else {"error": str(error)})}
+                {"topic": each.topic, "partition": each.partition, **({} if error is None else {"error": explain(error)})}
                 for each, error in results.items()
             ]
         )
@@ -79,7 +73,7 @@ def delete_offsets(
         (
             each.topic,
             "-" if each.partition < 0 else each.partition,
-            "Successful" if error is None else f"Error: {error}",
+            "Successful" if error is None else f"Error: {explain(error)}",
         )
         for each, error in results.items()
     ]
@@ -89,53 +83,10 @@ def delete_offsets(
 
 
 async def _delete(cluster: Cluster, group_id: str, topics: dict[str, list[int] | None]) -> Results:
-    results: Results = {}
-    wanted: list[TopicPartition] = []
-    for name, numbers in topics.items():
-        try:
-            known = (
-                numbers if numbers is not None else [each.partition_index for each in (await cluster.topic(name)).partitions]
-            )
-        except KafkaError as error:
-            results[TopicPartition(name, -1)] = error
-        else:
-            wanted += [TopicPartition(name, number) for number in known]
-
-    async def ask(broker_id: int, ids: list[str]) -> dict[str, Results | KafkaError]:
-        asked: dict[str, OffsetDeleteRequestTopic] = {}
-        for each in wanted:
-            partition = OffsetDeleteRequestPartition(partition_index=each.partition)
-            asked.setdefault(each.topic, OffsetDeleteRequestTopic(name=each.topic)).partitions.append(partition)
-        request = OffsetDeleteRequest(group_id=group_id, topics=list(asked.values()))
-        response: OffsetDeleteResponse = await (await cluster.link_to(broker_id)).request(request)
-        if response.error_code == ErrorCode.GROUP_ID_NOT_FOUND:
-            return {group_id: no_such_group(group_id)}
-        if response.error_code:
-            return {group_id: refusal(response.error_code, f"the offsets of group {group_id} were not deleted")}
-        return {
-            group_id: {
-                TopicPartition(topic.name, each.partition_index): _error(
-                    group_id, topic.name, each.partition_index, each.error_code
-                )
-                for topic in response.topics
-                for each in topic.partitions
-            }
-        }
-
-    if wanted:
-        outcome = (await by_coordinator(cluster, CoordinatorKind.GROUP, [group_id], ask))[group_id]
-        if isinstance(outcome, KafkaError):
-            raise outcome
-        results |= outcome
+    whole = await describe_topics(cluster, [name for name, numbers in topics.items() if numbers is None])
+    results: Results = {TopicPartition(str(name), -1): error for name, error in whole.errors.items()}
+    wanted = [TopicPartition(name, number) for name, numbers in topics.items() for number in numbers or ()]
+    wanted += [TopicPartition(topic.name, each.partition) for topic in whole.values_found.values() for each in topic.partitions]
+    deleted = await delete_consumer_group_offsets(cluster, group_id, wanted)
+    results |= {each: deleted.errors.get(each) for each in deleted}
     return dict(sorted(results.items()))
-
-
-def _error(group_id: str, topic: str, partition: int, code: int) -> KafkaError | None:
-    if not code:
-        return None
-    if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-        return topic_refusal(code, topic, partition)
-    text = None
-    if code == ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC:
-        text = f"group {group_id} is reading {topic}; stop its members first"
-    return refusal(code, f"partition {topic}-{partition}", text)

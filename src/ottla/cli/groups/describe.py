@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.offsets import LATEST
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, warn
@@ -13,9 +12,12 @@ from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups import showing
 from ottla.cli.groups.choosing import find_groups, group_arguments, timeout_option, with_timeout
 from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offsets
-from ottla.cli.groups.views import GroupView, describe_groups
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
+from ottla.cli.groups.views import describe_groups
+from ottla.client.admin.group_descriptions import ConsumerGroupDescription
+from ottla.client.admin.offsets import FoundOffset
+from ottla.client.cluster import Cluster
+from ottla.client_core.metadata import Node
+from ottla.errors import GroupIdNotFoundError, KafkaError
 from ottla.errors.texts import counted, listed
 from ottla.ids import TopicPartition
 
@@ -78,44 +80,37 @@ def describe(
             showing.print_lines(group, part, verbose)
 
 
-def _warn_about_states(groups: list[GroupView]) -> None:
+def _warn_about_states(groups: list[ConsumerGroupDescription]) -> None:
     """One line for all idle groups: a cluster may have hundreds."""
-    idle = [group.id for group in groups if group.state == "Empty"]
+    idle = [group.group_id for group in groups if group.state == "Empty"]
     if len(idle) == 1:
         warn(f"group {idle[0]} has no active members")
     elif idle:
         warn(f"{counted(len(idle), 'group')} have no active members: {listed(idle)}")
     for group in groups:
         if group.state not in ("Stable", "Empty"):
-            warn(f"group {group.id} is rebalancing ({group.state}): this output may be outdated soon")
+            warn(f"group {group.group_id} is rebalancing ({group.state}): this output may be outdated soon")
 
 
 async def _describe(cluster: Cluster, ids: list[str] | None, with_offsets: bool) -> list[showing.DescribedGroup]:
-    wanted = await find_groups(cluster, ids)
-    views = await describe_groups(cluster, wanted)
-    found = [view for view in views.values() if isinstance(view, GroupView)]
-    for view in views.values():
-        is_gone = isinstance(view, KafkaError) and view.code == ErrorCode.GROUP_ID_NOT_FOUND and ids is None
-        if isinstance(view, KafkaError) and not is_gone:  # a group may be deleted between listing and describing
-            raise view
-    if not with_offsets:
-        return [showing.DescribedGroup(view, []) for view in found]
-    committed = await committed_offsets(cluster, [view.id for view in found])
-    offsets: dict[str, GroupOffsets] = {}
-    for group_id, result in committed.items():
-        if isinstance(result, KafkaError):
-            raise result
-        offsets[group_id] = result
-    ends = await find_offsets(cluster, _partitions(found, offsets), LATEST)
-    return [showing.DescribedGroup(view, showing.offset_rows(view, offsets[view.id], ends)) for view in found]
-
-
-def _partitions(views: list[GroupView], offsets: dict[str, GroupOffsets]) -> set[TopicPartition]:
-    assigned = {
-        TopicPartition(topic, number)
-        for view in views
-        for member in view.members
-        for topic, numbers in member.assignment.items()
-        for number in numbers
-    }
-    return assigned.union(*(committed for committed in offsets.values()))
+    found: list[ConsumerGroupDescription] = []
+    for view in (await describe_groups(cluster, await find_groups(cluster, ids))).values():
+        if not isinstance(view, KafkaError):
+            found.append(view)
+        elif ids is not None or not isinstance(view, GroupIdNotFoundError):
+            raise view  # of all groups, one may be deleted between listing and describing
+    coordinators = {view.group_id: cluster.brokers.get(view.coordinator) for view in found}
+    committed: dict[str, GroupOffsets] = {}
+    ends: dict[TopicPartition, FoundOffset | None] = {}
+    if with_offsets:
+        committed = await committed_offsets(cluster, [view.group_id for view in found])
+        assigned = {each for view in found for member in view.members for each in member.assignment}
+        ends = await find_offsets(cluster, assigned.union(*committed.values()), LATEST)
+    return [
+        showing.DescribedGroup(
+            view,
+            coordinators[view.group_id] or Node(view.coordinator, "unknown", -1),
+            showing.offset_rows(view, committed[view.group_id], ends) if with_offsets else [],
+        )
+        for view in found
+    ]

@@ -10,8 +10,8 @@ from ottla.cli.common.options import cluster_options, json_option, plain_option,
 from ottla.cli.common.output import is_for_people, print_json, print_padded, print_table, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.groups import listing
 from ottla.cli.groups.choosing import timeout_option, with_timeout
+from ottla.client.admin import groups as admin
 
 EXAMPLES = """\b
 Examples:
@@ -21,6 +21,8 @@ Examples:
   ottla groups list --protocol                    also groups of Kafka Connect and others
 """
 
+STATES = ("Assigning", "CompletingRebalance", "Dead", "Empty", "PreparingRebalance", "Reconciling", "Stable")
+TYPES = ("Classic", "Consumer")
 GROUP_WIDTH_MIN, GAP, WORD_WIDTH = 15, 10, 20
 
 
@@ -50,11 +52,11 @@ def list_groups(
     plain: bool,
 ) -> None:
     """List all consumer groups, one a line."""
-    chosen_states = parse_words(states, listing.STATES, "--state")
-    chosen_types = parse_words(types, listing.TYPES, "--type")
+    chosen_states = parse_words(states, STATES, "--state")
+    chosen_types = parse_words(types, TYPES, "--type")
     wanted = [name.strip() for name in protocols.split(",")] if protocols else []
     found = with_cluster(
-        with_timeout(settings, timeout_ms), lambda cluster: listing.list_groups(cluster, chosen_states, chosen_types)
+        with_timeout(settings, timeout_ms), lambda cluster: admin.list_groups(cluster, states=chosen_states, types=chosen_types)
     )
     if protocols is None:
         found = [each for each in found if each.is_of_consumers]
@@ -64,21 +66,21 @@ def list_groups(
         print_json(
             [
                 {
-                    "group": each.id,
+                    "group": each.group_id,
                     "type": each.type,
                     "state": each.state,
                     "protocol": each.protocol,
-                    "coordinator": each.coordinator_id,
+                    "coordinator": each.coordinator,
                 }
                 for each in found
             ]
         )
     elif is_for_people(as_json, plain):
-        rows = [(each.id, each.type, each.state, each.protocol, each.coordinator_id) for each in found]
+        rows = [(each.group_id, each.type, each.state, each.protocol, each.coordinator) for each in found]
         print_table(None, ("Group", "Type", "State", "Protocol", "#Coordinator"), rows)
     elif states is None and types is None and protocols is None:
         for each in found:
-            say(each.id)
+            say(each.group_id)
     else:
         _print_lines(found, types is not None, states is not None, protocols is not None)
 
@@ -95,7 +97,7 @@ def parse_words(text: str | None, known: Sequence[str], flag: str) -> list[str]:
     return found
 
 
-def _print_lines(found: Sequence[listing.ListedGroup], with_type: bool, with_state: bool, with_protocol: bool) -> None:
+def _print_lines(found: Sequence[admin.GroupListing], with_type: bool, with_state: bool, with_protocol: bool) -> None:
     """Kafka's own lines, with the requested columns."""
     columns = (
         (with_type, "TYPE", [each.type for each in found]),
@@ -103,6 +105,6 @@ def _print_lines(found: Sequence[listing.ListedGroup], with_type: bool, with_sta
         (with_state, "STATE", [each.state for each in found]),
     )
     shown = [(heading, cells) for is_shown, heading, cells in columns if is_shown]
-    group_width = max([GROUP_WIDTH_MIN, *(len(each.id) for each in found)]) + GAP
-    rows = list(zip([each.id for each in found], *(cells for _, cells in shown), strict=True))
+    group_width = max([GROUP_WIDTH_MIN, *(len(each.group_id) for each in found)]) + GAP
+    rows = list(zip([each.group_id for each in found], *(cells for _, cells in shown), strict=True))
     print_padded(("GROUP", *(heading for heading, _ in shown)), rows, (group_width, *(WORD_WIDTH for _ in shown)))

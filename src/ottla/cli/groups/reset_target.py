@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeVar
 
 import click
 
-from ottla.cli.common.times import TIME_HELP, current_ms, parse_duration_ms, parse_time_ms
+from ottla.cli.common.times import TIME_HELP, current_ms, parse_time_ms
+from ottla.config.values import parse_duration_ms
 
 F = TypeVar("F", bound=Callable[..., Any])
 

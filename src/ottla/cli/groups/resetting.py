@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.offsets import EARLIEST, LATEST
 from ottla.cli.common.output import warn
 from ottla.cli.groups.choosing import find_groups, find_partitions
-from ottla.cli.groups.offsets import GroupOffsets, commit_offsets, committed_offsets, find_offsets
+from ottla.cli.groups.offsets import GroupOffsets, committed_offsets, find_offsets
 from ottla.cli.groups.reset_plan import Plan
 from ottla.cli.groups.reset_target import Scenario, Target
-from ottla.cli.groups.views import DEAD, GroupView, describe_groups
-from ottla.errors import KafkaError, OttlaError
-from ottla.errors.codes import ErrorCode
+from ottla.cli.groups.views import describe_groups
+from ottla.client.admin.group_offsets import PartitionKey, alter_consumer_group_offsets
+from ottla.client.cluster import Cluster
+from ottla.client_core.offsets import OffsetAndMetadata
+from ottla.errors import GroupIdNotFoundError, KafkaError, OttlaError
 from ottla.ids import TopicPartition
 
-_RESETTABLE = ("Empty", DEAD)
+_RESETTABLE = ("Empty", "Dead")
 
 
 class CannotReset(OttlaError):
@@ -38,11 +39,7 @@ class Reset:
 async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
     """(new offsets by group, why other groups were skipped). Nothing is committed before all new offsets are computed."""
     groups, refused = await _inactive(cluster, await find_groups(cluster, wanted.ids))
-    committed: dict[str, GroupOffsets] = {}
-    for group_id, offsets in (await committed_offsets(cluster, groups)).items():
-        if isinstance(offsets, KafkaError):
-            raise offsets
-        committed[group_id] = offsets
+    committed = await committed_offsets(cluster, groups)
     named = await find_partitions(cluster, wanted.topics or {})
     plan: Plan = {}
     for group_id in groups:
@@ -57,7 +54,8 @@ async def reset(cluster: Cluster, wanted: Reset) -> tuple[Plan, list[str]]:
     if wanted.execute:
         for group_id, new_offsets in plan.items():
             if new_offsets:
-                await commit_offsets(cluster, group_id, new_offsets)
+                wanted_offsets: dict[PartitionKey, int | OffsetAndMetadata] = dict(new_offsets.items())
+                (await alter_consumer_group_offsets(cluster, group_id, wanted_offsets)).raise_first()
     return plan, refused
 
 
@@ -66,9 +64,11 @@ async def _inactive(cluster: Cluster, ids: Sequence[str]) -> tuple[list[str], li
     groups: list[str] = []
     refused: list[str] = []
     for group_id, view in (await describe_groups(cluster, ids)).items():
-        if isinstance(view, KafkaError) and view.code != ErrorCode.GROUP_ID_NOT_FOUND:
-            raise view
-        if isinstance(view, GroupView) and view.state not in _RESETTABLE:
+        if isinstance(view, KafkaError):
+            if not isinstance(view, GroupIdNotFoundError):
+                raise view
+            groups.append(group_id)
+        elif view.state not in _RESETTABLE:
             refused.append(
                 f"the offsets of group {group_id} can only be reset while it has no members, and it is {view.state} now: stop "
                 f"them first (`ottla groups describe {group_id} --members` shows them)"

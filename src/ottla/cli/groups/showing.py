@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import NamedTuple
 
-from ottla.cli.common.offsets import FoundOffset
 from ottla.cli.common.output import print_padded, print_table, print_title, say
 from ottla.cli.groups.offsets import GroupOffsets
-from ottla.cli.groups.views import Assignment, GroupView, MemberView
+from ottla.cli.groups.views import by_topic
+from ottla.client.admin.group_descriptions import ConsumerGroupDescription, MemberDescription
+from ottla.client.admin.offsets import FoundOffset
+from ottla.client_core.metadata import Node
 from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 
@@ -34,7 +36,7 @@ class OffsetRow(NamedTuple):
     leader_epoch: int | None
     offset: int | None
     end_offset: int | None
-    member: MemberView | None
+    member: MemberDescription | None
 
     @property
     def lag(self) -> int | None:
@@ -45,32 +47,34 @@ class OffsetRow(NamedTuple):
 class DescribedGroup:
     """A group with its partitions."""
 
-    view: GroupView
+    view: ConsumerGroupDescription
+    coordinator: Node
     offsets: list[OffsetRow]
 
 
-def offset_rows(view: GroupView, committed: GroupOffsets, ends: Mapping[TopicPartition, FoundOffset | None]) -> list[OffsetRow]:
+def offset_rows(
+    view: ConsumerGroupDescription, committed: GroupOffsets, ends: Mapping[TopicPartition, FoundOffset | None]
+) -> list[OffsetRow]:
     """Partitions with a member first, sorted by how many partitions the member has (most first), then the others."""
 
-    def row(partition: TopicPartition, member: MemberView | None) -> OffsetRow:
+    def row(partition: TopicPartition, member: MemberDescription | None) -> OffsetRow:
         known, end = committed.get(partition), ends.get(partition)
-        epoch = None if known is None or known.leader_epoch < 0 else known.leader_epoch
+        epoch = None if known is None else known.leader_epoch
         offset = None if known is None else known.offset
         return OffsetRow(*partition, epoch, offset, None if end is None else end.offset, member)
 
     rows = [
-        row(TopicPartition(topic, number), member)
-        for member in sorted(view.members, key=lambda member: -member.partition_count)
-        for topic, numbers in member.assignment.items()
-        for number in numbers
+        row(partition, member)
+        for member in sorted(view.members, key=lambda member: -len(member.assignment))
+        for partition in member.assignment
     ]
     assigned = {(each.topic, each.partition) for each in rows}
     return rows + [row(partition, None) for partition in sorted(committed) if partition not in assigned]
 
 
-def assignment_text(assignment: Assignment | None) -> str | None:
+def assignment_text(assignment: Iterable[TopicPartition] | None) -> str | None:
     """`orders:0,1;prices:2`."""
-    return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in (assignment or {}).items()) or None
+    return ";".join(f"{topic}:{','.join(map(str, numbers))}" for topic, numbers in by_topic(assignment or ()).items()) or None
 
 
 def _offset_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
@@ -78,14 +82,14 @@ def _offset_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
     epochs: list[Column] = [("LEADER-EPOCH", 15, [each.leader_epoch for each in rows])] if verbose else []
     members = [each.member for each in rows]
     return [
-        ("GROUP", 15, [group.view.id] * len(rows)),
+        ("GROUP", 15, [group.view.group_id] * len(rows)),
         ("TOPIC", 15, [each.topic for each in rows]),
         ("PARTITION", 10, [each.partition for each in rows]),
         *epochs,
         ("CURRENT-OFFSET", 15, [each.offset for each in rows]),
         ("LOG-END-OFFSET", 15, [each.end_offset for each in rows]),
         ("LAG", 15, [each.lag for each in rows]),
-        ("CONSUMER-ID", 15, [each and each.id for each in members]),
+        ("CONSUMER-ID", 15, [each and each.member_id for each in members]),
         ("HOST", 15, [each and each.host for each in members]),
         ("CLIENT-ID", 0, [each and each.client_id for each in members]),
     ]
@@ -94,25 +98,25 @@ def _offset_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
 def _member_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
     members = group.view.members
     columns: list[Column] = [
-        ("GROUP", 15, [group.view.id] * len(members)),
-        ("CONSUMER-ID", 15, [each.id for each in members]),
+        ("GROUP", 15, [group.view.group_id] * len(members)),
+        ("CONSUMER-ID", 15, [each.member_id for each in members]),
     ]
-    if any(each.instance_id for each in members):
-        columns.append(("GROUP-INSTANCE-ID", 17, [each.instance_id or "" for each in members]))
+    if any(each.group_instance_id for each in members):
+        columns.append(("GROUP-INSTANCE-ID", 17, [each.group_instance_id or "" for each in members]))
     columns += [
         ("HOST", 15, [each.host for each in members]),
         ("CLIENT-ID", 15, [each.client_id for each in members]),
-        ("#PARTITIONS", 15, [each.partition_count for each in members]),
+        ("#PARTITIONS", 15, [len(each.assignment) for each in members]),
     ]
     if verbose:
         columns += [
-            ("CURRENT-EPOCH", 15, [each.epoch for each in members]),
+            ("CURRENT-EPOCH", 15, [each.member_epoch for each in members]),
             ("CURRENT-ASSIGNMENT", 20, [assignment_text(each.assignment) for each in members]),
-            ("TARGET-EPOCH", 15, [group.view.target_epoch] * len(members)),
-            ("TARGET-ASSIGNMENT", 20, [assignment_text(each.target) for each in members]),
+            ("TARGET-EPOCH", 15, [group.view.assignment_epoch] * len(members)),
+            ("TARGET-ASSIGNMENT", 20, [assignment_text(each.target_assignment) for each in members]),
         ]
-        if {True, False} <= {each.is_upgraded for each in members}:
-            columns.append(("UPGRADED", 0, ["true" if each.is_upgraded else "false" for each in members]))
+        if {True, False} <= {each.is_classic for each in members}:
+            columns.append(("UPGRADED", 0, ["false" if each.is_classic else "true" for each in members]))
     return columns
 
 
@@ -120,10 +124,10 @@ def _state_columns(group: DescribedGroup, verbose: bool) -> list[Column]:
     view = group.view
     epochs: list[Column] = []
     if verbose:
-        epochs = [("GROUP-EPOCH", 15, [view.epoch]), ("TARGET-ASSIGNMENT-EPOCH", 25, [view.target_epoch])]
-    where = view.coordinator
+        epochs = [("GROUP-EPOCH", 15, [view.group_epoch]), ("TARGET-ASSIGNMENT-EPOCH", 25, [view.assignment_epoch])]
+    where = group.coordinator
     return [
-        ("GROUP", 15, [view.id]),
+        ("GROUP", 15, [view.group_id]),
         ("COORDINATOR (ID)", 25, [f"{where.host}:{where.port}  ({where.id})"]),
         ("ASSIGNMENT-STRATEGY", 20, [view.assignor or None]),
         ("STATE", 20, [view.state]),
@@ -165,11 +169,11 @@ _MARKS: dict[Part, dict[str, str]] = {
 def print_tables(group: DescribedGroup, part: Part, verbose: bool) -> None:
     """Print the state as a title, and `part` below it."""
     view = group.view
-    where = view.coordinator
+    where = group.coordinator
     words = [view.type.lower(), view.state, *([view.assignor] if view.assignor else []), counted(len(view.members), "member")]
-    if verbose and view.epoch is not None:
-        words.append(f"epoch {view.epoch}, target assignment of epoch {view.target_epoch}")
-    title = f"{view.id}  ({', '.join(words)}; coordinator {where.id} at {where.host}:{where.port})"
+    if verbose and view.group_epoch is not None:
+        words.append(f"epoch {view.group_epoch}, target assignment of epoch {view.assignment_epoch}")
+    title = f"{view.group_id}  ({', '.join(words)}; coordinator {where.id} at {where.host}:{where.port})"
     if part is Part.STATE:
         print_title(title)
         return
@@ -185,26 +189,26 @@ def as_json(group: DescribedGroup, parts: Sequence[Part]) -> dict[str, object]:
     """The state, and the other parts if they are in `parts`."""
     view = group.view
     shown: dict[str, object] = {
-        "group": view.id,
+        "group": view.group_id,
         "type": view.type,
         "state": view.state,
         "assignor": view.assignor or None,
-        "groupEpoch": view.epoch,
-        "targetAssignmentEpoch": view.target_epoch,
-        "coordinator": {"id": view.coordinator.id, "host": view.coordinator.host, "port": view.coordinator.port},
+        "groupEpoch": view.group_epoch,
+        "targetAssignmentEpoch": view.assignment_epoch,
+        "coordinator": {"id": group.coordinator.id, "host": group.coordinator.host, "port": group.coordinator.port},
         "memberCount": len(view.members),
     }
     if Part.MEMBERS in parts:
         shown["members"] = [
             {
-                "memberId": each.id,
-                "groupInstanceId": each.instance_id,
+                "memberId": each.member_id,
+                "groupInstanceId": each.group_instance_id,
                 "clientId": each.client_id,
                 "host": each.host,
-                "epoch": each.epoch,
-                "assignment": each.assignment,
-                "targetAssignment": each.target,
-                "upgraded": each.is_upgraded,
+                "epoch": each.member_epoch,
+                "assignment": by_topic(each.assignment),
+                "targetAssignment": None if each.target_assignment is None else by_topic(each.target_assignment),
+                "upgraded": None if each.is_classic is None else not each.is_classic,
             }
             for each in view.members
         ]
@@ -217,7 +221,7 @@ def as_json(group: DescribedGroup, parts: Sequence[Part]) -> dict[str, object]:
                 "currentOffset": each.offset,
                 "logEndOffset": each.end_offset,
                 "lag": each.lag,
-                "memberId": each.member and each.member.id,
+                "memberId": each.member and each.member.member_id,
             }
             for each in group.offsets
         ]

@@ -5,13 +5,17 @@ Lines are bytes and stay bytes: input that is not UTF-8 arrives unchanged.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import click
 
-from ottla.errors import OttlaError
-from ottla.records.kernels import Headers, Row
+from ottla.cli.produce.input import BadInput, Lines
+from ottla.cli.produce.records import Bytes, Columns, Headers
+from ottla.client.producer.headers import PackedHeaders
+
+KNOWN_HEADERS_MAX = 1_000
 
 PROPERTIES = (
     "parse.key",
@@ -25,8 +29,8 @@ PROPERTIES = (
 )
 
 
-class BadLine(OttlaError):
-    """A line that does not have the parts it should have."""
+class _Malformed(Exception):
+    """A line does not have the parts it should have."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,11 @@ class LineFormat:
         """Whether every line is a value and nothing else."""
         return not self.parse_key and not self.parse_headers and self.null_marker is None
 
+    @property
+    def has_only_keys(self) -> bool:
+        """Whether every line is a key and a value."""
+        return self.parse_key and not self.parse_headers and self.null_marker is None
+
 
 def build_format(properties: Mapping[str, str]) -> LineFormat:
     """The format that Kafka's reader properties describe. Unknown or conflicting properties are usage errors."""
@@ -58,7 +67,7 @@ def build_format(properties: Mapping[str, str]) -> LineFormat:
         return properties.get(name, "").strip().lower() == "true"
 
     def text(name: str, default: str) -> bytes:
-        value = properties.get(name, default).encode()
+        value = os.fsencode(properties.get(name, default))
         if not value:
             raise click.UsageError(f"{name} must not be empty")
         return value
@@ -71,7 +80,7 @@ def build_format(properties: Mapping[str, str]) -> LineFormat:
         headers_delimiter=text("headers.delimiter", "\t"),
         headers_separator=text("headers.separator", ","),
         headers_key_separator=text("headers.key.separator", ":"),
-        null_marker=None if marker is None else marker.encode(),
+        null_marker=None if marker is None else os.fsencode(marker),
         ignore_error=flag("ignore.error"),
     )
     _check_different(made)
@@ -94,67 +103,102 @@ def _check_different(made: LineFormat) -> None:
 
 
 class LineReader:
-    """Turns lines into rows. At a malformed line it returns the rows before it and sets `failure`."""
+    """Makes a record of each line. `headers` are added to all records."""
 
-    def __init__(self, line_format: LineFormat) -> None:
+    def __init__(self, line_format: LineFormat, headers: Headers = ()) -> None:
         self._format = line_format
-        self._line_number = 0
-        self.failure: BadLine | None = None
+        self._own_headers = PackedHeaders(headers)
+        self.failure: BadInput | None = None
+        self._known_headers: dict[bytes, Headers] = {}
+        """What the first texts of headers mean: in most files few differ."""
 
-    def rows(self, lines: Sequence[bytes], timestamp_ms: int) -> list[Row]:
+    def read(self, lines: Lines) -> Columns:
+        """The records of the lines before the first malformed one."""
         if self._format.is_plain:
-            return [(timestamp_ms, None, line, ()) for line in lines]
-        rows: list[Row] = []
+            return self._columns(lines.lines, None, None)
+        values: list[Bytes] = []
+        keys: list[Bytes] = []
+        headers: list[Headers] = []
         try:
-            for line in lines:
-                self._line_number += 1
-                rows.append(self._row(line, timestamp_ms))
-        except BadLine as failure:
-            self.failure = failure
-        return rows
+            if self._format.has_only_keys:
+                self._split_keys(lines.lines, keys, values)
+            else:
+                self._split(lines.lines, headers, keys, values)
+        except _Malformed as problem:
+            self.failure = BadInput(f"{lines.place(len(values))} {problem}")
+        return self._columns(values, keys, headers if self._format.parse_headers else None)
 
-    def _row(self, line: bytes, timestamp_ms: int) -> Row:
-        fmt = self._format
-        start = 0
-        headers: bytes | None = None
-        key: bytes | None = None
-        if fmt.parse_headers:
-            headers, start = self._part(line, start, fmt.headers_delimiter, "headers.delimiter")
-        if fmt.parse_key:
-            key, start = self._part(line, start, fmt.key_separator, "key.separator")
-        value: bytes | None = line[start:]
-        marker = fmt.null_marker
-        if marker is not None:
-            key = None if key == marker else key
-            value = None if value == marker else value
-            headers = None if headers == marker else headers
-        return timestamp_ms, key, value, () if headers is None else self._headers(headers)
+    def _columns(self, values: list[bytes] | list[Bytes], keys: list[Bytes] | None, headers: list[Headers] | None) -> Columns:
+        if headers is None and self._own_headers:
+            return Columns(values, keys, [self._own_headers] * len(values))
+        return Columns(values, keys, headers)
 
-    def _part(self, line: bytes, start: int, separator: bytes, name: str) -> tuple[bytes | None, int]:
-        end = line.find(separator, start)
-        if end >= 0:
-            return line[start:end], end + len(separator)
-        if self._format.ignore_error:
-            return None, start
-        raise BadLine(
-            f"line {self._line_number} has no {name} ({_shown(separator)}): {_shown(line)}. Set --reader-property {name}=…, or "
-            "ignore.error=true to take such lines as values"
-        )
+    def _split_keys(self, lines: Sequence[bytes], keys: list[Bytes], values: list[Bytes]) -> None:
+        """The fast path of files with keys and nothing else."""
+        separator = self._format.key_separator
+        for line in lines:
+            key, found, value = line.partition(separator)
+            if not found:
+                self._check_ignored(line, separator, "key.separator")
+                keys.append(None)
+                values.append(line)
+            else:
+                keys.append(key)
+                values.append(value)
+
+    def _split(self, lines: Sequence[bytes], all_headers: list[Headers], keys: list[Bytes], values: list[Bytes]) -> None:
+        fmt, known, marker = self._format, self._known_headers, self._format.null_marker
+        for line in lines:
+            start = 0
+            text: Bytes = None
+            key: Bytes = None
+            if fmt.parse_headers:
+                end = line.find(fmt.headers_delimiter)
+                if end >= 0:
+                    text, start = line[:end], end + len(fmt.headers_delimiter)
+                else:
+                    self._check_ignored(line, fmt.headers_delimiter, "headers.delimiter")
+            if fmt.parse_key:
+                end = line.find(fmt.key_separator, start)
+                if end >= 0:
+                    key, start = line[start:end], end + len(fmt.key_separator)
+                else:
+                    self._check_ignored(line, fmt.key_separator, "key.separator")
+            value: Bytes = line[start:]
+            if marker is not None:
+                key = None if key == marker else key
+                value = None if value == marker else value
+                text = None if text == marker else text
+            all_headers.append(self._own_headers if text is None else known.get(text) or self._headers(text))
+            keys.append(key)
+            values.append(value)
+
+    def _check_ignored(self, line: bytes, separator: bytes, name: str) -> None:
+        if not self._format.ignore_error:
+            raise _Malformed(
+                f"has no {name} ({_shown(separator)}): {_shown(line)}. Set --reader-property {name}=…, or ignore.error=true to "
+                "take such lines as values"
+            )
 
     def _headers(self, text: bytes) -> Headers:
+        headers = self._parse_headers(text) + self._own_headers
+        if len(self._known_headers) < KNOWN_HEADERS_MAX:
+            headers = self._known_headers[text] = PackedHeaders(headers)
+        return headers
+
+    def _parse_headers(self, text: bytes) -> Headers:
         fmt = self._format
-        headers: list[tuple[str, bytes | None]] = []
+        headers: list[tuple[str, Bytes]] = []
         for pair in text.split(fmt.headers_separator):
             name, separator, value = pair.partition(fmt.headers_key_separator)
             if not separator and not fmt.ignore_error:
-                raise BadLine(
-                    f"line {self._line_number} has a header without headers.key.separator "
-                    f"({_shown(fmt.headers_key_separator)}): {_shown(pair)}"
+                raise _Malformed(
+                    f"has a header without headers.key.separator ({_shown(fmt.headers_key_separator)}): {_shown(pair)}"
                 )
             if name == fmt.null_marker:
-                raise BadLine(f"line {self._line_number} has a header whose name is the null.marker: names cannot be null")
+                raise _Malformed("has a header whose name is the null.marker: names cannot be null")
             is_null = not separator or value == fmt.null_marker
-            headers.append((name.decode("utf-8", "replace"), None if is_null else value))
+            headers.append((name.decode("utf-8", "surrogateescape"), None if is_null else value))
         return tuple(headers)
 
 

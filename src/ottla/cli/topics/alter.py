@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option, retired, yes_option
 from ottla.cli.common.output import confirm, print_json, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import choose, parse_assignment, topic_arguments
-from ottla.wire.messages.create_partitions import (
-    CreatePartitionsAssignment,
-    CreatePartitionsRequest,
-    CreatePartitionsResponse,
-    CreatePartitionsTopic,
-)
+from ottla.cli.topics.seeing import see
+from ottla.client.admin.topic_descriptions import list_topics
+from ottla.client.admin.topics import NewPartitions, create_partitions
+from ottla.client.cluster import Cluster
+from ottla.errors import KafkaError
 
 EXAMPLES = """\b
 Examples:
@@ -49,38 +48,38 @@ def alter(
     if_exists: bool,
     yes: bool,
     as_json: bool,
-) -> None:
+) -> int:
     """Add partitions to topics. Partitions cannot be removed."""
     if not names and pattern is None:
         raise click.UsageError("name the topic to alter, for example: ottla topics alter orders --partitions 6")
     assignment = parse_assignment(replica_assignment) if replica_assignment is not None else None
     chosen = with_cluster(settings, lambda cluster: _partition_counts(cluster, names, pattern, if_exists))
     if not chosen:
-        return
+        return 0
     warn(KEYS_MOVE)
     confirm(f"Give {', '.join(chosen)} {partitions} partitions?", yes)
-    with_cluster(settings, lambda cluster: _alter(cluster, chosen, partitions, assignment))
+    failures = with_cluster(settings, lambda cluster: _alter(cluster, chosen, partitions, assignment))
     if as_json:
-        print_json([{"topic": name, "partitions": partitions} for name in chosen])
+        print_json([{"topic": name, "partitions": partitions} for name in chosen if name not in failures])
+    for failure in failures.values():
+        warn(explain(failure))
+    return 1 if failures else 0
 
 
 async def _partition_counts(cluster: Cluster, names: tuple[str, ...], pattern: str | None, if_exists: bool) -> dict[str, int]:
-    known = await cluster.topics()
-    return {name: len(known[name].partitions) for name in choose(known, names, pattern, if_exists)}
+    known = await list_topics(cluster, include_internal=True)
+    return {name: known[name].partitions for name in choose(known, names, pattern, if_exists)}
 
 
-async def _alter(cluster: Cluster, counts: dict[str, int], partitions: int, assignment: list[list[int]] | None) -> None:
-    request = CreatePartitionsRequest(timeout_ms=cluster.settings.request_timeout_ms)
-    for name, count in counts.items():
-        new = None if assignment is None else [CreatePartitionsAssignment(broker_ids=each) for each in assignment[count:]]
-        request.topics.append(CreatePartitionsTopic(name=name, count=partitions, assignments=new))
-
-    async def attempt() -> None:
-        response: CreatePartitionsResponse = await cluster.ask_controller(request)
-        for result in response.results:
-            if result.error_code:
-                raise refusal(result.error_code, f"topic {result.name} was not altered", result.error_message)
-
-    await cluster.retrying(attempt)
+async def _alter(
+    cluster: Cluster, counts: dict[str, int], partitions: int, assignment: list[list[int]] | None
+) -> dict[str, KafkaError]:
+    """Add the partitions; the error of each topic that was refused."""
+    wanted = {
+        name: NewPartitions(partitions, None if assignment is None else assignment[count:]) for name, count in counts.items()
+    }
+    failures = (await create_partitions(cluster, wanted)).errors
     for name in counts:
-        await cluster.see(name, lambda topic: len(topic.partitions) >= partitions)
+        if name not in failures:
+            await see(cluster, name, lambda topic: topic is not None and len(topic.partitions) >= partitions)
+    return failures

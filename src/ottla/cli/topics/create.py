@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
-import copy
-
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option
 from ottla.cli.common.output import print_json, say, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, parse_pairs
+from ottla.cli.configs.alter import in_milliseconds
 from ottla.cli.topics.choosing import parse_assignment
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
+from ottla.cli.topics.seeing import see
+from ottla.client.admin.topic_descriptions import TopicDescription
+from ottla.client.admin.topics import BROKER_DEFAULT, CreatedTopic, NewTopic, create_topics
+from ottla.client.cluster import Cluster
+from ottla.errors import KafkaError, TopicExistsError
 from ottla.ids import uuid_text
-from ottla.wire.messages.create_topics import (
-    CreatableReplicaAssignment,
-    CreatableTopic,
-    CreatableTopicConfig,
-    CreatableTopicResult,
-    CreateTopicsRequest,
-    CreateTopicsResponse,
-)
 
 EXAMPLES = """\b
 Examples:
-  ottla topics create orders --partitions 3 --config retention.ms=86400000
+  ottla topics create orders --partitions 3 --config retention.ms=1d
   ottla topics create prices --config cleanup.policy=compact
   ottla topics create orders prices --if-not-exists
 """
@@ -62,42 +56,39 @@ def create(
     """Create the topics NAMES, all with the same partitions and settings."""
     if bool(names) == bool(flagged):
         raise click.UsageError("name the topic to create, for example: ottla topics create orders --partitions 3")
-    template = CreatableTopic(num_partitions=partitions or -1, replication_factor=replication_factor or -1)
-    template.configs = [CreatableTopicConfig(name=key, value=value) for key, value in parse_pairs(configs, "--config").items()]
-    if replica_assignment is not None:
-        if partitions or replication_factor:
-            raise click.UsageError(
-                "--replica-assignment sets partitions and replicas: leave --partitions and --replication-factor out"
-            )
-        template.assignments = [
-            CreatableReplicaAssignment(partition_index=index, broker_ids=replicas)
-            for index, replicas in enumerate(parse_assignment(replica_assignment))
-        ]
-    wanted = []
-    for name in dict.fromkeys(names or flagged):
-        each = copy.copy(template)
-        each.name = name
-        wanted.append(each)
+    if replica_assignment is not None and (partitions or replication_factor):
+        raise click.UsageError(
+            "--replica-assignment sets partitions and replicas: leave --partitions and --replication-factor out"
+        )
+    template = NewTopic(
+        "",
+        partitions or BROKER_DEFAULT,
+        replication_factor or BROKER_DEFAULT,
+        None if replica_assignment is None else parse_assignment(replica_assignment),
+        in_milliseconds(parse_pairs(configs, "--config")),
+    )
+    wanted = [template._replace(name=name) for name in dict.fromkeys(names or flagged)]
+    for each in wanted:
         if "." in each.name and "_" in each.name:
             warn(f"metric names turn . and _ into the same character: {each.name} may collide with another topic")
     results = with_cluster(settings, lambda cluster: _create_all(cluster, wanted, validate_only, if_not_exists))
     for result in results:
         if isinstance(result, KafkaError):
-            warn(str(result))
+            warn(explain(result))
         elif result is not None:
             _tell(result, validate_only, as_json)
     return 1 if any(isinstance(result, KafkaError) for result in results) else 0
 
 
-def _tell(made: CreatableTopicResult, validate_only: bool, as_json: bool) -> None:
+def _tell(made: CreatedTopic, validate_only: bool, as_json: bool) -> None:
     if as_json:
         print_json(
             {
                 "topic": made.name,
-                "topicId": uuid_text(made.topic_id),
-                "partitions": made.num_partitions,
+                "topicId": uuid_text(made.id),
+                "partitions": made.partitions,
                 "replicationFactor": made.replication_factor,
-                "configs": {each.name: each.value for each in made.configs or []},
+                "configs": made.configs or {},
             }
         )
     else:
@@ -105,33 +96,20 @@ def _tell(made: CreatableTopicResult, validate_only: bool, as_json: bool) -> Non
 
 
 async def _create_all(
-    cluster: Cluster, wanted: list[CreatableTopic], validate_only: bool, if_not_exists: bool
-) -> list[CreatableTopicResult | KafkaError | None]:
+    cluster: Cluster, wanted: list[NewTopic], validate_only: bool, if_not_exists: bool
+) -> list[CreatedTopic | KafkaError | None]:
     """Create each topic with its own request: one that is refused does not prevent the others."""
-    results: list[CreatableTopicResult | KafkaError | None] = []
+    results: list[CreatedTopic | KafkaError | None] = []
     for each in wanted:
         try:
-            results.append(await _create(cluster, each, validate_only, if_not_exists))
-        except KafkaError as refused:
-            results.append(refused)
+            made = (await create_topics(cluster, [each], validate_only=validate_only))[each.name]
+            if not validate_only:
+                await see(cluster, made.name, _has_leader)
+            results.append(made)
+        except KafkaError as error:
+            results.append(None if if_not_exists and isinstance(error, TopicExistsError) else error)
     return results
 
 
-async def _create(
-    cluster: Cluster, wanted: CreatableTopic, validate_only: bool, if_not_exists: bool
-) -> CreatableTopicResult | None:
-    request = CreateTopicsRequest(topics=[wanted], timeout_ms=cluster.settings.request_timeout_ms, validate_only=validate_only)
-
-    async def attempt() -> CreatableTopicResult | None:
-        response: CreateTopicsResponse = await cluster.ask_controller(request)
-        result = response.topics[0]
-        if if_not_exists and result.error_code == ErrorCode.TOPIC_ALREADY_EXISTS:
-            return None
-        if result.error_code:
-            raise refusal(result.error_code, f"topic {wanted.name} was not created", result.error_message)
-        return result
-
-    made = await cluster.retrying(attempt)
-    if made is not None and not validate_only:
-        await cluster.see(made.name, lambda topic: any(each.leader_id >= 0 for each in topic.partitions))
-    return made
+def _has_leader(topic: TopicDescription | None) -> bool:
+    return topic is not None and any(each.leader is not None for each in topic.partitions)

@@ -11,7 +11,8 @@ from ottla.cli.common.output import is_for_people, print_json, print_table, prin
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.topics.choosing import topic_arguments
-from ottla.cli.topics.describing import PARTITIONS_PER_RESPONSE, PartitionView, TopicView, describe_topics
+from ottla.cli.topics.describing import PARTITIONS_PER_RESPONSE, TopicView, find_topics
+from ottla.client.admin.topic_descriptions import PartitionDescription
 from ottla.ids import uuid_text
 
 EXAMPLES = """\b
@@ -22,14 +23,14 @@ Examples:
   ottla topics describe orders --json
 """
 
-Filter = Callable[[TopicView, PartitionView], bool]
+Filter = Callable[[TopicView, PartitionDescription], bool]
 
 FILTERS: dict[str, tuple[str, Filter]] = {
     "under-replicated-partitions": ("whose replicas are not all in sync.", lambda _, p: len(p.isr) < len(p.replicas)),
-    "unavailable-partitions": ("that have no live leader.", lambda _, p: not p.has_live_leader),
+    "unavailable-partitions": ("that have no live leader.", lambda t, p: p.leader not in t.live_brokers),
     "under-min-isr-partitions": (
         "with fewer replicas in sync than min.insync.replicas.",
-        lambda t, p: p.leader < 0 or len(p.isr) < t.min_isr,
+        lambda t, p: p.leader is None or len(p.isr) < t.min_isr,
     ),
     "at-min-isr-partitions": ("with exactly min.insync.replicas replicas in sync.", lambda t, p: len(p.isr) == t.min_isr),
 }
@@ -79,18 +80,18 @@ def describe(
     chosen_filters = [FILTERS[name.replace("_", "-")][1] for name, is_on in filters.items() if is_on]
     topics = with_cluster(
         settings,
-        lambda cluster: describe_topics(cluster, names, pattern, topic_id, if_exists, partition_size_limit_per_response),
+        lambda cluster: find_topics(cluster, names, pattern, topic_id, if_exists, partition_size_limit_per_response),
     )
     if exclude_internal:
-        topics = [topic for topic in topics if not topic.is_internal]
+        topics = [view for view in topics if not view.topic.is_internal]
     if topics_with_overrides:
-        topics = [topic for topic in topics if topic.configs]
+        topics = [view for view in topics if view.configs]
     if chosen_filters:
-        for topic in topics:
-            topic.partitions = [each for each in topic.partitions if any(keep(topic, each) for keep in chosen_filters)]
-        topics = [topic for topic in topics if topic.partitions]
+        for view in topics:
+            view.partitions = [each for each in view.partitions if any(keep(view, each) for keep in chosen_filters)]
+        topics = [view for view in topics if view.partitions]
     if as_json:
-        print_json([_as_json(topic) for topic in topics])
+        print_json([_as_json(view) for view in topics])
     elif is_for_people(as_json, plain):
         _print_tables(topics, with_partitions=not topics_with_overrides)
     else:
@@ -101,45 +102,51 @@ def _joined(ids: Sequence[int] | None) -> str:
     return "N/A" if ids is None else ",".join(map(str, ids))
 
 
+def _leader(partition: PartitionDescription) -> int | str:
+    return "none" if partition.leader is None else partition.leader
+
+
 def _print_lines(topics: Sequence[TopicView], with_head: bool, with_partitions: bool) -> None:
     """Kafka's own lines."""
-    for topic in topics:
+    for view in topics:
         if with_head:
-            configs = ",".join(f"{name}={value}" for name, value in topic.configs.items())
+            configs = ",".join(f"{name}={value}" for name, value in view.configs.items())
             say(
-                f"Topic: {topic.name}",
-                f"TopicId: {uuid_text(topic.id)}",
-                f"PartitionCount: {topic.partition_count}",
-                f"ReplicationFactor: {topic.replication_factor}",
+                f"Topic: {view.topic.name}",
+                f"TopicId: {uuid_text(view.topic.id)}",
+                f"PartitionCount: {len(view.topic.partitions)}",
+                f"ReplicationFactor: {view.replication_factor}",
                 f"Configs: {configs}",
             )
-        for each in topic.partitions if with_partitions else ():
+        for each in view.partitions if with_partitions else ():
             say(
                 "",
-                f"Topic: {topic.name}",
-                f"Partition: {each.index}",
-                f"Leader: {each.leader if each.leader >= 0 else 'none'}",
+                f"Topic: {view.topic.name}",
+                f"Partition: {each.partition}",
+                f"Leader: {_leader(each)}",
                 f"Replicas: {_joined(each.replicas)}",
                 f"Isr: {_joined(each.isr)}",
-                f"Elr: {_joined(each.elr)}",
-                f"LastKnownElr: {_joined(each.last_known_elr)}",
+                f"Elr: {_joined(each.eligible_leader_replicas)}",
+                f"LastKnownElr: {_joined(each.last_known_eligible_leader_replicas)}",
             )
 
 
 def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
-    for topic in topics:
-        configs = [f"{name}={value}" for name, value in topic.configs.items()]
+    for view in topics:
+        configs = [f"{name}={value}" for name, value in view.configs.items()]
         title = (
-            f"{topic.name}  (id {uuid_text(topic.id)}, partitions: {topic.partition_count}, "
-            f"replication factor: {topic.replication_factor})"
+            f"{view.topic.name}  (id {uuid_text(view.topic.id)}, partitions: {len(view.topic.partitions)}, "
+            f"replication factor: {view.replication_factor})"
         )
         rows = [
             (
-                each.index,
-                each.leader if each.leader >= 0 else "none",
-                *map(_joined, (each.replicas, each.isr, each.elr, each.last_known_elr)),
+                each.partition,
+                _leader(each),
+                *map(
+                    _joined, (each.replicas, each.isr, each.eligible_leader_replicas, each.last_known_eligible_leader_replicas)
+                ),
             )
-            for each in topic.partitions
+            for each in view.partitions
         ]
         if with_partitions:
             print_table(title, ("#Partition", "#Leader", "=Replicas", "=ISR", "=ELR", "=Last known ELR"), rows, configs)
@@ -147,24 +154,24 @@ def _print_tables(topics: Sequence[TopicView], with_partitions: bool) -> None:
             print_title(title, *configs)
 
 
-def _as_json(topic: TopicView) -> dict[str, object]:
+def _as_json(view: TopicView) -> dict[str, object]:
     return {
-        "topic": topic.name,
-        "topicId": uuid_text(topic.id),
-        "partitionCount": topic.partition_count,
-        "replicationFactor": topic.replication_factor,
-        "isInternal": topic.is_internal,
-        "configs": topic.configs,
+        "topic": view.topic.name,
+        "topicId": uuid_text(view.topic.id),
+        "partitionCount": len(view.topic.partitions),
+        "replicationFactor": view.replication_factor,
+        "isInternal": view.topic.is_internal,
+        "configs": view.configs,
         "partitions": [
             {
-                "partition": each.index,
-                "leader": each.leader if each.leader >= 0 else None,
+                "partition": each.partition,
+                "leader": each.leader,
                 "leaderEpoch": each.leader_epoch,
                 "replicas": each.replicas,
                 "isr": each.isr,
-                "elr": each.elr,
-                "lastKnownElr": each.last_known_elr,
+                "elr": each.eligible_leader_replicas,
+                "lastKnownElr": each.last_known_eligible_leader_replicas,
             }
-            for each in topic.partitions
+            for each in view.partitions
         ],
     }

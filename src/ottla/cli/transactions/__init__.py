@@ -1,1 +1,1 @@
-"""The `transactions` verb: one file per action. `asking.py` sends their requests."""
+"""The `transactions` verb: one file per action."""

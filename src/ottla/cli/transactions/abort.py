@@ -4,21 +4,15 @@ from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster, refusal
 from ottla.cli.common.options import cluster_options, yes_option
 from ottla.cli.common.output import confirm, is_for_people, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.transactions.asking import find_producers
 from ottla.cli.transactions.choosing import find_partition, partition_arguments
-from ottla.errors import KafkaError, OttlaError
+from ottla.client.admin.producers import abort_transaction, describe_producers
+from ottla.client.cluster import Cluster
+from ottla.errors import OttlaError
 from ottla.ids import TopicPartition
-from ottla.wire.messages.write_txn_markers import (
-    WritableTxnMarker,
-    WritableTxnMarkerTopic,
-    WriteTxnMarkersRequest,
-    WriteTxnMarkersResponse,
-)
 
 EXAMPLES = """\b
 Examples:
@@ -65,49 +59,24 @@ def abort(
 
     async def run(cluster: Cluster) -> None:
         if start_offset is not None:
-            marker = await _find(cluster, wanted, start_offset)
+            found_id, epoch, last_epoch = await _find(cluster, wanted, start_offset)
         else:
-            # -1: the producer's first transaction hangs, so it has no coordinator epoch yet. 0 is accepted then.
-            marker = WritableTxnMarker(
-                producer_id=producer_id or 0,
-                producer_epoch=producer_epoch or 0,
-                coordinator_epoch=max(0, coordinator_epoch or 0),
-            )
-        await _write(cluster, wanted, marker)
+            found_id, epoch, last_epoch = producer_id or 0, producer_epoch or 0, coordinator_epoch
+        # -1 or None: the producer's first transaction hangs, so it has no coordinator epoch yet. 0 is accepted then.
+        last_epoch = max(0, last_epoch or 0)
+        await abort_transaction(cluster, wanted, producer_id=found_id, producer_epoch=epoch, coordinator_epoch=last_epoch)
 
     with_cluster(settings, run)
     if is_for_people():
         say(f"Aborted the transaction {what} of partition {wanted}.")
 
 
-async def _find(cluster: Cluster, partition: TopicPartition, start_offset: int) -> WritableTxnMarker:
-    producers = (await find_producers(cluster, [partition]))[partition]
-    if isinstance(producers, KafkaError):
-        raise producers
-    for each in producers:
-        if each.current_txn_start_offset == start_offset:
-            return WritableTxnMarker(
-                producer_id=each.producer_id,
-                producer_epoch=each.producer_epoch,
-                coordinator_epoch=max(0, each.coordinator_epoch),
-            )
+async def _find(cluster: Cluster, partition: TopicPartition, start_offset: int) -> tuple[int, int, int | None]:
+    """The ids and epochs of the producer whose transaction begins there."""
+    for each in (await describe_producers(cluster, [partition]))[partition]:
+        if each.transaction_start_offset == start_offset:
+            return each.producer_id, each.producer_epoch, each.coordinator_epoch
     raise OttlaError(
         f"no open transaction begins at offset {start_offset} of partition {partition}: "
         f"`ottla transactions describe-producers {partition.topic}:{partition.partition}` shows the open ones"
     )
-
-
-async def _write(cluster: Cluster, partition: TopicPartition, marker: WritableTxnMarker) -> None:
-    marker.transaction_result = False
-    marker.topics = [WritableTxnMarkerTopic(name=partition.topic, partition_indexes=[partition.partition])]
-
-    async def ask(broker_id: int, wanted: list[TopicPartition]) -> dict[TopicPartition, KafkaError | None]:
-        request = WriteTxnMarkersRequest(markers=[marker])
-        response: WriteTxnMarkersResponse = await (await cluster.link_to(broker_id)).request(request)
-        code = next(each.error_code for one in response.markers for topic in one.topics for each in topic.partitions)
-        about = f"the transaction of producer {marker.producer_id} in partition {partition} was not aborted"
-        return {partition: refusal(code, about) if code else None}
-
-    outcome = (await cluster.by_leader([partition], ask))[partition]
-    if isinstance(outcome, KafkaError):
-        raise outcome

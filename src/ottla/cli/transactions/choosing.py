@@ -7,8 +7,8 @@ from typing import Any, TypeVar
 
 import click
 
-from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_from_cluster, complete_topics
+from ottla.client.cluster import Cluster
 from ottla.ids import TopicPartition
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -16,10 +16,10 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 def complete_transactional_ids(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
     """The transactional ids that begin with `incomplete`."""
-    from ottla.cli.transactions.asking import list_transactions
+    from ottla.client.admin.transactions import list_transactions
 
     async def ids(cluster: Cluster) -> list[str]:
-        return [each.id for each in await list_transactions(cluster)]
+        return [each.transactional_id for each in await list_transactions(cluster)]
 
     return complete_from_cluster(ctx, incomplete, ids)
 

@@ -9,9 +9,8 @@ from ottla.cli.common.output import is_for_people, print_json, print_tabbed, pri
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import current_ms, show_time
-from ottla.cli.transactions.asking import TransactionView, describe_transactions
 from ottla.cli.transactions.choosing import complete_transactional_ids
-from ottla.errors import KafkaError
+from ottla.client.admin.transactions import TransactionDescription, describe_transactions
 
 EXAMPLES = """\b
 Examples:
@@ -51,62 +50,57 @@ def describe(settings: ClientSettings, names: tuple[str, ...], flagged: tuple[st
     ids = list(dict.fromkeys((*names, *flagged)))
     if not ids:
         raise click.UsageError("name the transactional id, for example: ottla transactions describe payments")
-    described = with_cluster(settings, lambda cluster: describe_transactions(cluster, ids))
-    views: list[TransactionView] = []
-    for view in described.values():
-        if isinstance(view, KafkaError):
-            raise view
-        views.append(view)
+    described = with_cluster(settings, lambda cluster: describe_transactions(cluster, sorted(ids))).raise_first()
     if as_json:
-        print_json([_as_json(view) for view in views])
+        print_json([_as_json(name, view) for name, view in described.items()])
     elif is_for_people(as_json, plain):
-        for view in views:
-            _print_table(view)
+        for name, view in described.items():
+            _print_table(name, view)
     else:
-        print_tabbed(HEADINGS, [_row(view) for view in views])
+        print_tabbed(HEADINGS, [_row(name, view) for name, view in described.items()])
 
 
-def _duration_ms(view: TransactionView) -> int | None:
-    return None if view.start_ms < 0 else current_ms() - view.start_ms
+def _duration_ms(view: TransactionDescription) -> int | None:
+    return None if view.start is None else current_ms() - view.start
 
 
-def _row(view: TransactionView) -> tuple[object, ...]:
+def _row(name: str, view: TransactionDescription) -> tuple[object, ...]:
     return (
-        view.coordinator_id,
-        view.id,
+        view.coordinator,
+        name,
         view.producer_id,
         view.producer_epoch,
         view.state,
         view.timeout_ms,
-        "None" if view.start_ms < 0 else view.start_ms,
+        "None" if view.start is None else view.start,
         _duration_ms(view),
         ",".join(map(str, view.partitions)),
     )
 
 
-def _print_table(view: TransactionView) -> None:
+def _print_table(name: str, view: TransactionDescription) -> None:
     rows = [
-        ("Coordinator", view.coordinator_id),
+        ("Coordinator", view.coordinator),
         ("Producer id", view.producer_id),
         ("Producer epoch", view.producer_epoch),
         ("State", view.state),
         ("Timeout", f"{view.timeout_ms} ms"),
-        ("Begun", show_time(view.start_ms)),
-        ("Open for", "-" if view.start_ms < 0 else f"{_duration_ms(view)} ms"),
+        ("Begun", show_time(view.start)),
+        ("Open for", "-" if view.start is None else f"{_duration_ms(view)} ms"),
         ("Partitions", ", ".join(map(str, view.partitions)) or "-"),
     ]
-    print_table(view.id, ("", "="), rows)
+    print_table(name, ("", "="), rows)
 
 
-def _as_json(view: TransactionView) -> dict[str, object]:
+def _as_json(name: str, view: TransactionDescription) -> dict[str, object]:
     return {
-        "transactionalId": view.id,
-        "coordinator": view.coordinator_id,
+        "transactionalId": name,
+        "coordinator": view.coordinator,
         "producerId": view.producer_id,
         "producerEpoch": view.producer_epoch,
         "transactionState": view.state,
         "transactionTimeoutMs": view.timeout_ms,
-        "transactionStartTimeMs": None if view.start_ms < 0 else view.start_ms,
+        "transactionStartTimeMs": view.start,
         "transactionDurationMs": _duration_ms(view),
         "topicPartitions": [{"topic": each.topic, "partition": each.partition} for each in view.partitions],
     }

@@ -9,9 +9,8 @@ from ottla.cli.common.output import is_for_people, print_json, print_tabbed, pri
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import show_time
-from ottla.cli.transactions.asking import find_producers
 from ottla.cli.transactions.choosing import find_partition, partition_arguments
-from ottla.errors import KafkaError
+from ottla.client.admin import producers as admin
 
 EXAMPLES = """\b
 Examples:
@@ -48,17 +47,15 @@ def describe_producers(
 ) -> None:
     """Show the active producers of a partition, and where their open transactions begin."""
     wanted = find_partition(place, topic, partition, "describe-producers")
-    found = with_cluster(settings, lambda cluster: find_producers(cluster, [wanted], broker_id))[wanted]
-    if isinstance(found, KafkaError):
-        raise found
+    found = with_cluster(settings, lambda cluster: admin.describe_producers(cluster, [wanted], broker_id=broker_id))[wanted]
     rows = [
         (
             each.producer_id,
             each.producer_epoch,
-            each.coordinator_epoch,
+            -1 if each.coordinator_epoch is None else each.coordinator_epoch,
             each.last_sequence,
             each.last_timestamp,
-            None if each.current_txn_start_offset < 0 else each.current_txn_start_offset,
+            each.transaction_start_offset,
         )
         for each in found
     ]

@@ -7,18 +7,19 @@ from typing import NamedTuple
 
 import click
 
-from ottla.cli.common.cluster import Cluster
 from ottla.cli.common.completion import complete_topics
+from ottla.cli.common.explaining import explain
 from ottla.cli.common.options import cluster_options, json_option, plain_option, wide_option
 from ottla.cli.common.output import is_for_people, print_json, print_tabbed, print_table, warn
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.common.times import current_ms, show_time
-from ottla.cli.transactions.asking import describe_transactions, find_producers, list_transactions
-from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
+from ottla.client.admin.producers import ProducerState, describe_producers
+from ottla.client.admin.topic_descriptions import describe_topics, list_topics
+from ottla.client.admin.transactions import describe_transactions, list_transactions
+from ottla.client.cluster import Cluster
+from ottla.errors import KafkaError, TransactionalIdNotFoundError
 from ottla.ids import TopicPartition
-from ottla.wire.messages.describe_producers import ProducerState
 
 EXAMPLES = """\b
 Examples:
@@ -76,7 +77,7 @@ def find_hanging(
     timeout_min: int,
     as_json: bool,
     plain: bool,
-) -> None:
+) -> int:
     """Find transactions that are open for longer than allowed and that no coordinator knows.
 
     Consumers with read_committed cannot read past such a transaction until it is aborted.
@@ -84,22 +85,31 @@ def find_hanging(
     if partition is not None and topic is None:
         raise click.UsageError("--partition needs a --topic")
 
-    async def find(cluster: Cluster) -> list[OpenTransaction]:
+    async def find(cluster: Cluster) -> tuple[list[OpenTransaction], dict[TopicPartition, KafkaError]]:
         partitions = await _partitions(cluster, topic, partition, broker_id)
-        return await _hanging(cluster, await _overdue(cluster, partitions, broker_id, timeout_min * MINUTE_MS))
+        described = await describe_producers(cluster, partitions, broker_id=broker_id)
+        overdue = [
+            OpenTransaction(each, producer)
+            for each, producers in described.values_found.items()
+            for producer in producers
+            if _is_overdue(producer, timeout_min * MINUTE_MS)
+        ]
+        return await _hanging(cluster, overdue), described.errors
 
-    found = with_cluster(settings, find)
+    found, failures = with_cluster(settings, find)
+    for each, error in failures.items():
+        warn(f"{each} is left out: {explain(error)}")
     rows = [
         (
-            *each.partition,
-            each.producer.producer_id,
-            each.producer.producer_epoch,
-            each.producer.coordinator_epoch,
-            each.producer.current_txn_start_offset,
-            each.producer.last_timestamp,
-            (current_ms() - each.producer.last_timestamp) // MINUTE_MS,
+            *partition_of,
+            producer.producer_id,
+            producer.producer_epoch,
+            -1 if producer.coordinator_epoch is None else producer.coordinator_epoch,
+            producer.transaction_start_offset,
+            producer.last_timestamp,
+            (current_ms() - producer.last_timestamp) // MINUTE_MS,
         )
-        for each in found
+        for partition_of, producer in found
     ]
     if as_json:
         names = [heading[0].lower() + heading[1:] for heading in (*HEADINGS[:-1], "DurationMinutes")]
@@ -109,6 +119,12 @@ def find_hanging(
         print_table(None, SHORT_HEADINGS, shown)
     else:
         print_tabbed(HEADINGS, rows)
+    return 1 if failures else 0
+
+
+def _is_overdue(producer: ProducerState, timeout_ms: int) -> bool:
+    """Whether it has an open transaction, and has not written for `timeout_ms`."""
+    return producer.transaction_start_offset is not None and current_ms() - producer.last_timestamp > timeout_ms
 
 
 async def _partitions(
@@ -116,30 +132,16 @@ async def _partitions(
 ) -> list[TopicPartition]:
     if topic is not None and partition is not None:
         return [TopicPartition(topic, partition)]
-    topics = [await cluster.topic(topic)] if topic is not None else list((await cluster.topics()).values())
+    names = [topic] if topic is not None else list(await list_topics(cluster, include_internal=True))
+    topics = await describe_topics(cluster, names)
+    if topics.errors and topic is not None:  # of all topics, one may be deleted between listing and describing
+        topics.raise_first()
     return sorted(
-        TopicPartition(each.name or "", one.partition_index)
-        for each in topics
+        TopicPartition(each.name, one.partition)
+        for each in topics.values_found.values()
         for one in each.partitions
-        if (broker_id is None and one.leader_id >= 0) or broker_id in one.replica_nodes
+        if (broker_id is None and one.leader is not None) or broker_id in one.replicas
     )
-
-
-async def _overdue(
-    cluster: Cluster, partitions: Sequence[TopicPartition], broker_id: int | None, timeout_ms: int
-) -> list[OpenTransaction]:
-    """Open transactions whose producer has not written for `timeout_ms`."""
-    overdue: list[OpenTransaction] = []
-    for each, producers in (await find_producers(cluster, partitions, broker_id)).items():
-        if isinstance(producers, KafkaError):
-            warn(f"{each} is left out: {producers}")
-            continue
-        overdue += [
-            OpenTransaction(each, producer)
-            for producer in producers
-            if producer.current_txn_start_offset >= 0 and current_ms() - producer.last_timestamp > timeout_ms
-        ]
-    return overdue
 
 
 async def _hanging(cluster: Cluster, overdue: Sequence[OpenTransaction]) -> list[OpenTransaction]:
@@ -147,14 +149,10 @@ async def _hanging(cluster: Cluster, overdue: Sequence[OpenTransaction]) -> list
     if not overdue:
         return []
     ids = {each.producer.producer_id for each in overdue}
-    listed = {each.producer_id: each.id for each in await list_transactions(cluster, producer_ids=ids)}
-    expected: set[tuple[int, TopicPartition]] = set()
-    for view in (await describe_transactions(cluster, listed.values())).values():
-        if isinstance(view, KafkaError):
-            if view.code != ErrorCode.TRANSACTIONAL_ID_NOT_FOUND:
-                raise view
-        else:
-            expected |= {
-                (producer_id, each) for producer_id in ids if listed.get(producer_id) == view.id for each in view.partitions
-            }
+    listed = {each.transactional_id: each.producer_id for each in await list_transactions(cluster, producer_ids=ids)}
+    described = await describe_transactions(cluster, listed)
+    for error in described.errors.values():
+        if not isinstance(error, TransactionalIdNotFoundError):
+            raise error
+    expected = {(listed[name], each) for name, view in described.values_found.items() for each in view.partitions}
     return [each for each in overdue if (each.producer.producer_id, each.partition) not in expected]

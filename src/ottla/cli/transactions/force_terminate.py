@@ -1,19 +1,16 @@
-"""`ottla transactions force-terminate`: InitProducerId for a transactional id: fences its producer, aborts its transaction."""
+"""`ottla transactions force-terminate`: aborts the transaction of a transactional id, and fences its producer."""
 
 from __future__ import annotations
 
 import click
 
-from ottla.cli.common.cluster import Cluster
-from ottla.cli.common.coordinators import CoordinatorKind, by_coordinator
 from ottla.cli.common.options import cluster_options, yes_option
 from ottla.cli.common.output import confirm, is_for_people, say
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
-from ottla.cli.transactions.asking import describe_transactions, id_refusal
 from ottla.cli.transactions.choosing import complete_transactional_ids
-from ottla.errors import KafkaError
-from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from ottla.client.admin.transactions import describe_transactions, force_terminate_transaction
+from ottla.client.cluster import Cluster
 
 EXAMPLES = """\b
 Examples:
@@ -46,18 +43,6 @@ def force_terminate(settings: ClientSettings, name: str | None, flagged: str | N
 
 
 async def _terminate(cluster: Cluster, transactional_id: str) -> None:
-    # InitProducerId would create an unknown id. Check first, so that a mistyped id is an error.
-    view = (await describe_transactions(cluster, [transactional_id]))[transactional_id]
-    if isinstance(view, KafkaError):
-        raise view
-
-    async def ask(broker_id: int, wanted: list[str]) -> dict[str, KafkaError | None]:
-        request = InitProducerIdRequest(
-            transactional_id=transactional_id, transaction_timeout_ms=cluster.settings.request_timeout_ms
-        )
-        response: InitProducerIdResponse = await (await cluster.link_to(broker_id)).request(request)
-        return {transactional_id: id_refusal(transactional_id, response.error_code) if response.error_code else None}
-
-    outcome = (await by_coordinator(cluster, CoordinatorKind.TRANSACTION, [transactional_id], ask))[transactional_id]
-    if isinstance(outcome, KafkaError):
-        raise outcome
+    # This would create an unknown id. Check first, so that a mistyped id is an error.
+    (await describe_transactions(cluster, [transactional_id])).raise_first()
+    await force_terminate_transaction(cluster, transactional_id)

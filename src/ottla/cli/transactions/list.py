@@ -9,7 +9,7 @@ from ottla.cli.common.output import is_for_people, print_json, print_tabbed, pri
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings
 from ottla.cli.groups.list import parse_words
-from ottla.cli.transactions import asking
+from ottla.client.admin import transactions as admin
 
 EXAMPLES = """\b
 Examples:
@@ -43,12 +43,12 @@ def list_transactions(
 ) -> None:
     """List the transactional ids of all coordinators, and their states."""
     chosen = parse_words(states, STATES, "--state")
-    found = with_cluster(
+    longer_than_ms = -1 if duration_ms is None else max(-1, duration_ms)
+    listed = with_cluster(
         settings,
-        lambda cluster: asking.list_transactions(
-            cluster, states=chosen, duration_ms=-1 if duration_ms is None else duration_ms, pattern=pattern
-        ),
+        lambda cluster: admin.list_transactions(cluster, states=chosen, longer_than_ms=longer_than_ms, id_pattern=pattern),
     )
+    found = [(each.transactional_id, each.coordinator, each.producer_id, each.state) for each in listed]
     if as_json:
         names = ("transactionalId", "coordinator", "producerId", "transactionState")
         print_json([dict(zip(names, each, strict=True)) for each in found])

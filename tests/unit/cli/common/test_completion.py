@@ -60,6 +60,10 @@ def test_verbs_and_actions_are_offered(ottla: RunOttla, monkeypatch: pytest.Monk
         ("ottla configs describe broker", 3, ["broker", "broker-logger", "broker-defaults"]),
         ("ottla configs describe broker o", 4, []),
         ("ottla configs --describe --entity-type t", 4, ["topics"]),
+        ("ottla configs alter topic orders --set retention.m", 6, ["retention.ms="]),
+        ("ottla configs alter topic orders --unset retention.m", 6, ["retention.ms"]),
+        ("ottla configs alter broker 1 --set log.retention.mi", 6, ["log.retention.minutes="]),
+        ("ottla configs --alter --broker 1 --set log.retention.mi", 6, ["log.retention.minutes="]),
         ("ottla consume orders --formatter ", 4, ["default", "no-op", "logging", "json"]),
     ],
 )

@@ -7,37 +7,16 @@ import pytest
 from tests.support.nodes.fake_node import FakeNetwork, FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.common.settings import build_settings, parse_bootstrap, parse_pairs
-
-
-@pytest.mark.parametrize(
-    ("text", "addresses"),
-    [
-        ("localhost", (("localhost", 9092),)),
-        ("a:1,b:2", (("a", 1), ("b", 2))),
-        (" a:1 , b ", (("a", 1), ("b", 9092))),
-        ("[::1]:9093", (("::1", 9093),)),
-        ("[::1]", (("::1", 9092),)),
-        ("PLAINTEXT://host:9094", (("host", 9094),)),
-    ],
-)
-def test_addresses(text: str, addresses: tuple[tuple[str, int], ...]) -> None:
-    assert parse_bootstrap(text) == addresses
-
-
-@pytest.mark.parametrize("text", ["", ",", "host:", "host:x", "host:0", "host:70000", ":9092", "::1:9092", "host:-1"])
-def test_malformed_addresses_are_refused(text: str) -> None:
-    with pytest.raises(click.UsageError):
-        parse_bootstrap(text)
+from ottla.cli.common.settings import build_settings, parse_pairs
 
 
 def test_flags_override_files_and_files_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTTLA_BOOTSTRAP_SERVERS", "environment:1")
-    assert build_settings("flag:2", {"bootstrap.servers": "file:3"}).bootstrap == (("flag", 2),)
-    assert build_settings(None, {"bootstrap.servers": "file:3"}).bootstrap == (("file", 3),)
-    assert build_settings(None, {}).bootstrap == (("environment", 1),)
+    assert build_settings("flag:2", {"bootstrap.servers": "file:3"}).client.bootstrap_servers == (("flag", 2),)
+    assert build_settings(None, {"bootstrap.servers": "file:3"}).client.bootstrap_servers == (("file", 3),)
+    assert build_settings(None, {}).client.bootstrap_servers == (("environment", 1),)
     monkeypatch.delenv("OTTLA_BOOTSTRAP_SERVERS")
-    assert build_settings(None, {}).bootstrap == (("localhost", 9092),)
+    assert build_settings(None, {}).client.bootstrap_servers == (("localhost", 9092),)
 
 
 def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
@@ -46,7 +25,7 @@ def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture
         {"client.id": "me", "request.timeout.ms": "5", "retry.backoff.ms": "6", "acks": "1", "interceptor.classes": "x"},
         frozenset({"acks"}),
     )
-    assert (settings.client_id, settings.request_timeout_ms, settings.retry_backoff_ms) == ("me", 5, 6)
+    assert (settings.client.client_id, settings.client.request_timeout_ms, settings.client.retry_backoff_ms) == ("me", 5, 6)
     assert settings.properties["acks"] == "1"
     said = capsys.readouterr().err
     assert "this command does not use the setting interceptor.classes" in said
@@ -56,21 +35,58 @@ def test_properties_are_used_or_named_in_a_warning(capsys: pytest.CaptureFixture
 @pytest.mark.parametrize(
     "properties",
     [
-        {"security.protocol": "SASL_SSL"},
-        {"sasl.mechanism": "PLAIN"},
-        {"ssl.truststore.location": "x"},
+        {"sasl.mechanism": "GSSAPI", "security.protocol": "SASL_SSL"},
+        {"ssl.truststore.location": "x.jks", "security.protocol": "SSL"},
         {"request.timeout.ms": "soon"},
         {"request.timeout.ms": "-2"},
+        {"bootstrap.servers": "host:70000"},
     ],
 )
-def test_unsupported_and_invalid_settings_are_refused(properties: dict[str, str]) -> None:
+def test_invalid_settings_are_refused_by_name(properties: dict[str, str]) -> None:
     with pytest.raises(click.UsageError) as refused:
         build_settings(None, properties)
     assert next(iter(properties)) in refused.value.message
 
 
-def test_security_protocol_plaintext_is_accepted() -> None:
-    assert build_settings(None, {"security.protocol": "plaintext"}).bootstrap
+def test_security_settings_come_from_properties() -> None:
+    jaas = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="me" password="secret";'
+    given = {"security.protocol": "sasl_ssl", "sasl.mechanism": "PLAIN", "sasl.jaas.config": jaas}
+    security = build_settings(None, given).client.security
+    assert (security.protocol, security.mechanism, security.username, security.password) == (
+        "SASL_SSL",
+        "PLAIN",
+        "me",
+        "secret",
+    )
+
+
+def test_security_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    variables = {
+        "OTTLA_SECURITY_PROTOCOL": "SASL_SSL",
+        "OTTLA_SASL_MECHANISM": "SCRAM-SHA-256",
+        "OTTLA_SASL_USERNAME": "me",
+        "OTTLA_SASL_PASSWORD": "secret",
+        "OTTLA_SSL_TRUSTSTORE_LOCATION": "ca.pem",
+    }
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    security = build_settings(None, {}).client.security
+    assert (security.protocol, security.mechanism, security.ca) == ("SASL_SSL", "SCRAM-SHA-256", "ca.pem")
+    assert (security.username, security.password) == ("me", "secret")
+    jaas = 'org.apache.kafka.common.security.scram.ScramLoginModule required username="file" password="other";'
+    assert build_settings(None, {"sasl.jaas.config": jaas}).client.security.username == "file"
+    assert build_settings(None, {"security.protocol": "PLAINTEXT"}).client.security.protocol == "PLAINTEXT"
+
+
+def test_setting_of_a_producer_is_ignored_with_a_warning(capsys: pytest.CaptureFixture[str]) -> None:
+    build_settings(None, {"linger.ms": "5"})
+    assert "this command does not use the setting linger.ms" in capsys.readouterr().err
+
+
+def test_changed_settings_keep_the_others() -> None:
+    settings = build_settings("a:1", {"client.id": "me"}).changed({"request.timeout.ms": 7})
+    assert (settings.client.bootstrap_servers, settings.client.client_id) == ((("a", 1),), "me")
+    assert settings.client.request_timeout_ms == 7
 
 
 def test_pairs() -> None:
@@ -90,3 +106,11 @@ def test_a_file_of_settings(ottla: RunOttla, network: FakeNetwork, node: FakeNod
     assert (missing.rc, "absent cannot be read" in missing.err) == (2, True)
     file.write_bytes(b"broken=\\u12")
     assert "is not a properties file" in ottla("topics", "list", "--command-config", file).err
+
+
+def test_misspelt_setting_gets_a_suggestion(capsys: pytest.CaptureFixture[str]) -> None:
+    build_settings("a:1", {"lingr.ms": "3", "xyzzy": "1"}, frozenset({"linger.ms"}))
+    assert capsys.readouterr().err.splitlines() == [
+        "ottla: this command does not use the setting lingr.ms: it is ignored; did you mean linger.ms?",
+        "ottla: this command does not use the setting xyzzy: it is ignored",
+    ]

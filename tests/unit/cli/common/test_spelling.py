@@ -52,7 +52,7 @@ def test_both_spellings_do_the_same(ottla: RunOttla, node: FakeNode) -> None:
         (("produce", "x", "--zookeeper=host:1"), "--zookeeper is gone"),
         (("consume", "x", "--whitelist", "a"), "--whitelist is gone; use --include"),
         (("consume", "x", "--new-consumer"), "--new-consumer is gone"),
-        (("consume", "x", "--group", "g"), "consumer groups are not supported here yet"),
+        (("consume", "x", "--group", "g", "--partition", "0"), "the group chooses the partitions"),
         (("get-offsets", "--broker-list", "host:1"), "--broker-list is gone"),
         (("configs", "--zookeeper", "x", "--describe", "--topic", "x"), "--zookeeper is gone"),
         (("topics", "alter", "x", "--partitions", "2", "--config", "a=b"), "ottla configs alter"),

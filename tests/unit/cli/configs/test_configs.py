@@ -1,13 +1,13 @@
 """`ottla configs`: how resources are named, and the requests that are sent."""
 
+import json
+
 import click
 import pytest
 from tests.support.nodes.fake_node import FakeNode
 from tests.unit.cli.conftest import RunOttla
 
-from ottla.cli.common.configs import Resource
 from ottla.cli.configs.alter import parse_grouped_pairs
-from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResourceResult,
@@ -88,7 +88,8 @@ def test_all_shows_every_setting(ottla: RunOttla, configured: FakeNode) -> None:
         "  b.own=1 sensitive=false synonyms={DYNAMIC_TOPIC_CONFIG:b.own=1}",
         "  c.newer=x sensitive=false synonyms={}",
     ]
-    assert "SOURCE_99" in ottla("configs", "describe", "topic", "orders", "--all", "--json").out
+    (shown,) = json.loads(ottla("configs", "describe", "topic", "orders", "--all", "--json").out)
+    assert [each["source"] for each in shown["configs"]] == ["DEFAULT_CONFIG", "DYNAMIC_TOPIC_CONFIG", "UNKNOWN"]
 
 
 def test_without_a_name_all_resources_of_the_kind_are_shown(ottla: RunOttla, configured: FakeNode) -> None:
@@ -140,6 +141,8 @@ def test_values_in_brackets_keep_their_commas() -> None:
         parse_grouped_pairs("a=1,b")
 
 
-def test_resources_have_readable_names() -> None:
-    assert str(Resource(ResourceType.BROKER, "")) == "the brokers' defaults"
-    assert str(Resource(ResourceType.CLIENT_METRICS, "m")) == "client metrics m"
+def test_duration_becomes_the_number_of_milliseconds() -> None:
+    from ottla.cli.configs.alter import in_milliseconds
+
+    given = {"retention.ms": "1h", "segment.ms": "1000", "retention.bytes": "1h", "flush.ms": "-1"}
+    assert in_milliseconds(given) == given | {"retention.ms": "3600000"}

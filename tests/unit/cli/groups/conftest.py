@@ -60,6 +60,12 @@ def describe_classic(request: classic.DescribeGroupsRequest, version: int) -> cl
     known = {
         "old": classic.DescribedGroup(group_state="Stable", protocol_type="consumer", protocol_data="range", members=[member]),
         "idle": classic.DescribedGroup(group_state="Empty"),
+        "worker": classic.DescribedGroup(
+            group_state="Stable",
+            protocol_type="connect",
+            protocol_data="compatible",
+            members=[classic.DescribedGroupMember(member_id="w-1", client_host="/1.2.3.4", member_assignment=b"own format")],
+        ),
     }
     found = []
     for group_id in request.groups:

@@ -177,7 +177,8 @@ def test_delete_reports_deleted_and_failed_groups(ottla: RunOttla, coordinator: 
     assert said.rc == 1
     shown = json.loads(said.out)
     assert shown["deleted"] == ["idle"]
-    assert "it has members; stop them first" in shown["failed"]["old"]
+    assert "still has members; stop them first" in shown["failed"]["old"]
+    assert "`ottla groups describe GROUP --members` shows them" in shown["failed"]["old"]
     assert "does not exist" in shown["failed"]["absent"]
 
 

@@ -12,6 +12,11 @@ from tests.unit.cli.conftest import ORDERS_ID, RunOttla, describe, metadata_of
 
 from ottla.errors.codes import ErrorCode
 from ottla.ids import uuid_text
+from ottla.wire.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 from ottla.wire.messages.describe_configs import (
@@ -120,15 +125,16 @@ def test_a_controller_that_has_moved_is_asked_again(ottla: RunOttla, node: FakeN
         return CreateTopicsResponse(topics=[CreatableTopicResult(name="new", error_code=next(codes))])
 
     node.handlers[CreateTopicsRequest] = create
-    assert ottla("topics", "create", "new.x_y").out.startswith("Created topic new")
+    assert ottla("topics", "create", "new").out == "Created topic new.\n"
     first, second = node.asked_for(CreateTopicsRequest)
     assert first == second
     assert (first.topics[0].num_partitions, first.topics[0].replication_factor) == (-1, -1)
 
 
 def test_names_that_collide_in_metrics_get_a_warning(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[MetadataRequest] = metadata_of(describe("a.b_c"), describe("a.b-c"))
     node.handlers[CreateTopicsRequest] = lambda request, version: CreateTopicsResponse(
-        topics=[CreatableTopicResult(name="orders")]
+        topics=[CreatableTopicResult(name=request.topics[0].name)]
     )
     assert "metric names" in ottla("topics", "create", "a.b_c").err
     assert ottla("topics", "create", "a.b-c").err == ""
@@ -195,6 +201,39 @@ def test_topics_after_one_that_is_refused_are_created(ottla: RunOttla, node: Fak
 
 
 @pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("a/b",), "The topic name 'a/b' has characters other than"),
+        (("big", "--partitions", "2147483648"), "partitions of big is 2147483648, but must be from 1 to 2147483647"),
+    ],
+)
+def test_topic_that_no_broker_would_create_is_not_asked_for(
+    ottla: RunOttla, node: FakeNode, arguments: tuple[str, ...], said: str
+) -> None:
+    refused = ottla("topics", "create", *arguments)
+    assert (refused.rc, said in refused.err) == (1, True), refused.err
+    assert node.asked_for(CreateTopicsRequest) == []
+
+
+def test_alter_names_each_topic_that_was_refused(ottla: RunOttla, node: FakeNode) -> None:
+    node.handlers[MetadataRequest] = metadata_of(describe("a"), describe("b"))
+
+    def alter(request: CreatePartitionsRequest, version: int) -> CreatePartitionsResponse:
+        node.handlers[MetadataRequest] = metadata_of(describe("a", 3), describe("b"))
+        codes = {"a": 0, "b": ErrorCode.INVALID_PARTITIONS}
+        return CreatePartitionsResponse(
+            results=[CreatePartitionsTopicResult(name=each.name, error_code=codes[each.name]) for each in request.topics]
+        )
+
+    node.handlers[CreatePartitionsRequest] = alter
+    said = ottla("topics", "alter", "a", "b", "--partitions", 3, "--replica-assignment", "1,2,3", "--json")
+    assert (said.rc, json.loads(said.out)) == (1, [{"topic": "a", "partitions": 3}])
+    assert "topic b did not get more partitions: " in said.err
+    (request,) = node.asked_for(CreatePartitionsRequest)
+    assert [[each.broker_ids for each in topic.assignments] for topic in request.topics] == [[[3]], [[3]]]
+
+
+@pytest.mark.parametrize(
     ("words", "listed"),
     [
         (("or.*",), ["orders", "orders.eu", "orders-eu"]),
@@ -229,13 +268,13 @@ def test_name_that_looks_like_a_pattern_is_pointed_to_topic(ottla: RunOttla) -> 
 
 SCRIPT = """
 import sys
-from tests.support.nodes.fake_node import FakeNetwork, FakeNode
-from tests.unit.cli.conftest import WHERE, describe, metadata_of
+from tests.support.nodes.fake_node import FakeNetwork
+from tests.unit.cli.conftest import WHERE, describe, make_node, metadata_of
 from ottla.cli.main import main
 from ottla.wire.messages.delete_topics import *
 from ottla.wire.messages.metadata import MetadataRequest
 import ottla.cli.common.running as running
-node = FakeNode({MetadataRequest: metadata_of(describe("orders"))})
+node = make_node(describe("orders"))
 def delete(request, version):
     node.handlers[MetadataRequest] = metadata_of()
     return DeleteTopicsResponse(responses=[DeletableTopicResult(name="orders")])

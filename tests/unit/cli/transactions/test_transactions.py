@@ -127,6 +127,18 @@ def test_overdue_transactions_without_a_coordinator_hang(ottla: RunOttla, coordi
     assert soon == []
 
 
+def test_partition_whose_producers_are_not_shown_is_left_out(ottla: RunOttla, coordinator: FakeNode) -> None:
+    def refuse(request: DescribeProducersRequest, version: int) -> DescribeProducersResponse:
+        response = describe_producers(request, version)
+        response.topics[0].partitions[1].error_code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+        return response
+
+    coordinator.handlers[DescribeProducersRequest] = refuse
+    said = ottla("transactions", "find-hanging", "--json")
+    assert (said.rc, [each["producerId"] for each in json.loads(said.out)]) == (1, [11, 12, 13])
+    assert "orders-1 is left out: the producers of partition orders-1: " in said.err
+
+
 def test_abort_by_start_offset_finds_producer_and_epochs(ottla: RunOttla, coordinator: FakeNode) -> None:
     markers(coordinator)
     said = ottla("transactions", "--bootstrap-server", "localhost:9092", "abort", "orders:0", "--start-offset", "12")
@@ -172,9 +184,9 @@ def test_filters_and_old_brokers(ottla: RunOttla, coordinator: FakeNode) -> None
     assert coordinator.asked_for(listed.ListTransactionsRequest)[-1].state_filters == ["Ongoing", "PrepareAbort"]
     coordinator.served = all_versions(ListTransactions=(0, 0))
     assert ottla("transactions", "list", "--duration-filter", "-1").rc == 0
-    for flag in ("--duration-filter", "--transactional-id-pattern"):
+    for flag, what in (("--duration-filter", "by how long they are open"), ("--transactional-id-pattern", "by a pattern")):
         refused = ottla("transactions", "list", flag, "5")
-        assert (refused.rc, f"too old to list transactions with {flag}" in words(refused.err)) == (1, True)
+        assert (refused.rc, f"too old to list transactions {what}" in words(refused.err)) == (1, True)
 
 
 def test_tables_for_people(ottla: RunOttla, coordinator: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:

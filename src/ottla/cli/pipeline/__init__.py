@@ -1,0 +1,1 @@
+"""The `pipeline` verb: data pipelines on Spark."""

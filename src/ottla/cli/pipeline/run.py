@@ -1,0 +1,122 @@
+"""`ottla pipeline run`."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ottla.cli.common.options import json_option, yes_option
+from ottla.cli.common.output import can_ask, confirm, say, warn
+from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options, shown
+from ottla.cli.pipeline.progress_line import make_reporter
+from ottla.cli.pipeline.summary import print_summary
+from ottla.spark.pipelines import checks, storage
+from ottla.spark.pipelines.errors import FlowFailed, PipelineError
+from ottla.spark.pipelines.schedule import Schedule, parse_schedule
+from ottla.spark.pipelines.spec import Spec, read_spec
+
+if TYPE_CHECKING:
+    from ottla.spark.pipelines.running import Run, Totals
+
+EXAMPLES = """\b
+Examples:
+  ottla pipeline run orders
+  ottla pipeline run orders --schedule continuous
+  ottla pipeline run orders --master spark://host:7077
+  ottla pipeline run orders --reset --yes       from the beginning again
+"""
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@click.command("run", epilog=EXAMPLES)
+@pipeline_argument
+@click.option("--schedule", metavar="WHEN", help="once, continuous or 'every 30s', instead of what ottla.yml says.")
+@click.option("--reset", is_flag=True, help="Delete checkpoints, state and tables first: everything is read again.")
+@yes_option
+@session_options
+@bootstrap_option
+@json_option
+def run(
+    place: str,
+    schedule: str | None,
+    reset: bool,
+    yes: bool,
+    master: str | None,
+    remote: str | None,
+    bootstrap_server: str | None,
+    as_json: bool,
+) -> None:
+    """Run the pipeline in FOLDER (default: the working directory). It continues where the last run stopped.
+
+    Ctrl-C stops it after the batches that are under way. With --json, a line for each batch and one at the end.
+    """
+    spec = read_spec(place).with_bootstrap(bootstrap_server)
+    when = spec.schedule if schedule is None else parse_schedule(schedule)
+    check_before_spark(spec)
+    with storage.locked(spec):
+        if reset:
+            _reset(spec, yes)
+        with session_for(spec, master, remote, quiet=as_json) as spark:
+            totals = run_pipeline(spec, spark, when, as_json)
+    print_summary(totals, as_json)
+
+
+def check_before_spark(spec: Spec) -> None:
+    """Raise for mistakes that show before Spark starts: all of them but the last as warnings."""
+    problems = checks.option_problems(spec) or checks.topic_problems(checks.topics_wanted(spec))
+    for problem in problems[:-1]:
+        warn(problem)
+    if problems:
+        raise PipelineError(problems[-1])
+
+
+def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool) -> Totals:
+    """Run it, with a live line on a terminal. A broken flow leaves Spark's pages in the log file."""
+    from ottla.spark.pipelines.resolving import prepared
+    from ottla.spark.pipelines.running import Run
+
+    try:
+        with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
+            one = Run(resolved, spark, when, report)
+            with _stopped_by_signals(one):
+                return one.run()
+    except FlowFailed as failure:
+        log = storage.log_file(spec)
+        with open(log, "a", encoding="utf-8") as file:
+            file.write(f"\n{failure}\n{failure.trace}\n")
+        raise PipelineError(f"{failure}. {shown(log)} has the trace") from None
+
+
+def _reset(spec: Spec, yes: bool) -> None:
+    if not yes and not can_ask():
+        raise click.UsageError(
+            f"--reset deletes the offsets, state and tables of {spec.name}: add --yes to say that you mean it"
+        )
+    confirm(f"Delete the offsets, state and tables of {spec.name} in {spec.state}, and read everything again?", yes)
+    if storage.reset(spec):
+        say(f"Deleted the offsets, state and tables of {spec.name}.", err=True)
+
+
+@contextmanager
+def _stopped_by_signals(one: Run) -> Iterator[None]:
+    """The first signal stops the run in good order, a second one ends it at once."""
+
+    def on_signal(number: int, frame: Any) -> None:
+        one.stop()
+        signal.signal(number, signal.default_int_handler)
+        say(f"{signal.Signals(number).name}: stopping after the batches that are under way", err=True)
+
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    for number in SIGNALS:
+        # A signal that the process inherited as ignored stays ignored: SIGHUP under nohup.
+        if before[number] is not signal.SIG_IGN:
+            signal.signal(number, on_signal)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,0 +1,85 @@
+"""`ottla pipeline validate`."""
+
+from __future__ import annotations
+
+import click
+
+from ottla.cli.common.options import json_option
+from ottla.cli.common.output import print_json, say, warn
+from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options
+from ottla.errors import OttlaError
+from ottla.spark.pipelines import checks
+from ottla.spark.pipelines.spec import Spec, read_spec
+
+EXAMPLES = """\b
+Examples:
+  ottla pipeline validate orders
+  ottla pipeline validate orders --no-graph      without starting Spark
+  ottla pipeline validate orders --no-cluster    without asking for the topics
+"""
+
+
+@click.command("validate", epilog=EXAMPLES)
+@pipeline_argument
+@click.option("--cluster/--no-cluster", default=True, help="Ask the cluster whether the topics exist.  [default: ask]")
+@click.option("--graph/--no-graph", default=True, help="Start Spark and analyse every query.  [default: analyse]")
+@session_options
+@bootstrap_option
+@json_option
+def validate(
+    place: str,
+    cluster: bool,
+    graph: bool,
+    master: str | None,
+    remote: str | None,
+    bootstrap_server: str | None,
+    as_json: bool,
+) -> int:
+    """Find mistakes in the pipeline in FOLDER, without running it.
+
+    First what needs no Spark: the YAML files, options, Java, and the topics of the cluster. Then Spark analyses every query:
+    names, columns, circles. Exit code 1 if anything is wrong.
+    """
+    problems, flows = _find(place, bootstrap_server, cluster, graph, master, remote, as_json)
+    if as_json:
+        print_json({"problems": problems, "flows": flows})
+    else:
+        for problem in problems:
+            warn(problem)
+        if not problems:
+            say(f"{place} is valid{f': {flows} flows' if flows else ''}.")
+    return 1 if problems else 0
+
+
+def _find(
+    place: str, servers: str | None, cluster: bool, graph: bool, master: str | None, remote: str | None, quiet: bool
+) -> tuple[list[str], int]:
+    """The problems, and how many flows were analysed."""
+    try:
+        spec = read_spec(place).with_bootstrap(servers)
+        spec.files()
+        problems = before_spark(spec, cluster, needs_java=graph and remote is None)
+        if problems or not graph:
+            return problems, 0
+        with session_for(spec, master, remote, quiet=quiet) as spark:
+            from ottla.spark.pipelines.resolving import prepared
+
+            with prepared(spec, spark) as resolved:
+                return [], len(resolved.graph.running_flows())
+    except OttlaError as error:
+        return [str(error)], 0
+
+
+def before_spark(spec: Spec, cluster: bool, needs_java: bool) -> list[str]:
+    """What is wrong that can be known without Spark."""
+    problems = checks.option_problems(spec)
+    if cluster and not problems:
+        problems += checks.topic_problems(checks.topics_wanted(spec))
+    if needs_java:
+        from ottla.spark.java import NoJava, find_java
+
+        try:
+            find_java()
+        except NoJava as error:
+            problems.append(str(error))
+    return problems

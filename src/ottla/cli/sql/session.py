@@ -1,0 +1,111 @@
+"""The Spark session of `ottla sql`, started when the first statement needs it, and the log file that it writes."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from ottla.spark.sql.errors import SqlError
+from ottla.spark.sql.settings import Settings
+
+MESSAGE = "starting Spark…"
+SETTINGS = {
+    # Times are UTC in all output of the verbs, so functions of dates and times must mean UTC too.
+    "spark.sql.session.timeZone": "UTC",
+    "spark.log.level": "ERROR",
+}
+
+
+def log_path(environment: Mapping[str, str] | None = None) -> Path:
+    """Where Spark's own messages and the traces of errors go."""
+    variables = os.environ if environment is None else environment
+    base = Path(variables.get("XDG_STATE_HOME") or Path(variables.get("HOME", "~")).expanduser() / ".local" / "state")
+    return base / "ottla" / "sql.log"
+
+
+class Session:
+    """Starts Spark once. A session that the process has already is used and not stopped."""
+
+    def __init__(self, *, master: str | None, remote: str | None, log: Path) -> None:
+        self._master = master
+        self._remote = remote
+        self.log = log
+        self._mine: Any = None
+
+    def check(self) -> None:
+        """Raise what prevents Spark from starting and can be known before: no PySpark, no Java."""
+        from ottla.spark.session import require_pyspark
+
+        require_pyspark()
+        if self._remote is None:
+            from ottla.spark.java import find_java
+            from ottla.spark.session import active_session
+
+            if active_session() is None:
+                find_java()
+
+    def start(self, settings: Settings) -> Any:
+        """The session. On a terminal, a line says that it is being started."""
+        from ottla.spark.session import active_session, local_session, require_pyspark
+
+        require_pyspark()
+        found = active_session()
+        if found is not None:
+            return found
+        shows = sys.stderr.isatty()
+        if shows:
+            sys.stderr.write(MESSAGE)
+            sys.stderr.flush()
+        self._begin_log()
+        warehouse = self.log.parent / "warehouse"
+        configuration = {"spark.sql.warehouse.dir": str(warehouse)} | SETTINGS | settings.spark
+        try:
+            self._mine = local_session(
+                "ottla sql", master=self._master, remote=self._remote, configuration=configuration, log_file=self.log
+            )
+        finally:
+            if shows:
+                sys.stderr.write("\r" + " " * len(MESSAGE) + "\r")
+                sys.stderr.flush()
+        self._prepare(self._mine)
+        return self._mine
+
+    def _prepare(self, spark: Any) -> None:
+        from ottla.spark.datasource import OttlaDataSource
+
+        # PySpark prints each error of a query as a line of JSON on standard error, beside raising it.
+        logging.getLogger("SQLQueryContextLogger").disabled = True
+        # Spark finds the source by itself, unless another package's source cannot be imported: then it finds none.
+        spark.dataSource.register(OttlaDataSource)
+        if threading.current_thread() is threading.main_thread():
+            # PySpark's handler calls Spark from within the signal, which fails if a call is under way.
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _begin_log(self) -> None:
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            self.log.write_bytes(b"")
+        except OSError as error:
+            raise SqlError(f"Spark's log {self.log} cannot be written: {error.strerror}; set XDG_STATE_HOME") from None
+
+    def keep_trace(self, error: BaseException, sql: str) -> None:
+        """Append the whole of an error to the log file."""
+        try:
+            self.log.parent.mkdir(parents=True, exist_ok=True)
+            with open(self.log, "a", encoding="utf-8") as file:
+                file.write(f"\n{sql}\n{''.join(traceback.format_exception(error))}\n")
+        except OSError:
+            pass  # the sentence is shown in any case
+
+    def stop(self) -> None:
+        """Stop Spark, if this has started it."""
+        if self._mine is not None:
+            self._mine.stop()
+            self._mine = None

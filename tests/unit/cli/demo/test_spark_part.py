@@ -1,0 +1,31 @@
+"""The demo on Spark, whole: kills on the way, every result once, a picture at the end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ottla.cli.demo.shop import Shop
+from ottla.cli.demo.spark_part import _by_time
+
+
+def test_parts_hold_every_event_once_in_order() -> None:
+    shop = Shop.open(1, 200, 200)
+    parts = list(_by_time(shop.events, parts=20))
+    assert [event for _, part in parts for event in part] == shop.events
+    assert [share for share, _ in parts] == [number / 20 for number in range(1, 21)]
+
+
+@pytest.mark.slow
+def test_demo_runs_to_its_end_on_spark(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "ottla.cli.demo"], capture_output=True, text=True, timeout=900, check=False, cwd=tmp_path
+    )
+    assert (done.returncode, done.stderr) == (0, ""), done.stdout
+    assert "each exactly once, through two kills; no transaction is open" in done.stdout
+    assert "$ kill -9 the pipeline" in done.stdout
+    assert "$ kill -9 the node" in done.stdout
+    assert (tmp_path / "ottla-demo.png").read_bytes().startswith(b"\x89PNG")

@@ -1,0 +1,62 @@
+"""`ottla perf latency` against a broker: lines, Kafka's old spelling, headers, Ctrl-C."""
+
+import json
+import re
+
+import pytest
+from tests.unit.cli.real_broker import RunOttla
+
+from ottla.cli.perf import latency
+from ottla.testing import Broker
+
+
+def test_lines_are_kafkas(ottla: RunOttla, broker: Broker, topic: str) -> None:
+    said = ottla("perf", "latency", topic, "--num-records", 5, "--record-size", 10)
+    assert (said.rc, said.err) == (0, "")
+    first, average, percentiles = said.lines
+    assert re.fullmatch(r"0\t\d+\.\d+", first)
+    assert re.fullmatch(r"Avg latency: \d+\.\d{4} ms", average)
+    assert re.fullmatch(r"Percentiles: 50th = \d+, 99th = \d+, 99\.9th = \d+", percentiles)
+    assert [len(record.value or b"") for record in broker.await_records(topic, 5)] == [10] * 5
+
+
+def test_arguments_without_names_create_the_topic(ottla: RunOttla, broker: Broker) -> None:
+    said = ottla("e2e-latency", broker.bootstrap_servers, "made-by-latency", 2, 1, 10)
+    assert said.rc == 0, said.err
+    assert "arguments without names are deprecated" in said.err
+    made = 'Topic "made-by-latency" does not exist. Will create topic with 1 partition(s) and replication factor = 1'
+    assert said.lines[0] == made
+
+
+def test_keys_and_headers_are_sent(ottla: RunOttla, broker: Broker, topic: str) -> None:
+    sizes = ("--record-key-size", 3, "--num-headers", 2, "--record-header-key-size", 4, "--record-header-size", -1)
+    assert ottla("perf", "latency", topic, "--num-records", 2, *sizes).rc == 0
+    for record in broker.await_records(topic, 2):
+        assert len(record.key or b"") == 3
+        assert [(len(name), value) for name, value in record.headers] == [(4, None), (4, None)]
+
+
+def test_json_and_table(ottla: RunOttla, topic: str) -> None:
+    found = json.loads(ottla("perf", "latency", topic, "--num-records", 3, "--json").out)
+    assert (found["topic"], found["records"]) == (topic, 3)
+    assert found["latencyMs"]["min"] <= found["latencyMs"]["p50"] <= found["latencyMs"]["max"]
+    table = ottla("perf", "latency", topic, "--num-records", 3, columns=100)
+    assert table.lines[1].split()[:2] == ["Records", "Avg"]
+
+
+def test_ctrl_c_shows_what_was_measured(ottla: RunOttla, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    note = latency._Run._note
+
+    def interrupted(self: latency._Run, number: int, elapsed_ns: int) -> None:
+        note(self, number, elapsed_ns)
+        if number == 2:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(latency._Run, "_note", interrupted)
+    said = ottla("perf", "latency", topic, "--json")
+    assert said.rc == 130
+    assert json.loads(said.out)["records"] == 3
+
+
+def test_acks_0_is_refused(ottla: RunOttla) -> None:
+    assert ottla("perf", "latency", "x", "--producer-acks", "0").rc == 2
