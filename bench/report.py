@@ -186,13 +186,13 @@ def write(results: Results) -> None:
         document.write_text(with_block(document, measured), encoding="utf-8")
 
 
-def with_block(document: Path, measured: str) -> str:
+def with_block(document: Path, measured: str, begin: str = BEGIN, end: str = END) -> str:
     """The text of a document with `measured` between its markers."""
-    before, _, rest = document.read_text(encoding="utf-8").partition(BEGIN)
-    _, _, after = rest.partition(END)
+    before, _, rest = document.read_text(encoding="utf-8").partition(begin)
+    _, _, after = rest.partition(end)
     if not rest or not after:
-        sys.exit(f"{document} has no markers {BEGIN} … {END} for the figures")
-    return f"{before}{BEGIN}\n{measured}{END}{after}"
+        sys.exit(f"{document} has no markers {begin} … {end} for the figures")
+    return f"{before}{begin}\n{measured}{end}{after}"
 
 
 if __name__ == "__main__":

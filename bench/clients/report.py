@@ -1,0 +1,137 @@
+"""The tables of the clients: for the terminal, README and docs/benchmarks.md, from bench/clients/results.json.
+
+python -m bench.clients.report        rewrite the documents from the results, without measuring
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import report
+from bench.clients.cases import CASES, CONSUME, PRODUCE
+from bench.clients.results import ClientResults, Comparison, comparisons
+from bench.side_by_side.figures import amount, samples_text
+
+RESULTS = report.ROOT / "bench" / "clients" / "results.json"
+BEGIN, END = "<!-- clients:begin -->", "<!-- clients:end -->"
+HEADING = ("what", "best of the others", "Ottla", "ratio", "goal", "")
+NOT_MEASURED = "Not measured yet: `make bench-clients`.\n"
+IN_README = (
+    *(f"produce:{use}:{case}" for case in ("100 B", "1 KB, keys") for use in ("Ottla send", "Ottla send_many", "Ottla Arrow")),
+    *(f"produce:{use}:100 B" for use in ("Ottla asyncio", "Ottla send, pure Python", "memory")),
+    *(f"consume:{use}:{case}" for case in ("100 B", "1 KB, keys") for use in ("Ottla poll", "Ottla batches", "Ottla Arrow")),
+    *(f"consume:{use}:100 B" for use in ("Ottla asyncio", "Ottla poll, pure Python")),
+    "consume:memory:100 B",
+    "latency:delivery_p99_ms",
+    "latency:end_p99_ms",
+)
+"""The rows of the README, also where a goal is missed."""
+HOW = (
+    "One Ottla broker in its own process serves all clients in turn, round by round, each in a new process and with one record",
+    "stored or read before the clock starts. Every producer is idempotent (acks=all) and waits for the delivery result of",
+    "every record; consumers read six partitions from their beginning. Figures are medians, with the smallest and the largest",
+    "of the rounds in brackets. A ratio is Ottla's figure divided by the best of confluent-kafka, aiokafka and kafka-python in",
+    "the same round (of aiokafka for asyncio, of kafka-python without the compiled kernels). Latency is that of 500 records a",
+    "second that do not linger, with producer and consumer in two processes.",
+)
+
+
+def cells(row: Comparison) -> tuple[str, ...]:
+    """One row of the table."""
+    ratio = f"{row.ratio:.2f}"
+    if len(row.ratios) > 1:
+        ratio += f" ({min(row.ratios):.2f}–{max(row.ratios):.2f})"
+    goal = "" if row.goal is None else str(row.goal)
+    other = f"{samples_text(row.others)} {row.other_name}"
+    return f"{row.what}, {row.unit}", other, samples_text(row.ottla), ratio, goal, row.verdict
+
+
+def terminal_text(results: ClientResults) -> str:
+    """The table in columns of equal width."""
+    rows = [HEADING, *map(cells, comparisons(results))]
+    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADING))]
+    return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
+
+
+def markdown_lines(rows: Sequence[Comparison]) -> list[str]:
+    """The table in Markdown, with missed goals in bold."""
+    lines = ["| " + " | ".join(HEADING) + " |", "|---" + "|---:" * (len(HEADING) - 2) + "|---|"]
+    for row in rows:
+        shown = list(cells(row))
+        if shown[-1].startswith("missed"):
+            shown[-1] = f"**{shown[-1]}**"
+        lines.append("| " + " | ".join(shown) + " |")
+    return lines
+
+
+def detail_lines(results: ClientResults) -> list[str]:
+    """Every client and use: rate, the processor time of client and broker for a record, and peak memory."""
+    lines: list[str] = []
+    for kind, uses in (("produce", PRODUCE), ("consume", CONSUME)):
+        heading = ["client", *(case.label for case in CASES)]
+        lines += ["", f"{kind.capitalize()}: thousand records/s; client's + broker's µs of processor time per record; peak MB"]
+        lines += ["", "| " + " | ".join(heading) + " |", "|---" + "|---:" * len(CASES) + "|"]
+        for use in uses:
+            shown = [_detail(getattr(results, kind).get(case.label, {}).get(use.name)) for case in CASES]
+            lines.append("| " + " | ".join([use.name, *shown]) + " |")
+    lines += ["", "| latency, ms | delivery p50 | delivery p99 | end to end p50 | end to end p99 |", "|---" + "|---:" * 4 + "|"]
+    for client, found in results.latency.items():
+        names = ("delivery_p50_ms", "delivery_p99_ms", "end_p50_ms", "end_p99_ms")
+        lines.append("| " + " | ".join([client, *(samples_text(found.get(name, [])) for name in names)]) + " |")
+    return lines
+
+
+def _detail(found: dict[str, list[float]] | None) -> str:
+    if not found:
+        return "–"
+    rate, cpu, broker, peak = (statistics.median(found[name]) for name in ("rate", "cpu_us", "broker_us", "peak_mb"))
+    return f"{amount(rate / 1000)} k; {cpu:.2f} + {broker:.2f}; {peak:.0f}"
+
+
+def machine_line(results: ClientResults) -> str:
+    facts = results.machine
+    names = ("confluent-kafka", "aiokafka", "kafka-python")
+    peers = ", ".join(f"{name} {facts[name]}" for name in names)
+    return f"Python {facts['python']}, {peers}, {facts['system']}, {facts['cpu']}, {facts['memory']}."
+
+
+def readme_block(results: ClientResults | None) -> str:
+    """The README's lines between its markers."""
+    if results is None:
+        return NOT_MEASURED
+    rows = [row for row in comparisons(results) if row.key in IN_README]
+    return "\n".join([machine_line(results), "", *markdown_lines(rows)]) + "\n"
+
+
+def detail_block(results: ClientResults | None) -> str:
+    """The lines of docs/benchmarks.md between its markers."""
+    if results is None:
+        return NOT_MEASURED
+    table = markdown_lines(comparisons(results))
+    return "\n".join([machine_line(results), "", *HOW, "", *table, *detail_lines(results)]) + "\n"
+
+
+def load(path: Path | None = None) -> ClientResults | None:
+    """The results of the last kept run; None if there was none."""
+    path = RESULTS if path is None else path
+    return ClientResults.from_json(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+
+def keep(results: ClientResults) -> None:
+    """Write the results and the documents."""
+    RESULTS.write_text(json.dumps(results.to_json(), indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    write()
+
+
+def write() -> None:
+    """Write the blocks of the documents."""
+    results = load()
+    for document, measured in ((report.README, readme_block(results)), (report.DETAIL, detail_block(results))):
+        document.write_text(report.with_block(document, measured, BEGIN, END), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    write()

@@ -1,0 +1,147 @@
+"""`make bench-clients`: options, comparisons, tables, and the documents that show the kept run."""
+
+from pathlib import Path
+
+import pytest
+from bench import report as documents
+from bench.clients import broker, child, consume, latency, produce, report
+from bench.clients.__main__ import main, read_options
+from bench.clients.cases import CASES, CONSUME, LATENCY, PRODUCE, Case, filled_records
+from bench.clients.results import ClientResults, comparisons, missing, percentile
+
+FACTS = {
+    "python": "3.11",
+    "system": "Linux",
+    "cpu": "a CPU",
+    "memory": "8 GB",
+    "kafka": "4.3.0",
+    "confluent-kafka": "2",
+    "aiokafka": "0.1",
+    "kafka-python": "3",
+}
+
+
+def figures(rate: float, peak: float = 50.0) -> dict[str, float]:
+    return {"rate": rate, "cpu_us": 1.0, "broker_us": 0.5, "peak_mb": peak}
+
+
+@pytest.fixture
+def results() -> ClientResults:
+    found = ClientResults(FACTS)
+    for mine, confluent, aiokafka in ((900_000, 300_000, 310_000), (800_000, 400_000, 40_000), (1_500_000, 500_000, 50_000)):
+        found.add("produce", "100 B", "Ottla send_many", figures(mine))
+        found.add("produce", "100 B", "confluent-kafka", figures(confluent))
+        found.add("produce", "100 B", "aiokafka", figures(aiokafka, 30.0))
+    found.add("produce", "100 B", "Ottla send", figures(600_000, 45.0))
+    found.add("consume", "1 KB, keys", "Ottla asyncio", figures(1_000))
+    found.add("consume", "1 KB, keys", "aiokafka", figures(1_000))
+    for client, p99 in (("Ottla", 2.0), ("kafka-python", 4.0), ("confluent-kafka", 1.0)):
+        found.add_latency(client, {"delivery_p50_ms": 0.5, "delivery_p99_ms": p99})
+    return found
+
+
+def test_each_round_is_compared_with_its_best(results: ClientResults) -> None:
+    rows = {row.key: row for row in comparisons(results)}
+    many = rows["produce:Ottla send_many:100 B"]
+    assert many.others == [310, 400, 500]
+    assert (many.other_name, many.ratio, many.verdict) == ("confluent-kafka", pytest.approx(900 / 310), "missed by 3%")
+    assert rows["produce:Ottla send:100 B"].verdict == "reached"
+    assert rows["consume:Ottla asyncio:1 KB, keys"].verdict == "missed by 33%"
+    memory = rows["produce:memory:100 B"]
+    assert (memory.other_name, memory.ratio, memory.verdict) == ("aiokafka", 1.5, "")
+    late = rows["latency:delivery_p99_ms"]
+    assert (late.other_name, late.ratio) == ("confluent-kafka", 2.0)
+    assert len(rows) == 5
+
+
+def test_tables_have_every_row_and_client(results: ClientResults) -> None:
+    lines = report.markdown_lines(comparisons(results))
+    wanted = "| produce 100 B, send_many, k/s | 400 (310–500) confluent-kafka | 900 (800–1,500) | 2.90 (2.00–3.00) | ≥ 3 × | "
+    assert wanted + "**missed by 3%** |" in lines
+    assert len(report.terminal_text(results).splitlines()) == len(lines) - 1
+    detail = report.detail_lines(results)
+    assert "| Ottla send_many | 900 k; 1.00 + 0.50; 50 | – | – | – |" in detail
+    assert "| Ottla | 0.50 | 2.00 | – | – |" in detail
+
+
+def test_results_survive_their_file(results: ClientResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("README", "DETAIL"):
+        monkeypatch.setattr(documents, name, tmp_path / name)
+        (tmp_path / name).write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    monkeypatch.setattr(report, "RESULTS", tmp_path / "results.json")
+    report.write()
+    assert report.NOT_MEASURED in (tmp_path / "README").read_text()
+    report.keep(results)
+    kept = report.load()
+    assert kept is not None
+    assert comparisons(kept) == comparisons(results)
+    readme, detail = ((tmp_path / name).read_text() for name in ("README", "DETAIL"))
+    assert "| produce 100 B, send_many, k/s" in readme
+    assert "1 KB, keys, asyncio" not in readme
+    assert "1 KB, keys, asyncio" in detail
+    assert readme.startswith("before\n")
+    assert readme.endswith(f"{report.END}\nafter\n")
+
+
+def test_documents_show_the_kept_run() -> None:
+    kept = report.load()
+    blocks = ((documents.README, report.readme_block(kept)), (documents.DETAIL, report.detail_block(kept)))
+    for document, measured in blocks:
+        shown = document.read_text(encoding="utf-8")
+        assert documents.with_block(document, measured, report.BEGIN, report.END) == shown, "python -m bench.clients.report"
+
+
+def test_readme_rows_are_rows_of_a_full_run() -> None:
+    full = ClientResults(FACTS)
+    for case in CASES:
+        for use in PRODUCE:
+            full.add("produce", case.label, use.name, figures(1))
+        for use in CONSUME:
+            full.add("consume", case.label, use.name, figures(1))
+    for client in LATENCY:
+        full.add_latency(client, {"delivery_p99_ms": 1.0, "end_p99_ms": 1.0})
+    assert missing(full) == []
+    assert set(report.IN_README) <= {row.key for row in comparisons(full)}
+    del full.consume["100 B"]["kafka-python"]
+    assert missing(full) == ["consume 100 B kafka-python"]
+
+
+def test_every_use_has_its_function() -> None:
+    assert {use.name for use in PRODUCE} == set(produce.USES)
+    assert {use.name for use in CONSUME} == set(consume.USES)
+    assert set(LATENCY) == set(latency.PRODUCERS) == set(latency.CONSUMERS)
+    assert filled_records(Case(100, False), 0.1) > max(use.count(Case(100, False), 0.1) for use in CONSUME)
+
+
+def test_only_full_runs_are_kept_unless_asked() -> None:
+    full = read_options([])
+    assert (full.save, full.rounds, full.scale, full.cases) == (True, 3, 1.0, list(CASES))
+    quick = read_options(["--quick"])
+    assert (quick.save, quick.rounds) == (False, 1)
+    assert not read_options(["--kinds", "latency"]).save
+    assert not read_options(["--no-save"]).save
+    part = read_options(["--only", "Ottla send;aiokafka", "--cases", "100 B, keys", "--save"])
+    assert (part.only, part.cases, part.save) == (["Ottla send", "aiokafka"], [Case(100, True)], True)
+    with pytest.raises(SystemExit):
+        read_options(["--cases", "5 B"])
+
+
+def test_percentiles_and_pace() -> None:
+    assert percentile([5.0, 1.0, 3.0], 0.5) == 3.0
+    assert percentile(list(range(1000)), 0.99) == 990
+    assert percentile([1.0], 0.99) == 1.0
+    assert next(iter(latency.ticks(10, 3))) == 0.0
+    assert latency.age_us(latency.stamped()) >= 0
+    assert len(latency.stamped()) == latency.VALUE_BYTES
+    assert child.peak_mb() > 1
+
+
+@pytest.mark.slow
+def test_a_quick_run_measures_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
+    with broker.BenchBroker() as served:
+        assert served.cpu_s() >= 0
+    chosen = ["--only", "Ottla send;Ottla Arrow;Ottla poll;Ottla;kafka-python", "--cases", "100 B"]
+    assert main(["--quick", *chosen]) == 0
+    shown = capsys.readouterr().out
+    for text in ("produce 100 B, one by one", "produce 100 B, Arrow table", "consume 100 B, poll", "send to consumer, p99"):
+        assert text in shown
