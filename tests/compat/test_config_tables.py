@@ -3,10 +3,12 @@
 from collections.abc import Iterator
 
 import pytest
+from tests.support.cases import client_settings
 from tests.support.cases.config_files import REFUSED, STRICTER, TAKEN, file_of
 from tests.support.servers.apache_kafka import ApacheKafka
 
 from ottla.config.broker_keys import BROKER_KEYS
+from ottla.config.client.kinds import KINDS
 from ottla.config.client_metrics_keys import CLIENT_METRICS_KEYS
 from ottla.config.group_keys import GROUP_KEYS
 from ottla.config.keys import ConfigKey, ConfigTable
@@ -19,6 +21,7 @@ TABLES: dict[str, ConfigTable] = {
     "topic": TOPIC_KEYS,
     "group": GROUP_KEYS,
     "client metrics": CLIENT_METRICS_KEYS,
+    **{kind.name: kind.table for kind in KINDS},
 }
 ANY_TYPE = [
     "",
@@ -125,3 +128,18 @@ def test_files_are_accepted_or_refused_as_by_apache(apache_kafka: ApacheKafka) -
     verdicts = apache_kafka.run_java("ConfigOracle.java", "files", stdin="".join(f"{line}\n" for line in lines)).stdout
     for (is_taken, _), line, verdict in zip(files, lines, verdicts.splitlines(), strict=True):
         assert verdict.startswith("ok" if is_taken else "no"), (line, verdict)
+
+
+def test_clients_are_made_or_refused_as_by_apache(apache_kafka: ApacheKafka) -> None:
+    cases = [(True, kind, config) for kind, config in client_settings.TAKEN]
+    cases += [(False, kind, config) for kind, config, _ in client_settings.REFUSED]
+    cases += [(True, kind, config) for kind, config, _ in client_settings.STRICTER]
+    lines = ["\t".join([kind, *(f"{name}={text}" for name, text in config.items())]) for _, kind, config in cases]
+    verdicts = apache_kafka.run_java("ConfigOracle.java", "clients", stdin="".join(f"{line}\n" for line in lines)).stdout
+    answers = [line for line in verdicts.splitlines() if line.startswith(("ok\t", "no\t"))]
+    assert len(answers) == len(cases)
+    assert [
+        (line, answer)
+        for (is_taken, _, _), line, answer in zip(cases, lines, answers, strict=True)
+        if answer.startswith("ok") != is_taken
+    ] == []

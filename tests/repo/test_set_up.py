@@ -78,6 +78,8 @@ def test_failing_command_is_shown_with_its_output(set_up: ModuleType) -> None:
 
 
 def test_requirements_are_those_of_pyproject(set_up: ModuleType) -> None:
-    core, dev = set_up.requirements()
+    core, demo, dev = set_up.requirements()
+    assert any(each.startswith("pyspark") for each in demo)
+    assert set(demo) < set(dev)
     assert {"setuptools>=77", "click>=8.1,<9"} <= set(core)
     assert {"pyarrow>=18", "pytest>=8.3,<10"} <= set(dev)

@@ -1,6 +1,7 @@
 """`ottla consume` compared with kafka-console-consumer: the same records are printed the same."""
 
 import json
+import signal
 import struct
 import subprocess
 import time
@@ -176,5 +177,71 @@ def test_partitions_that_are_added_are_read_too(ottla: RunOttla, bootstrap: str,
             assert ottla("produce", topic, "--partition", 2, stdin=b"new\n").rc == 0
             assert running.stdout.readline() == "new\n"
             assert running.wait(HANG_S) == 0
+        finally:
+            running.kill()
+
+
+def test_group_goes_on_where_it_stopped(ottla: RunOttla, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    ottla("produce", topic, stdin=b"1\n2\n3\n4\n5\n")
+    place = (topic, "--group", f"{topic}-group", "--from-beginning")
+    first = ottla("consume", *place, "--max-messages", 2)
+    assert (first.rc, first.lines) == (0, ["1", "2"])
+    rest = ottla("consume", *place, "--until-end")
+    assert (rest.rc, rest.lines) == (0, ["3", "4", "5"])
+    ottla("produce", topic, stdin=b"6\n")
+    uncommitted = (*place, "--until-end", "--command-property", "enable.auto.commit=false")
+    assert ottla("consume", *uncommitted).lines == ["6"]
+    assert ottla("consume", *uncommitted).lines == ["6"]
+
+
+def test_record_that_cannot_be_shown_is_not_committed(ottla: RunOttla, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    ottla("produce", topic, stdin=b"four\nthree\n")
+    place = (topic, "--group", f"{topic}-group", "--from-beginning", "--until-end")
+    refused = ottla("consume", *place, "--value-deserializer", "integer")
+    assert refused.rc == 1
+    assert "the record at offset 1" in refused.err
+    assert ottla("consume", *place).lines == ["four", "three"]
+
+
+def test_group_reads_named_and_matching_topics(ottla: RunOttla, topic: str) -> None:
+    names = [f"{topic}-{name}" for name in ("a", "b1", "b2", "c")]
+    for name in names:
+        ottla("topics", "create", name, "--partitions", 2)
+        ottla("produce", name, stdin=name.encode() + b"\n")
+    chosen = (names[0], "--include", f"{topic}-b.", "--from-beginning", "--until-end")
+    assert sorted(ottla("consume", *chosen).lines) == names[:3]
+    assert sorted(ottla("consume", *chosen, "--group", f"{topic}-group").lines) == names[:3]
+
+
+def test_interrupted_member_commits_what_it_has_shown(ottla: RunOttla, bootstrap: str, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    ottla("produce", topic, stdin=b"1\n2\n")
+    place = (topic, "--group", f"{topic}-group", "--from-beginning")
+    command = [*OTTLA, "consume", *place, "-b", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            assert [running.stdout.readline() for _ in range(2)] == ["1\n", "2\n"]
+            running.send_signal(signal.SIGINT)
+            said = running.communicate(timeout=HANG_S)[1]
+            assert (running.returncode, said) == (130, "Processed a total of 2 messages\n")
+        finally:
+            running.kill()
+    ottla("produce", topic, stdin=b"3\n")
+    assert ottla("consume", *place, "--until-end").lines == ["3"]
+
+
+def test_closed_pipe_ends_the_command(ottla: RunOttla, bootstrap: str, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    ottla("produce", topic, stdin=b"1\n2\n")
+    command = [*OTTLA, "consume", topic, "--from-beginning", "-b", bootstrap]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as running:
+        assert running.stdout is not None
+        try:
+            assert running.stdout.readline() == "1\n"
+            running.stdout.close()
+            running.wait(HANG_S)
         finally:
             running.kill()

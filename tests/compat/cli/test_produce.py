@@ -2,10 +2,13 @@
 
 import json
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from tests.compat.cli.conftest import RunOttla, RunTool
+from tests.support.peers.topics import await_true
 from tests.support.servers.kafka_server import HANG_S
+from tests.support.servers.ottla_cli import Said
 
 # Kafka's tool sends its last records as its process ends; with --sync it has sent them before.
 
@@ -25,7 +28,6 @@ def read(ottla: RunOttla, topic: str) -> list[str]:
     ("text", "properties"),
     [
         ("one\ntwo\n\nlast line without an end", ()),
-        ("dos\r\nline ends\r\n", ()),
         ("a\tb\nc\td\te\n", ("parse.key=true",)),
         ("a:b\n:empty key\nempty value:\n", ("parse.key=true", "key.separator=:")),
         ("a=>b=>c\n", ("parse.key=true", "key.separator==>")),
@@ -70,8 +72,8 @@ def test_invalid_line_ends_both_after_the_lines_before_it(ottla: RunOttla, kafka
         "console_producer", "--sync", "--timeout", 0, "--topic", f"{topic}-theirs", *flags, stdin="k\tv\nbad\nk\tw\n"
     )
     assert ours.rc == theirs.rc == 1
-    assert "line 2 has no key.separator" in ours.err
-    assert "Stored before that: 1 record" in ours.err
+    assert "standard input, line 2 has no key.separator" in ours.err
+    assert f". 1 record stored in {topic}-ours" in ours.err
     assert len(read(ottla, f"{topic}-ours")) == 1
 
 
@@ -92,19 +94,21 @@ def test_keys_go_where_javas_client_puts_them(ottla: RunOttla, kafka: RunTool, t
 def test_kafkas_consumer_reads_what_we_send(ottla: RunOttla, kafka: RunTool, topic: str, codec: str, acks: str) -> None:
     ottla("topics", "create", topic, "--partitions", 1)
     lines = [f"line {number} of {codec}" for number in range(1000)]
-    sent = ottla("produce", topic, "--compression", codec, "--acks", acks, "--json", stdin="\n".join(lines).encode())
+    sent = ottla("produce", topic, "--compression", codec, "--acks", acks, "--summary", stdin="\n".join(lines).encode())
     assert sent.rc == 0, sent.err
     assert json.loads(sent.out)["records"] == 1000
     flags = ("--partition", 0, "--offset", "earliest", "--max-messages", 1000, "--timeout-ms", HANG_S * 1000)
     if codec == "none" or acks == "all":  # each start of Kafka's consumer is slow
         assert kafka("console_consumer", "--topic", topic, *flags).lines == lines
+    # With acks=0 the command ends before the broker has stored anything.
+    await_true(lambda: ottla("get-offsets", topic).lines == [f"{topic}:0:1000"], "all records are stored")
     assert ottla("consume", topic, "--from-beginning", "--until-end").lines == lines
 
 
 def test_many_lines_stay_in_order_and_come_once(ottla: RunOttla, topic: str) -> None:
     ottla("topics", "create", topic, "--partitions", 3)
     lines = [str(number) for number in range(100_000)]
-    sent = json.loads(ottla("produce", topic, "--batch-size", 20_000, "--json", stdin="\n".join(lines).encode()).out)
+    sent = json.loads(ottla("produce", topic, "--batch-size", 20_000, "--summary", stdin="\n".join(lines).encode()).out)
     assert sent["records"] == len(lines)
     assert len(sent["partitions"]) == 3, "records without a key are spread"
     offsets = {each["partition"]: each["lastOffset"] + 1 for each in sent["partitions"]}
@@ -128,7 +132,7 @@ def test_batches_larger_than_the_topic_takes_are_split(ottla: RunOttla, topic: s
     refused = ottla("produce", topic, stdin=b"short\n" + b"x" * 5000)
     assert refused.rc == 1
     assert "MESSAGE_TOO_LARGE" in refused.err
-    assert "Stored before that: 1 record" in refused.err
+    assert f". 1 record stored in {topic}, 1 refused" in refused.err
 
 
 def test_missing_topic_is_created(ottla: RunOttla, topic: str) -> None:
@@ -152,3 +156,60 @@ def test_refusals_are_one_sentence(ottla: RunOttla, topic: str, arguments: tuple
     assert refused.rc == 1
     assert said in refused.err
     assert refused.err.count("\n") == 1
+
+
+def test_carriage_returns_stay_where_kafkas_tool_drops_them(ottla: RunOttla, topic: str) -> None:
+    ottla("topics", "create", topic, "--partitions", 1)
+    assert ottla("produce", topic, stdin=b"dos\r\nline\rends\r\n").rc == 0
+    assert ottla("consume", topic, "--from-beginning", "--until-end").raw == b"dos\r\nline\rends\r\n"
+
+
+def test_consume_json_pipes_into_produce_json(ottla: RunOttla, topic: str, tmp_path: Path) -> None:
+    """Keys, nulls, headers, bytes that are not UTF-8, timestamps and partitions arrive as they were."""
+    source, copy = f"{topic}-source", f"{topic}-copy"
+    for name in (source, copy):
+        ottla("topics", "create", name, "--partitions", 3)
+    made: list[dict[str, object]] = [
+        {"partition": 2, "timestamp": 1_700_000_000_123, "key": "k", "value": "schön\u0000\u009b\n"},
+        {"partition": 2, "timestamp": 5, "key": None, "value": None},
+        {"partition": 0, "timestamp": 7, "key_base64": "/wA=", "value_base64": "gIE="},
+        {"partition": 1, "timestamp": 9, "key": "", "value": ""},
+        {
+            "partition": 1,
+            "timestamp": 8,
+            "key": "h",
+            "value": '{"a": 1}',
+            "headers": [
+                {"name": "a", "value": "1"},
+                {"name": "a", "value_base64": "/w=="},
+                {"name": "", "value": None},
+                {"name": "\udcff", "value": ""},
+            ],
+        },
+    ]
+    lines = b"".join(json.dumps(each).encode() + b"\n" for each in made)
+    assert ottla("produce", source, "--json", stdin=lines).rc == 0
+    read = ("--from-beginning", "--until-end", "--json")
+    first = ottla("consume", source, *read)
+    assert ottla("produce", copy, "--json", stdin=first.raw).rc == 0
+    second = ottla("consume", copy, *read)
+
+    def content(said: Said) -> list[dict[str, object]]:
+        found = [json.loads(line) for line in said.lines]
+        for each in found:
+            del each["topic"], each["leaderEpoch"]
+        return sorted(found, key=lambda each: (each["partition"], each["offset"]))
+
+    assert content(second) == content(first)
+    kept = {(each["partition"], each["timestamp"]): each for each in content(second)}
+    for each in made:
+        found = kept[each["partition"], each["timestamp"]]
+        assert {name: found[name] for name in each} == each
+
+    dump = tmp_path / "dump.jsonl"
+    dump.write_bytes(second.raw)
+    again = ottla("produce", "--json", "--repartition", "--summary", stdin=second.raw)
+    assert again.rc == 0, again.err
+    assert {each["topic"] for each in json.loads(again.out)["partitions"]} == {copy}
+    assert ottla("produce", source, dump, "--json").rc == 0
+    assert len(ottla("consume", copy, *read).lines) == 2 * len(made)

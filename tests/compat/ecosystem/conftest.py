@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.conftest import Unavailable
 from tests.support.servers.apache_kafka import ApacheKafka, KafkaUnavailable
 from tests.support.servers.java_programs import JavaPrograms
 
@@ -13,7 +14,7 @@ def kafka_ecosystem(apache_kafka: ApacheKafka) -> ApacheKafka:
     try:
         return ApacheKafka.obtain(["streams", "connect", "mirror"])
     except KafkaUnavailable as reason:
-        pytest.skip(str(reason))
+        raise Unavailable(str(reason)) from None
 
 
 @pytest.fixture

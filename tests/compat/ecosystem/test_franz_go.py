@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.conftest import Unavailable
 from tests.support.servers.go_programs import GoUnavailable, build_go_program
 from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import StartServer
@@ -20,7 +21,7 @@ def franz(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         return build_go_program("franz", tmp_path_factory.mktemp("go"))
     except GoUnavailable as reason:
-        pytest.skip(str(reason))
+        raise Unavailable(str(reason)) from None
 
 
 @pytest.fixture(scope="module")

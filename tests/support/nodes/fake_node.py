@@ -12,8 +12,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from ottla.env.net import DEFAULT_OPTIONS, Accept, Listener, Sendable, SocketOptions, StreamOwner
+from ottla.env.tls import TlsOptions
 from ottla.errors.codes import ErrorCode
-from ottla.wire.apis import APIS
+from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 from ottla.wire.codec import join_parts
 from ottla.wire.framing import FrameSplitter
@@ -21,12 +22,18 @@ from ottla.wire.headers import encode_response, parse_request
 from ottla.wire.messages.api_versions import ApiVersion, ApiVersionsRequest, ApiVersionsResponse
 
 HANG_UP = object()
+TELEMETRY = (ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY)
+"""Clients use these by themselves where a node serves them, so a node serves them only if it has handlers for them."""
 Handler = Callable[[Any, int], object]
 
 
 def all_versions(**changes: tuple[int, int] | None) -> list[ApiVersion]:
     """The versions that Kafka 4.3 advertises, with `changes` by API name; None leaves an API out."""
-    ranges = {api.name: (api.key, api.advertised()) for api in APIS.values() if not api.is_removed}
+    ranges = {
+        api.name: (api.key, api.advertised())
+        for api in APIS.values()
+        if not api.is_removed and (api.key not in TELEMETRY or api.name in changes)
+    }
     served = []
     for name, (key, advertised) in ranges.items():
         versions = changes.get(name, advertised)
@@ -36,11 +43,11 @@ def all_versions(**changes: tuple[int, int] | None) -> list[ApiVersion]:
 
 
 class FakeNode:
-    """One node. `handlers` by request class; ApiVersions is answered with `served` unless a handler is given."""
+    """One node. `handlers` by request class; ApiVersions is answered with `served`, or (None) as Kafka 4.3."""
 
     def __init__(self, handlers: Mapping[type[Message], Handler], served: Sequence[ApiVersion] | None = None) -> None:
         self.handlers: dict[type[Message], Handler] = {ApiVersionsRequest: self._api_versions, **handlers}
-        self.served = list(served) if served is not None else all_versions()
+        self.served = None if served is None else list(served)
         self.asked: list[tuple[Any, int]] = []
         self.client_ids: set[str | None] = set()
         self.connections = 0
@@ -50,7 +57,10 @@ class FakeNode:
         return [message for message, _ in self.asked if isinstance(message, kind)]
 
     def _api_versions(self, request: ApiVersionsRequest, version: int) -> ApiVersionsResponse:
-        return ApiVersionsResponse(api_keys=self.served)
+        if self.served is not None:
+            return ApiVersionsResponse(api_keys=self.served)
+        telemetry = {APIS[kind.KEY].name: APIS[kind.KEY].advertised() for kind in self.handlers if kind.KEY in TELEMETRY}
+        return ApiVersionsResponse(api_keys=all_versions(**telemetry))
 
     def answer(self, frame: bytearray) -> object:
         header, message = parse_request(frame)
@@ -130,7 +140,18 @@ class FakeNetwork:
         self.nodes = dict(nodes)
         self.piece_bytes = piece_bytes
 
-    async def connect(self, host: str, port: int, owner: StreamOwner, options: SocketOptions = DEFAULT_OPTIONS) -> FakeStream:
+    def check_tls(self, options: TlsOptions) -> None:
+        raise AssertionError("a network in memory has no TLS")
+
+    async def connect(
+        self,
+        host: str,
+        port: int,
+        owner: StreamOwner,
+        options: SocketOptions = DEFAULT_OPTIONS,
+        tls: TlsOptions | None = None,
+    ) -> FakeStream:
+        assert tls is None, "a network in memory has no TLS"
         node = self.nodes.get((host, port), ConnectionRefusedError(111, "Connection refused"))
         await asyncio.sleep(0)
         if isinstance(node, OSError):

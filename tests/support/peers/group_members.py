@@ -5,7 +5,7 @@
         await_shared([one], all_of("t", 6))
 
 Libraries by name: `java` (one process for all members, tests/support/java/GroupMembers.java), `confluent`, `kafka-python` and
-`aiokafka` (a thread per member, `group_members_python.py`).
+`aiokafka` (a thread per member, `group_members_python.py`), `ottla` and `ottla-aio` (`group_members_ottla.py`).
 """
 
 from __future__ import annotations
@@ -114,7 +114,13 @@ class Member:
 Open = Callable[[str, str, MemberOptions], Member]
 """(name, bootstrap, options)"""
 
-_LIBRARIES = {"confluent": "ConfluentMember", "kafka-python": "KafkaPythonMember", "aiokafka": "AioKafkaMember"}
+_LIBRARIES = {
+    "confluent": ("group_members_python", "ConfluentMember"),
+    "kafka-python": ("group_members_python", "KafkaPythonMember"),
+    "aiokafka": ("group_members_python", "AioKafkaMember"),
+    "ottla": ("group_members_ottla", "OttlaMember"),
+    "ottla-aio": ("group_members_ottla", "OttlaAioMember"),
+}
 
 
 class Members:
@@ -131,8 +137,8 @@ class Members:
         if library == "java":
             member = self._java()(name, bootstrap, options)
         else:
-            module = import_module("tests.support.peers.group_members_python")
-            member = getattr(module, _LIBRARIES[library])(name, bootstrap, options)
+            module, kind = _LIBRARIES[library]
+            member = getattr(import_module(f"tests.support.peers.{module}"), kind)(name, bootstrap, options)
         self._open.append(member)
         return member
 

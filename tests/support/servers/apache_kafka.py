@@ -69,6 +69,13 @@ class ApacheKafka:
         """For servers: logs to standard error."""
         return os.pathsep.join(self._server_jars)
 
+    def with_classes(self, folder: Path) -> "ApacheKafka":
+        """The same with compiled classes of ours on the class path: plugins for a server."""
+        extended = ApacheKafka(self.java, [])
+        extended._tool_jars = [*self._tool_jars, str(folder)]
+        extended._server_jars = [*self._server_jars, str(folder)]
+        return extended
+
     def jvm(self, flags: Sequence[str] = QUICK_JVM_FLAGS) -> list[str]:
         """The beginning of a Java command. Libraries that it unpacks go to our temporary folder."""
         return [self.java, *flags, f"-Djava.io.tmpdir={tempfile.gettempdir()}"]

@@ -91,13 +91,14 @@ class JavaPrograms:
     def start(self, main_class: str, *arguments: object, heap_mb: int = 256) -> JavaProcess:
         """Start a program of ours (a file of that name in tests/support/java) or a class of Kafka's."""
         if (JAVA_SOURCES / f"{main_class}.java").exists():
-            self._compile(main_class)
+            self.compile(main_class)
         classpath = os.pathsep.join([str(self._folder), self._kafka.server_classpath])
         flags = [flag for flag in QUICK_JVM_FLAGS if not flag.startswith("-Xmx")]
         command = [*self._kafka.jvm([*flags, f"-Xmx{heap_mb}m", *LOGGED]), "-cp", classpath, main_class, *map(str, arguments)]
         return JavaProcess(main_class.rpartition(".")[2], command)
 
-    def _compile(self, main_class: str) -> None:
+    def compile(self, main_class: str) -> None:
+        """Compile a file of tests/support/java into the folder, unless that is done."""
         if (self._folder / f"{main_class}.class").exists():
             return
         beside_java = Path(self._kafka.java).resolve().parent

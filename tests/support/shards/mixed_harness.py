@@ -26,7 +26,7 @@ Held = Mapping[str, Sequence[int]]
 VERSION = 3
 
 
-def subscription(topics: Sequence[str], owned: Held | None = None) -> bytes:
+def subscription(topics: Sequence[str], owned: Held | None = None, generation: int = -1) -> bytes:
     """The subscription of a member."""
     message = ConsumerProtocolSubscription(
         topics=list(topics),
@@ -34,6 +34,7 @@ def subscription(topics: Sequence[str], owned: Held | None = None) -> bytes:
             ConsumerProtocolSubscriptionTopicPartition(topic=name, partitions=list(held))
             for name, held in (owned or {}).items()
         ],
+        generation_id=generation,
     )
     return pack(">h", VERSION) + encode_bytes(message, VERSION)
 
@@ -68,6 +69,7 @@ class MixedHarness(ConsumerHarness):
         session_ms: int = 10_000,
         protocols: Sequence[str] = ("range",),
         protocol_type: str = "consumer",
+        owned_generation: int = -1,
     ) -> Asked:
         request = JoinGroupRequest(
             group_id="g",
@@ -76,7 +78,10 @@ class MixedHarness(ConsumerHarness):
             session_timeout_ms=session_ms,
             rebalance_timeout_ms=60_000,
             protocol_type=protocol_type,
-            protocols=[JoinGroupRequestProtocol(name=name, metadata=subscription(topics, owned)) for name in protocols],
+            protocols=[
+                JoinGroupRequestProtocol(name=name, metadata=subscription(topics, owned, owned_generation))
+                for name in protocols
+            ],
         )
         caller = Caller("classic", "/10.0.0.2", version)
         return self.ask(f"join of {member_id!r}", lambda reply: self.shard.join(request, caller, reply, self.now))

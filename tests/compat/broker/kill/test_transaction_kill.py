@@ -59,7 +59,7 @@ def test_markers_are_written_after_the_restart(
         await_true(lambda: raw.describe("a")[1] == done, "the end of the transaction, after the restart")
         stable = last_stable_offset(server.bootstrap, "t")
         if server_kind == "apache" and stable < 3:
-            pytest.skip("right after a start, Apache's coordinator sometimes takes for done what its partitions never heard of")
+            pytest.xfail("right after a start, Apache's coordinator sometimes takes for done what partitions never heard of")
         assert stable == 3, "two records and their end marker"
         later = Producer(producer.id, producer.epoch + 1)
         assert raw.end("a", producer, commit) == (0, later), "a retry gets the same response"

@@ -1,0 +1,1 @@
+"""Clusters of plain data for the machines of clients."""

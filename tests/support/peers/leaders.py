@@ -1,0 +1,56 @@
+"""Who leads a topic's partitions, and waiting until that is as a test wants it. Asks with Ottla's synchronous Admin."""
+
+from tests.support.peers.topics import await_true
+
+from ottla import Admin
+from ottla.client.admin.topics import NewTopic
+from ottla.errors import KafkaError
+from ottla.ids import TopicPartition
+
+
+def make_replicated(
+    admin: Admin, topic: str, assignment: dict[int, list[int]], configs: dict[str, object] | None = None
+) -> None:
+    """Create a topic whose partitions have these replicas, the preferred leader first, and wait until all are in sync."""
+    admin.create_topics([NewTopic(topic, replicas=assignment, configs=configs)]).raise_first()
+    await_in_sync(admin, topic)
+
+
+def leaders(admin: Admin, topic: str) -> dict[int, int | None]:
+    """The leaders of a topic's partitions."""
+    found = admin.describe_topics([topic])[topic]
+    return {each.partition: each.leader for each in found.partitions}
+
+
+def in_sync(admin: Admin, topic: str) -> dict[int, set[int]]:
+    """The in-sync replicas of a topic's partitions."""
+    return {each.partition: set(each.isr) for each in admin.describe_topics([topic])[topic].partitions}
+
+
+def await_in_sync(admin: Admin, topic: str) -> None:
+    """Wait until every replica of every partition is in sync."""
+
+    def is_so() -> bool:
+        try:
+            found = admin.describe_topics([topic])[topic]
+        except KafkaError:
+            return False
+        return all(set(each.isr) == set(each.replicas) for each in found.partitions)
+
+    await_true(is_so, f"all replicas of {topic} to be in sync")
+
+
+def await_leader(admin: Admin, topic: str, partition: int, node: int | None) -> None:
+    """Wait until a partition is led by `node`."""
+    await_true(lambda: leaders(admin, topic).get(partition) == node, f"{topic}-{partition} to be led by {node}")
+
+
+def lead(admin: Admin, topic: str, partition: int, node: int) -> None:
+    """Make a replica the leader: by a new order of the replicas, and a preferred election."""
+    found = admin.describe_topics([topic])[topic].partitions[partition]
+    order = [node, *(each for each in found.replicas if each != node)]
+    admin.alter_partition_reassignments({TopicPartition(topic, partition): order}).raise_first()
+    await_true(lambda: admin.list_partition_reassignments([(topic, partition)]) == {}, "the new order of replicas")
+    if leaders(admin, topic)[partition] != node:
+        admin.elect_leaders("preferred", [(topic, partition)]).raise_first()
+    await_leader(admin, topic, partition, node)
