@@ -4,13 +4,14 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 CORE := $(VENV)/.core-installed
+SPARK := $(VENV)/.spark-installed
 STAMP := $(VENV)/.installed
 KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
-# One more than cores: tests that start servers wait for half of their time.
+# One more than cores, and the tests on Spark beside them: tests that start servers wait for half of their time.
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint test-all test-long-random test-long-model test-long-sim test-long-rest bench clean generate
+.PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest bench bench-clients bench-spark clean generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -21,11 +22,15 @@ $(CORE): pyproject.toml setup.py tools/set_up.py $(KERNELS)
 	@$(PYTHON) tools/set_up.py core
 	@touch $@
 
+$(SPARK): $(CORE)
+	@$(PYTHON) tools/set_up.py demo
+	@touch $@
+
 $(STAMP): $(CORE)
 	@$(PYTHON) tools/set_up.py dev
 	@touch $@
 
-demo: $(CORE)  ## start a node, write, read, kill it, start it again
+demo: $(SPARK)  ## a node and a pipeline on Spark, killed on the way: nothing is lost or doubled
 	@$(BIN)/python -m ottla.cli.demo
 
 lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
@@ -36,12 +41,17 @@ lint: $(STAMP)  ## ruff, mypy strict, the import rules of DESIGN.md
 
 # The same verdict every time: Hypothesis draws the same examples (tests/conftest.py), sets of strings have the same order.
 test: export PYTHONHASHSEED = 0
-test: lint  ## lint and the tests, under 12 minutes on 2 cores
-	$(BIN)/python -m pytest -n $(WORKERS) -m 'not slow'
+test: lint  ## lint and the tests
+	@$(BIN)/python tools/run_tests.py --workers $(WORKERS)
+
+# After a run of `make test`: its failures once more, one after the other. More than three are not a matter of chance.
+test-failed: export PYTHONHASHSEED = 0
+test-failed: $(STAMP)
+	@$(BIN)/python tools/run_tests.py --failed --most 3
 
 # The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure prints its seed or the code that repeats it.
 LONG := $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=random
-test-all: test test-long-random test-long-model test-long-sim test-long-rest  ## make test, then the long suites
+test-all: test test-long-random test-long-model test-long-sim test-long-alone test-long-rest  ## make test, then the long suites
 
 test-long-random: $(STAMP)
 	$(LONG) -m hypothesis
@@ -53,16 +63,28 @@ test-long-sim: $(STAMP)
 	$(LONG) -m slow tests/sim
 
 test-long-rest: $(STAMP)
-	$(LONG) -m slow --ignore=tests/model --ignore=tests/sim
+	$(LONG) -m slow --ignore=tests/model --ignore=tests/sim $(ALONE:%=--ignore=%)
+
+# One process: every worker would start a Spark or a cluster of its own.
+ALONE := tests/spark tests/compat/client/three_nodes
+test-long-alone: $(STAMP)
+	$(BIN)/python -m pytest -m slow $(ALONE)
 
 # Two servers and their loads share the machine: close other programs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
 bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); writes the figures to README and docs/benchmarks.md
 	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
+bench-clients: $(STAMP)  ## the Python clients beside three others, about 7 minutes; writes the figures to README and docs/benchmarks.md
+	@$(BIN)/python -m bench.clients $(ARGS)
+
+bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector; prints a table
+	@$(BIN)/python -m bench.spark $(ARGS)
+
 generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_messages.py
 	$(BIN)/python tools/generate_api_table.py
 	$(BIN)/python tools/generate_config_docs.py
+	$(BIN)/python tools/generate_client_settings.py
 	$(BIN)/python tools/generate_file_map.py
 
 clean:  ## remove everything that the other targets made

@@ -6,8 +6,9 @@ The output is checked in, and a test fails when it is stale. `--check` writes no
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from pathlib import Path
+
+from documents import code, table, write_or_check
 
 from ottla.config.broker_docs import documentation
 from ottla.config.broker_keys import BROKER_KEYS
@@ -48,41 +49,41 @@ def render() -> str:
             HEAD,
             "## Broker settings",
             "",
-            _table(["Setting", "Type", "Default", "Changes", "What it does"],
-                   ((*_facts(key), _mode(key), words[key.name]) for key in honoured)),
+            table(["Setting", "Type", "Default", "Changes", "What it does"],
+                  ((*_facts(key), _mode(key), words[key.name]) for key in honoured)),
             "## Topic settings",
             "",
-            _table(["Setting", "Type", "Default", "Broker default", "What it does"],
-                   ((*_facts(key), _stand_ins(key.name), _topic_words(key)) for key in topics)),
+            table(["Setting", "Type", "Default", "Broker default", "What it does"],
+                  ((*_facts(key), _stand_ins(key.name), _topic_words(key)) for key in topics)),
             "## Group settings",
             "",
             "Settings of share and streams groups are checked, stored and shown, but have no effect yet.",
             "",
-            _table(["Setting", "Type", "Default", "Broker default"],
-                   ((*_facts(key), _code(GROUP_SYNONYMS.get(key.name, ""))) for key in GROUP_KEYS.values())),
+            table(["Setting", "Type", "Default", "Broker default"],
+                  ((*_facts(key), code(GROUP_SYNONYMS.get(key.name, ""))) for key in GROUP_KEYS.values())),
             "## Settings of client metrics subscriptions",
             "",
             "Checked, stored and shown, but without effect: clients are not asked for metrics yet.",
             "",
-            _table(["Setting", "Type", "Default", "What it says"],
-                   ((*_facts(key), CLIENT_METRICS_DOCS[key.name]) for key in CLIENT_METRICS_KEYS.values())),
+            table(["Setting", "Type", "Default", "What it says"],
+                  ((*_facts(key), CLIENT_METRICS_DOCS[key.name]) for key in CLIENT_METRICS_KEYS.values())),
             "## Broker settings without effect",
             "",
             "Kafka has them, so they are accepted, checked and shown.",
             "",
-            _table(["Setting", "Type", "Default", "Changes"], ((*_facts(key), _mode(key)) for key in accepted)),
+            table(["Setting", "Type", "Default", "Changes"], ((*_facts(key), _mode(key)) for key in accepted)),
             "## Settings of older Kafkas",
             "",
             "A warning at the start names them and says what to do. All names that begin with `zookeeper.` are old.",
             "",
-            _table(["Setting", "Instead"], ((_code(name), advice) for name, advice in REMOVED.items())),
+            table(["Setting", "Instead"], ((code(name), advice) for name, advice in REMOVED.items())),
         ]
     )  # fmt: skip
 
 
 def _facts(key: ConfigKey) -> tuple[str, str, str]:
     default = format_value(key.default)
-    return _code(key.name), key.type.value.lower(), "" if default is None else _code(default)
+    return code(key.name), key.type.value.lower(), "" if default is None else code(default)
 
 
 def _topic_words(key: ConfigKey) -> str:
@@ -94,29 +95,8 @@ def _mode(key: ConfigKey) -> str:
 
 
 def _stand_ins(name: str) -> str:
-    return ", ".join(_code(broker) for broker, _ in TOPIC_SYNONYMS.get(name, ()))
-
-
-def _code(text: str) -> str:
-    return f"`{text}`" if text else ""
-
-
-def _table(columns: list[str], rows: Iterable[tuple[str, ...]]) -> str:
-    lines = [columns, ["---"] * len(columns), *(list(row) for row in rows)]
-    return "".join(f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in line)} |\n" for line in lines)
-
-
-def main() -> int:
-    text = render()
-    if "--check" in sys.argv[1:]:
-        if not TARGET.exists() or TARGET.read_text(encoding="utf-8") != text:
-            print(f"{TARGET.name} is stale: run make generate")
-            return 1
-        return 0
-    TARGET.parent.mkdir(exist_ok=True)
-    TARGET.write_text(text, encoding="utf-8")
-    return 0
+    return ", ".join(code(broker) for broker, _ in TOPIC_SYNONYMS.get(name, ()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(write_or_check(TARGET, render()))

@@ -1,6 +1,7 @@
 """Sets up `.venv` for the targets of the Makefile, and shows what it is doing.
 
-    python3 tools/set_up.py core    what Ottla itself needs, compiled kernels, an editable install: enough for `make demo`
+    python3 tools/set_up.py core    what Ottla itself needs, compiled kernels, an editable install
+    python3 tools/set_up.py demo    Spark and what the demo draws with; where it cannot be had, the demo runs without
     python3 tools/set_up.py dev     what tests, lint and benchmarks need on top of that
 
 On a terminal each step is one line that is rewritten; elsewhere a step that takes longer says where it is every 10 seconds.
@@ -122,14 +123,16 @@ def _lines_of(process: subprocess.Popen[str]) -> queue.Queue[str | None]:
     return lines
 
 
-def requirements() -> tuple[list[str], list[str]]:
-    """What pyproject.toml asks for: for the core with its build tools, and for tests and benchmarks."""
+def requirements() -> tuple[list[str], list[str], list[str]]:
+    """What pyproject.toml asks for: for the core with its build tools, for the demo, and for tests and benchmarks."""
     import tomllib  # not at the top: an older Python must get as far as being refused
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     extras = project["project"]["optional-dependencies"]
     core = project["build-system"]["requires"] + project["project"]["dependencies"]
-    return core, extras["dev"] + extras["peers"]
+    demo = [*extras["spark"], *(each for each in extras["demo"] if not each.startswith("ottla"))]
+    rest = [each for name in ("dev", "peers", "delta", "iceberg", "postgres") for each in extras[name]]
+    return core, demo, demo + rest
 
 
 def has_pip() -> bool:
@@ -151,15 +154,22 @@ def set_up_core() -> None:
     print(f"Ready after {monotonic() - started_s:.0f} s.", flush=True)
 
 
+def set_up_demo() -> None:
+    try:
+        Steps(1).run("Spark (550 MB)", [*PIP, *requirements()[1]])
+    except SetUpFailed as failure:
+        print(f"      Spark cannot be installed, so the demo runs without it. {str(failure).splitlines()[0]}", flush=True)
+
+
 def set_up_dev() -> None:
-    Steps(1).run("Packages for tests, lint and benchmarks (100 MB)", [*PIP, *requirements()[1]])
+    Steps(1).run("Packages for tests, lint and benchmarks, with Spark (700 MB)", [*PIP, *requirements()[2]])
 
 
 def main() -> None:
     if sys.version_info < (3, 11):  # noqa: UP036 - this file is what refuses an older one
         version = sys.version.split()[0]
         sys.exit(f"Ottla needs Python 3.11 or newer; this is {version}. Try: make PYTHON=python3.12 ...")
-    targets = {"core": set_up_core, "dev": set_up_dev}
+    targets = {"core": set_up_core, "demo": set_up_demo, "dev": set_up_dev}
     if len(sys.argv) != 2 or sys.argv[1] not in targets:
         sys.exit(f"usage: set_up.py {'|'.join(targets)}")
     try:

@@ -1,0 +1,76 @@
+"""Runs the quick tests in two parts side by side: those on Spark in one process with one session, all others in workers.
+
+    python tools/run_tests.py --workers 2
+    python tools/run_tests.py --failed --most 3    what failed in the last run once more, alone
+
+Spark takes seconds to start and half a gigabyte, so its tests share one process. What that process prints is shown when the
+other part has ended. With --failed, more failures than --most are too many to be accidents, and nothing is run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+SPARK = "tests/spark"
+CACHES = {"rest": ".pytest_cache", "spark": ".pytest_cache/spark"}
+"""Where each part notes what has failed: one file would be overwritten by the part that ends last."""
+LAST_FAILED = ("--last-failed", "--last-failed-no-failures", "none")
+
+
+def command(part: str, *arguments: str) -> list[str]:
+    """The command of a part: `spark` or `rest`."""
+    chosen = [SPARK] if part == "spark" else [f"--ignore={SPARK}"]
+    return [sys.executable, "-m", "pytest", "-m", "not slow", "-o", f"cache_dir={CACHES[part]}", *chosen, *arguments]
+
+
+def failed_tests(part: str, root: Path = ROOT) -> list[str]:
+    """The names that pytest has noted for a part; none if it did not run."""
+    cache = root / CACHES[part] / "v" / "cache" / "lastfailed"
+    return sorted(json.loads(cache.read_text(encoding="utf-8"))) if cache.exists() else []
+
+
+def run_all(workers: int) -> int:
+    """Run both parts; 0 if all tests have passed."""
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as shown:
+        with subprocess.Popen(command("spark"), cwd=ROOT, stdout=shown, stderr=subprocess.STDOUT) as spark:
+            try:
+                rest = subprocess.run(command("rest", "-n", str(workers)), cwd=ROOT, check=False).returncode
+                print("The tests on Spark, which ran beside these:", flush=True)
+                spark.wait()
+            finally:
+                if spark.poll() is None:
+                    spark.terminate()
+        shown.seek(0)
+        print(shown.read(), flush=True)
+        return rest or spark.returncode
+
+
+def run_failed(most: int) -> int:
+    """Run what has failed once more; 0 if it passes now."""
+    failed = {part: names for part in CACHES if (names := failed_tests(part))}
+    names = [name for each in failed.values() for name in each]
+    if not names:
+        sys.exit("No test has failed: something before the tests did.")
+    if len(names) > most:
+        sys.exit(f"{len(names)} tests failed: too many to run again.")
+    print("FAILED, and run once more, alone:", *names, sep="\n  ", flush=True)
+    return max(subprocess.run(command(part, *LAST_FAILED), cwd=ROOT, check=False).returncode for part in failed)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--workers", type=int, default=2, help="processes for all tests but those on Spark")
+    parser.add_argument("--failed", action="store_true", help="only what failed in the last run")
+    parser.add_argument("--most", type=int, default=3, help="how many failures may be run again")
+    given = parser.parse_args()
+    sys.exit(run_failed(given.most) if given.failed else run_all(given.workers))
+
+
+if __name__ == "__main__":
+    main()
