@@ -11,7 +11,8 @@ KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
 WORKERS ?= 3
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest bench bench-clients bench-spark clean generate
+.PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
+	bench bench-servers bench-clients bench-spark clean generate
 
 help:  ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -70,15 +71,18 @@ ALONE := tests/spark tests/compat/client/three_nodes
 test-long-alone: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(ALONE)
 
-# Two servers and their loads share the machine: close other programs. ROWS=…, ROUNDS=…, QUICK=1: see bench/side_by_side/__main__.py.
-bench: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes (QUICK=1: 4); writes the figures to README and docs/benchmarks.md
+# Close other programs: all parts measure on two cores. QUICK=1 takes little data and only prints.
+bench: bench-servers bench-clients bench-spark  ## all benchmarks, about 45 minutes (QUICK=1: 9); figures go to README and docs/benchmarks.md
+
+# ROWS=…, ROUNDS=…: see bench/side_by_side/__main__.py.
+bench-servers: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes
 	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
-bench-clients: $(STAMP)  ## the Python clients beside three others, about 7 minutes; writes the figures to README and docs/benchmarks.md
-	@$(BIN)/python -m bench.clients $(ARGS)
+bench-clients: $(STAMP)  ## the Python clients beside three others, about 7 minutes
+	@$(BIN)/python -m bench.clients $(if $(QUICK),--quick) $(ARGS)
 
-bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector; prints a table
-	@$(BIN)/python -m bench.spark $(ARGS)
+bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector, about 15 minutes
+	@$(BIN)/python -m bench.spark $(if $(QUICK),--quick) $(ARGS)
 
 generate: $(STAMP)  ## generate message classes and docs from their tables
 	$(BIN)/python tools/generate_messages.py

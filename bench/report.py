@@ -1,8 +1,8 @@
-"""Writes the results of `make bench`: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
+"""Writes the results of `make bench-servers`: bench/results.json, the plot, docs/benchmarks.md and the ten rows of the README.
 
     python -m bench.report        rewrite plot and documents from bench/results.json, without measuring
 
-Every figure in these documents comes from bench/results.json, and every figure there from a run of `make bench`
+Every figure in these documents comes from bench/results.json, and every figure there from a run of `make bench-servers`
 (bench/side_by_side). The micro-benchmarks are one of its rows. Only the text between the markers of a document is replaced.
 """
 

@@ -1,9 +1,9 @@
-"""`make bench`: measures Apache Kafka and Ottla in turn, under the same loads on the same machine.
+"""`make bench-servers`: measures Apache Kafka and Ottla in turn, under the same loads on the same machine.
 
-    make bench                                  all rows, about 20 minutes; keeps the figures: results.json, plot, documents
-    make bench QUICK=1                          all rows but micro with little data, a few minutes; prints only
-    make bench ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
-    SAVE=1 / SAVE=0                             keep the figures of a partial run, or do not keep those of a full one
+    make bench-servers                                  all rows, about 20 minutes; keeps the figures
+    make bench-servers QUICK=1                          all rows but micro with little data, a few minutes; prints only
+    make bench-servers ROWS=produce,consume ROUNDS=5    some rows; `ROWS=produce:1kb-6` is one part of a row
+    SAVE=1 / SAVE=0                                     keep the figures of a partial run, or do not keep those of a full one
 
 Rows: start, produce (and cpu), memory, consume, latency, groups, offsets, transactions, raw, many, compaction, micro.
 However the run ends, its servers are stopped and its temporary data is deleted.

@@ -1,6 +1,6 @@
 """One measured row: samples of both sides, their ratio with its spread, and the goal it is held to.
 
-Pure. Samples with the same index were taken right after each other (Apache Kafka first). So ratios are computed pair by pair,
+Pure. Samples with the same index were taken right after each other (the other side first). So ratios are computed pair by pair,
 and the median of the pairs counts: a machine that slows down slows both halves of a pair.
 """
 
@@ -44,12 +44,12 @@ def at_most(ratio: float) -> Goal:
 
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """A row of the table. `reference`, if set, replaces Apache Kafka as the divisor of the ratio: a limit, or a quiet node."""
+    """A row of the table. `reference`, if set, replaces the other side as the divisor of the ratio: a limit, a quiet node."""
 
     key: str
     what: str
     unit: str
-    apache: Sequence[float]
+    other: Sequence[float]
     ottla: Sequence[float]
     goal: Goal | None = None
     reference: Sequence[float] = field(default_factory=list)
@@ -57,8 +57,8 @@ class Figure:
 
     @property
     def ratios(self) -> list[float]:
-        """Ottla's sample divided by that of Apache Kafka or of the reference, round by round."""
-        below = self.reference or self.apache
+        """Ottla's sample divided by that of the other side or of the reference, round by round."""
+        below = self.reference or self.other
         return [mine / other for mine, other in zip(self.ottla, below, strict=True)]
 
     @property

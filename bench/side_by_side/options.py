@@ -1,4 +1,4 @@
-"""Options of a run: rows, rounds, amount of data. Read from the environment, for `make bench ROWS=… ROUNDS=…`."""
+"""Options of a run: rows, rounds, amount of data. Read from the environment, for `make bench-servers ROWS=… ROUNDS=…`."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

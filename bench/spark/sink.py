@@ -4,27 +4,29 @@ from __future__ import annotations
 
 from typing import Any
 
-PARTITIONS = 4
+from bench.side_by_side.figures import at_least
+from bench.spark.run import PARTITIONS, Run, label
+
 CASES = ((100, 1_000_000, 2.0), (1000, 500_000, 1.3))
 """Bytes of a value, rows, goal."""
 
 
-def measure(run: Any) -> None:
-    """Rows of the sink, for every size of records. `run` is the `Run` of `bench/spark/run.py`."""
+def measure(run: Run) -> None:
+    """Rows per second for every size of records."""
     for size, full_count, goal in CASES:
         count = int(full_count * run.scale)
-        label = "1 KB" if size == 1000 else f"{size} B"
         rows = frame(run.spark, size, count)
         topic = run.broker.create_topic(PARTITIONS)
-        once = run.results.row(f"sink-{size}", f"write {label}, {PARTITIONS} tasks, at least once", goal)
-        run.compare(once, count, lambda: write(run, "kafka", rows, topic), lambda: write(run, "ottla", rows, topic))  # noqa: B023
-        exactly = run.results.row(f"sink-{size}-exactly", f"write {label}, exactly once (Spark's: at least once)")
-        run.compare(
-            exactly,
-            count,
-            lambda: write(run, "kafka", rows, topic),  # noqa: B023
-            lambda: write(run, "ottla", rows, topic, exactlyOnce="true"),  # noqa: B023
-        )
+
+        def once(name: str, rows: Any = rows, topic: str = topic) -> None:
+            write(run, name, rows, topic)
+
+        def exactly(name: str, rows: Any = rows, topic: str = topic) -> None:
+            write(run, name, rows, topic, **({"exactlyOnce": "true"} if name == "ottla" else {}))
+
+        what = f"write {label(size)}, {PARTITIONS} tasks"
+        run.rates(f"sink:{size}", f"{what}, at least once", count, once, at_least(goal))
+        run.rates(f"sink:{size}-exactly", f"{what}, exactly once", count, exactly)
         run.broker.delete_topic(topic)
 
 
@@ -34,7 +36,7 @@ def frame(spark: Any, size: int, count: int) -> Any:
     return spark.range(count, numPartitions=PARTITIONS).selectExpr(value)
 
 
-def write(run: Any, sink: str, rows: Any, topic: str, **options: str) -> None:
+def write(run: Run, sink: str, rows: Any, topic: str, **options: str) -> None:
     """Write all rows."""
     where = {"kafka.bootstrap.servers": run.broker.bootstrap, "topic": topic, **options}
     rows.write.format(sink).options(**where).mode("append").save()

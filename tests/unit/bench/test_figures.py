@@ -7,7 +7,7 @@ from bench.side_by_side.figures import Figure, Results, amount, at_least, at_mos
 
 
 def test_ratio_is_the_median_of_pairs_not_the_ratio_of_medians() -> None:
-    figure = Figure("x", "x", "MB/s", apache=[100, 50, 200], ottla=[150, 100, 200])
+    figure = Figure("x", "x", "MB/s", other=[100, 50, 200], ottla=[150, 100, 200])
     assert figure.ratios == [1.5, 2.0, 1.0]
     assert figure.ratio == 1.5
     assert ratio_text(figure) == "1.50 (1.00–2.00)"
@@ -59,4 +59,4 @@ def test_results_survive_a_round_trip_through_json() -> None:
 def test_json_keeps_five_digits() -> None:
     results = Results()
     results.add([Figure("a", "A", "s", [1.23456789], [2.0])])
-    assert results.to_json()["figures"][0]["apache"] == [1.2346]
+    assert results.to_json()["figures"][0]["other"] == [1.2346]

@@ -1,43 +1,73 @@
-"""The tables of `bench.spark`."""
+"""`make bench-spark`: options, tables, and the documents that show the kept run."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import pytest
+from bench import report as servers
+from bench.side_by_side.figures import Figure, Results, at_least
+from bench.spark import report
 from bench.spark.__main__ import KINDS, read_options
-from bench.spark.results import Row, SparkResults, markdown, table
+from bench.spark.run import Run
+
+FACTS = {"pyspark": "4.3.0", "pyarrow": "24", "python": "3.11", "system": "Linux", "cpu": "a CPU", "memory": "8 GB"}
 
 
-def results() -> SparkResults:
-    made = SparkResults({"cpu": "x"})
-    made.row("source-100", "read 100 B", 3.0).ours += [2e6, 3e6, 2.5e6]
-    made.row("source-100", "read 100 B", 3.0).theirs += [1e6, 1e6, 0.5e6]
-    made.row("sink-100", "write 100 B", 2.0).ours.append(1e6)
-    return made
+class TwoSides(Run):
+    """A run without Spark: the samples of a side are given."""
+
+    def __init__(self, rounds: int) -> None:
+        super().__init__(None, None, Results(FACTS), rounds, 1.0)  # type: ignore[arg-type]
 
 
-def test_ratios_are_of_the_same_round() -> None:
-    row = results().rows["source-100"]
-    assert (row.ratio, row.verdict) == (3.0, "reached")
-    assert Row("x", 4.0, [1.0], [2.0]).verdict == "missed"
-    assert (Row("x", None, [1.0], [2.0]).verdict, Row("x", 2.0).ratio) == ("", None)
+def test_both_sides_are_measured_in_turn_after_a_warm_up() -> None:
+    run, asked = TwoSides(rounds=2), []
+
+    def sample(name: str) -> float:
+        asked.append(name)
+        return len(asked)
+
+    run.compare("source:100", "read", "s", sample, at_least(1.0))
+    assert asked == ["kafka", "ottla"] * 3
+    figure = run.results.figures["source:100"]
+    assert (figure.other, figure.ottla, figure.verdict) == ([3.0, 5.0], [4.0, 6.0], "reached")
 
 
-def test_tables_have_a_line_for_each_row() -> None:
-    lines = table(results()).splitlines()
-    assert len(lines) == 3
-    assert lines[1].split("  ")[0] == "read 100 B"
-    assert "1.00 M/s (0.50–1.00)" in lines[1]
-    assert "3.00 ×" in lines[1]
-    missed = SparkResults({}, {"a": Row("x", 4.0, [1.0], [2.0])})
-    assert markdown(missed)[-1].endswith("| **missed** |")
+def test_documents_have_a_few_rows_and_all_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("RESULTS", "PLOT"):
+        monkeypatch.setattr(report, name, tmp_path / name)
+    for name in ("README", "DETAIL"):
+        monkeypatch.setattr(servers, name, tmp_path / name)
+        (tmp_path / name).write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.write()
+    assert "Not measured yet" in servers.README.read_text()
+    report.keep(Results(FACTS, {"source:100": Figure("source:100", "read 100 B", "M rows/s", [0.5], [2.0], at_least(3))}))
+    report.keep(Results(FACTS, {"source:x": Figure("source:x", "read x", "M rows/s", [0.5], [0.5], at_least(3))}))
+    row = "| read 100 B, M rows/s | 0.50 | 2.00 | 4.00 | ≥ 3 × | reached |"
+    assert row in servers.README.read_text()
+    assert "read x" not in servers.README.read_text()
+    assert "| what | Spark's connector | Ottla |" in servers.DETAIL.read_text()
+    assert "**missed by 67%**" in servers.DETAIL.read_text()
+    assert "Ottla beside Spark&#x27;s connector" in report.PLOT.read_text()
 
 
-def test_results_survive_json() -> None:
-    assert SparkResults.from_json(results().to_json()) == results()
+def test_documents_and_plot_show_the_kept_run() -> None:
+    kept = report.load()
+    for document, measured in ((servers.README, report.readme_block(kept)), (servers.DETAIL, report.detail_block(kept))):
+        shown = document.read_text(encoding="utf-8")
+        assert servers.with_block(document, measured, report.BEGIN, report.END) == shown, (
+            "python -m bench.spark.report writes it"
+        )
+    if kept is not None:
+        assert report.PLOT.read_text(encoding="utf-8") == report.plot_text(kept), "python -m bench.spark.report writes it"
 
 
 def test_only_full_runs_are_kept() -> None:
     assert read_options([]).save
     assert not read_options(["--quick"]).save
-    assert not read_options(["--ours-only"]).save
+    assert not read_options(["--kinds", "source"]).save
     quick = read_options(["--quick", "--kinds", next(iter(KINDS))])
     assert (quick.rounds, quick.scale) == (1, 0.1)
+    with pytest.raises(SystemExit):
+        read_options(["--kinds", "sources"])
