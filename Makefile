@@ -10,6 +10,9 @@ KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
 # One more than cores, and the tests on Spark beside them: tests that start servers wait for half of their time.
 WORKERS ?= 3
 
+# Without byte code files every process compiles all of Ottla again: 0.3 s for each node, command and worker that a test starts.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-failed lint test-all test-long-random test-long-model test-long-sim test-long-alone test-long-rest \
 	bench bench-servers bench-clients bench-spark clean generate

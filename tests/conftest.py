@@ -8,6 +8,7 @@ Hypothesis runs with one of two profiles. `fixed`, the default, draws the same e
 time: `make test-all` chooses it with `--hypothesis-profile=random`.
 """
 
+import gc
 import os
 import signal
 from collections.abc import Generator
@@ -62,6 +63,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if "apache_kafka" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.kafka)
+
+
+def pytest_collection_finish() -> None:
+    """Hide the collected tests from the garbage collector: walking 14,000 of them makes each full collection take 0.3 s."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.hookimpl(wrapper=True)
