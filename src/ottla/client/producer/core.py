@@ -413,6 +413,7 @@ class ProducerCore:
         """End a transaction that another producer has left open."""
         from ottla.client_core.producer.finishing import TransactionFinish  # late: few producers do this
 
+        self._check_usable()
         machine = TransactionFinish(identity, is_commit, self.settings, self.metadata, self.world.randomness.below)
         await self._run(machine, machine.pending)
         assert machine.result is not None
@@ -422,12 +423,12 @@ class ProducerCore:
         """Take over a transaction that another producer has left open."""
         from ottla.client_core.producer.keeping import TransactionKeep  # late: few producers do this
 
+        self._check_usable()
         machine = TransactionKeep(identity, self.settings, self.metadata, self.world.randomness.below)
         await self._run(machine, machine.pending)
         return machine.result
 
     async def _run(self, machine: Machine, pending: Pending) -> None:
-        self._check_usable()
         self.runner.add(machine)
         try:
             await self._await(pending)
