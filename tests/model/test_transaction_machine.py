@@ -82,7 +82,19 @@ class TransactionMachine(RuleBasedStateMachine):
             self.world.keep(sender.name, is_two_phase)
         owner = self.world.instances[-1]
         self.world.end(sender, commit, is_answered)
+        if owner.kept is None:
+            return
+        self.world.send(owner, names[0])
         self.world.end(owner, commit, is_answered)
+        if is_answered:
+            self.world.send_all_markers()
+            self.world.send(owner, names[-1])
+
+    @precondition(lambda self: self.world.ended)
+    @rule(index=ANY)
+    def an_end_arrives_again(self, index: int) -> None:
+        ended = self.world.ended
+        self.world.repeat_end(*ended[-1 - index % min(3, len(ended))])
 
     @precondition(lambda self: self.world.sending)
     @rule()

@@ -10,6 +10,7 @@ Invariants:
 - Every transaction ends: when all producers have stopped and time has passed, no partition has an open transaction. Those of
   two-phase commit never time out: they end when their id is initialised again.
 - A transaction that was kept for another producer is ended by that one only, which can add nothing to it.
+- Under version 2 an EndTxn that arrives again, late, ends no later transaction.
 - Loading any prefix of the log gives the state at that time.
 """
 
@@ -153,6 +154,8 @@ class World:
         self.attempts = 0
         self.committed: set[int] = set()
         self.acknowledged: dict[int, list[TopicPartition]] = {}
+        self.ended: list[tuple[str, Producer, bool]] = []
+        """The ends that producers of version 2 were granted: id, producer and whether it was a commit."""
         self.sending: dict[SendMarkers, list[TopicPartition]] = {}
         self.follower = self.shard.loaded()
         self.followed = 0
@@ -353,6 +356,8 @@ class World:
         assert not sender.is_prepared, "a producer ended a transaction that was kept for another"
         if commit:
             self.committed.add(sender.attempt)
+        if sender.client == NEW:
+            self.ended.append((sender.name, sender.producer, commit))
         sender.asked_to = commit
         if not is_answered:
             return
@@ -361,6 +366,17 @@ class World:
         if needs_epoch:
             sender.has_failed = True  # batches still under way must not count for the next transaction
             sender.is_over = True
+
+    def repeat_end(self, name: str, producer: Producer, commit: bool) -> None:
+        """An end that was granted before arrives once more."""
+        before = self.shard.known.get(name)
+        try:
+            self.shard.end(name, producer, commit, NEW)
+        except KafkaError:
+            pass
+        self.settle()
+        if before is not None and before.state == TransactionState.ONGOING:
+            assert self.shard.known[name] == before, "a late EndTxn has ended a later transaction"
 
     # -- what must hold
 
