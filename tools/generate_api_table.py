@@ -7,7 +7,7 @@ python tools/generate_api_table.py --check   fail if what is checked in is out o
 import sys
 from pathlib import Path
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.handlers import MODULES, ON_CONTROLLER, UNSTABLE_WITH
 from ottla.wire.apis import APIS, Api
 
 TARGET = Path(__file__).resolve().parent.parent / "docs" / "apis.md"
@@ -32,6 +32,8 @@ def versions(api: Api) -> str:
 
 def row(api: Api) -> str:
     ours = versions(api) if api.key in MODULES else "–"
+    if api.key in UNSTABLE_WITH:
+        ours += f"; {api.newest} with `{UNSTABLE_WITH[api.key].replace('_', '.')}`"
     on_controller = "served" if api.key in ON_CONTROLLER else "–"
     return f"| {api.key} | {api.name} | {versions(api)} | {ours} | {on_controller} |\n"
 

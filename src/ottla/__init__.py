@@ -59,7 +59,7 @@ if TYPE_CHECKING:
     from ottla.client_core.metadata import PartitionInfo
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
     from ottla.client_core.producer.delivery import RecordMetadata
-    from ottla.client_core.producer.finishing import Finish, TransactionIdentity
+    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
     from ottla.ids import TopicPartition, Uuid
     from ottla.records.columns import Columns
     from ottla.records.kernels import Delivery
@@ -115,6 +115,7 @@ __all__ = [
     "PartitionInfo",
     "PartitionReassignment",
     "PatternType",
+    "PreparedTransaction",
     "Producer",
     "ProducerState",
     "PrometheusCollector",
@@ -241,6 +242,7 @@ _NAMES = {
     "ottla.client_core.producer.delivery": ("RecordMetadata",),
     "ottla.client_core.producer.finishing": (
         "Finish",
+        "PreparedTransaction",
         "TransactionIdentity",
     ),
     "ottla.ids": ("TopicPartition", "Uuid"),

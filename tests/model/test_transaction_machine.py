@@ -14,6 +14,7 @@ from ottla.ids import TopicPartition
 IDS = st.sampled_from(["a", "a", "b"])
 CLIENTS = st.sampled_from([OLD, NEW])
 ANY = st.integers(0, 10_000)
+PLACES = st.lists(st.sampled_from(PARTITIONS), min_size=1, max_size=4)
 MOSTLY = st.sampled_from([True, True, True, False])
 
 
@@ -33,11 +34,16 @@ class TransactionMachine(RuleBasedStateMachine):
         alive = self._alive()
         return alive[index % len(alive)] if alive else None
 
-    @rule(name=IDS, client=CLIENTS, is_welcome=ANY)
-    def a_producer_comes(self, name: str, client: int, is_welcome: int) -> None:
+    @rule(name=IDS, client=CLIENTS, is_welcome=ANY, is_two_phase=st.booleans())
+    def a_producer_comes(self, name: str, client: int, is_welcome: int, is_two_phase: bool) -> None:
         # Each fences the one before: likely if there is none, unlikely if there is.
         if is_welcome % 4 == 0 or all(each.name != name for each in self._alive()):
-            self.world.new_instance(name, client)
+            self.world.new_instance(name, client, is_two_phase)
+
+    @rule(name=IDS, is_two_phase=st.booleans(), times=st.integers(1, 2))
+    def what_is_prepared_is_kept(self, name: str, is_two_phase: bool, times: int) -> None:
+        for _ in range(times):
+            self.world.keep(name, is_two_phase)
 
     @rule(name=IDS, client=CLIENTS, place=st.sampled_from(PARTITIONS))
     def a_producer_takes_over(self, name: str, client: int, place: TopicPartition) -> None:
@@ -47,10 +53,10 @@ class TransactionMachine(RuleBasedStateMachine):
             self.world.send_all_markers()
         self.world.send(self.world.instances[-1], place)
 
-    @rule(index=ANY, names=st.lists(st.sampled_from(PARTITIONS), min_size=1, max_size=4), commit=MOSTLY, is_answered=MOSTLY)
+    @rule(index=ANY, names=PLACES, commit=MOSTLY, is_answered=MOSTLY)
     def a_whole_transaction(self, index: int, names: list[TopicPartition], commit: bool, is_answered: bool) -> None:
         sender = self._pick(index)
-        if sender is None or sender.asked_to is not None or sender.has_failed:
+        if sender is None or sender.asked_to is not None or sender.has_failed or sender.is_prepared:
             return
         for name in names:
             self.world.send(sender, name)
@@ -58,6 +64,37 @@ class TransactionMachine(RuleBasedStateMachine):
             if batch.sender is sender:
                 self.world.deliver(batch, True)
         self.world.end(sender, commit, is_answered)
+
+    @rule(index=ANY, names=PLACES, times=st.integers(1, 2), is_two_phase=st.booleans(), commit=MOSTLY, is_answered=MOSTLY)
+    def a_prepared_transaction_is_recovered(
+        self, index: int, names: list[TopicPartition], times: int, is_two_phase: bool, commit: bool, is_answered: bool
+    ) -> None:
+        """A producer has flushed its transaction; another takes it over and ends it. The first one wakes up in between."""
+        sender = self._pick(index)
+        if sender is None or sender.asked_to is not None or sender.has_failed or sender.is_prepared:
+            return
+        for name in names:
+            self.world.send(sender, name)
+        for batch in list(self.world.batches):
+            if batch.sender is sender:
+                self.world.deliver(batch, True)
+        for _ in range(times):
+            self.world.keep(sender.name, is_two_phase)
+        owner = self.world.instances[-1]
+        self.world.end(sender, commit, is_answered)
+        if owner.kept is None:
+            return
+        self.world.send(owner, names[0])
+        self.world.end(owner, commit, is_answered)
+        if is_answered:
+            self.world.send_all_markers()
+            self.world.send(owner, names[-1])
+
+    @precondition(lambda self: self.world.ended)
+    @rule(index=ANY)
+    def an_end_arrives_again(self, index: int) -> None:
+        ended = self.world.ended
+        self.world.repeat_end(*ended[-1 - index % min(3, len(ended))])
 
     @precondition(lambda self: self.world.sending)
     @rule()
@@ -67,7 +104,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(index=ANY, name=st.sampled_from(PARTITIONS))
     def a_batch_is_sent(self, index: int, name: TopicPartition) -> None:
         sender = self._pick(index)
-        if sender is not None and sender.asked_to is None and not sender.has_failed:
+        if sender is not None and sender.asked_to is None and not sender.has_failed and not sender.is_prepared:
             self.world.send(sender, name)
 
     @precondition(lambda self: self.world.batches)
@@ -97,7 +134,7 @@ class TransactionMachine(RuleBasedStateMachine):
     @rule(index=ANY, left=st.integers(0, 3))
     def epochs_are_used_up(self, index: int, left: int) -> None:
         sender = self._pick(index)
-        if sender is not None and sender.asked_to is None and not sender.in_flight and not sender.added:
+        if sender is not None and sender.asked_to is None and not sender.in_flight and not (sender.added or sender.kept):
             self.world.use_up_epochs(sender, left)
 
     @precondition(lambda self: self.world.sending)

@@ -7,7 +7,10 @@ Invariants:
 
 - An uncommitted attempt is invisible. A committed one is visible with every acknowledged record once its markers are written.
   The offsets are a partition like the others, so they and the output are visible together or not at all.
-- Every transaction ends: when all producers have stopped and time has passed, no partition has an open transaction.
+- Every transaction ends: when all producers have stopped and time has passed, no partition has an open transaction. Those of
+  two-phase commit never time out: they end when their id is initialised again.
+- A transaction that was kept for another producer is ended by that one only, which can add nothing to it.
+- Under version 2 an EndTxn that arrives again, late, ends no later transaction.
 - Loading any prefix of the log gives the state at that time.
 """
 
@@ -19,8 +22,10 @@ from tests.support.logs.batches import make_batch
 from tests.support.shards.transaction_shard import NEW, OLD, ShardInHand
 
 from ottla.coordinator.contract import Effects, Producer
+from ottla.coordinator.transactions.initialising import TIMEOUT_NEVER_MS
 from ottla.coordinator.transactions.markers import SendMarkers
 from ottla.coordinator.transactions.states import AT_REST, FOLLOWS, TransactionState
+from ottla.coordinator.transactions.transaction import Transaction
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TopicPartition
@@ -112,13 +117,17 @@ class Instance:
     asked_to: bool | None = None
     """It asked for commit or abort, and has no response."""
     is_over: bool = False
+    is_prepared: bool = False
+    """It sends nothing any more, since another producer has been asked to end its transaction. It may still try to end it."""
+    kept: "Instance | None" = None
+    """The producer whose transaction this one has to end before it does anything else."""
 
     def take_over(self, producer: Producer, attempt: int) -> None:
         if producer != self.producer:
             self.sequences.clear()
         self.producer, self.attempt = producer, attempt
         self.added.clear()
-        self.has_failed, self.asked_to, self.in_flight = False, None, 0
+        self.has_failed, self.asked_to, self.in_flight, self.kept = False, None, 0, None
 
 
 @dataclass(eq=False)
@@ -137,7 +146,7 @@ class World:
     """The coordinator, partitions and producers. Every method is an event; requests may be refused."""
 
     def __init__(self, transaction_version: int) -> None:
-        self.shard = ShardInHand(transaction_version)
+        self.shard = ShardInHand(transaction_version, transaction_two_phase_commit_enable=True)
         self.coordinator_epoch = 0
         self.partitions = {name: PartitionModel(name) for name in PARTITIONS}
         self.instances: list[Instance] = []
@@ -145,6 +154,8 @@ class World:
         self.attempts = 0
         self.committed: set[int] = set()
         self.acknowledged: dict[int, list[TopicPartition]] = {}
+        self.ended: list[tuple[str, Producer, bool]] = []
+        """The ends that producers of version 2 were granted: id, producer and whether it was a commit."""
         self.sending: dict[SendMarkers, list[TopicPartition]] = {}
         self.follower = self.shard.loaded()
         self.followed = 0
@@ -186,14 +197,40 @@ class World:
         self.attempts += 1
         return self.attempts
 
-    def new_instance(self, name: str, client: int) -> None:
+    def new_instance(self, name: str, client: int, is_two_phase: bool = False) -> None:
         try:
-            producer = self.shard.initialise(name, timeout_ms=30_000)
+            producer = self.shard.initialise(name, timeout_ms=30_000, enable2_pc=is_two_phase)
         except KafkaError as refused:
             if refused.code not in NOT_NOW:
                 raise
         else:
             self.instances.append(Instance(name, client, producer, self.new_attempt()))
+        self.settle()
+
+    def keep(self, name: str, is_two_phase: bool) -> None:
+        """A new producer asks for the id, and to keep what is open. What was written is prepared: flushed and acknowledged."""
+        known = self.shard.known.get(name)
+        writer = None
+        if known is not None and known.state == TransactionState.ONGOING:
+            alive = (each for each in self.instances if each.name == name and not each.is_over)
+            writer = next((each for each in alive if each.producer == known.owner), None)
+            if writer is None or (writer.kept is None and (writer.has_failed or writer.in_flight or not writer.added)):
+                return
+        try:
+            producer, ongoing = self.shard.keep(name, timeout_ms=30_000, enable2_pc=is_two_phase)
+        except KafkaError as refused:
+            if refused.code not in (*NOT_NOW, ErrorCode.UNSUPPORTED_VERSION):
+                raise
+        else:
+            made = Instance(name, NEW, producer, self.new_attempt())
+            self.instances.append(made)
+            if ongoing is not None:
+                assert known is not None
+                assert writer is not None
+                assert ongoing == known.producer
+                made.kept = writer.kept or writer
+                made.attempt = made.kept.attempt
+                writer.is_prepared = True
         self.settle()
 
     def initialise_again(self, sender: Instance) -> None:
@@ -218,8 +255,17 @@ class World:
         self.settle()
 
     def pass_time(self, elapsed_ms: int) -> None:
+        before = self._open_for_ever()
         self.shard.pass_time(elapsed_ms)
         self.settle()
+        assert before == self._open_for_ever(), "a transaction of two-phase commit was ended by time"
+
+    def _open_for_ever(self) -> dict[str, Transaction]:
+        return {
+            name: each
+            for name, each in self.shard.known.items()
+            if each.state == TransactionState.ONGOING and each.timeout_ms == TIMEOUT_NEVER_MS
+        }
 
     def send_marker(self, order: SendMarkers, name: TopicPartition) -> None:
         """One partition gets its marker; the last one completes the transaction. It may get it twice."""
@@ -247,6 +293,10 @@ class World:
         """Send a batch to its partition. The coordinator verifies its transaction; the append comes later (`deliver`)."""
         partition = self.partitions[name]
         producer, is_new = sender.producer, sender.client == NEW
+        if sender.kept is not None:
+            granted = self._verified(sender, name)
+            assert not granted, "a kept transaction grew"
+            return
         if not is_new and name not in sender.added:
             granted, _ = self._asked(sender, lambda: self.shard.add(sender.name, producer, name, client=OLD))
             if not granted:
@@ -296,15 +346,18 @@ class World:
         """Ask for the end of the transaction, or retry it. A producer commits only if all its batches are acknowledged."""
         if sender.asked_to is not None:
             commit = sender.asked_to
-        elif commit and (sender.has_failed or sender.in_flight or not sender.added):
+        elif commit and sender.kept is None and (sender.has_failed or sender.in_flight or not sender.added):
             commit = False
         if sender.client == OLD and not sender.added:
             return
         granted, after = self._asked(sender, lambda: self.shard.end(sender.name, sender.producer, commit, sender.client))
         if not granted:
             return
+        assert not sender.is_prepared, "a producer ended a transaction that was kept for another"
         if commit:
             self.committed.add(sender.attempt)
+        if sender.client == NEW:
+            self.ended.append((sender.name, sender.producer, commit))
         sender.asked_to = commit
         if not is_answered:
             return
@@ -313,6 +366,17 @@ class World:
         if needs_epoch:
             sender.has_failed = True  # batches still under way must not count for the next transaction
             sender.is_over = True
+
+    def repeat_end(self, name: str, producer: Producer, commit: bool) -> None:
+        """An end that was granted before arrives once more."""
+        before = self.shard.known.get(name)
+        try:
+            self.shard.end(name, producer, commit, NEW)
+        except KafkaError:
+            pass
+        self.settle()
+        if before is not None and before.state == TransactionState.ONGOING:
+            assert self.shard.known[name] == before, "a late EndTxn has ended a later transaction"
 
     # -- what must hold
 
@@ -323,6 +387,8 @@ class World:
 
     def wind_up(self) -> None:
         """All producers stop, markers are written, time passes, late batches arrive: no transaction may be left open."""
+        for name in self._open_for_ever():
+            self.new_instance(name, NEW)
         for _ in range(3):
             self.pass_time(60_000)
             self.send_all_markers()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Container, Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Protocol
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.interception import Intercept, InterceptedRequest
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
@@ -70,12 +70,12 @@ class Route:
 
     __slots__ = ("counters", "handle", "is_reported", "key", "name", "newest", "oldest", "refuse")
 
-    def __init__(self, key: int, module: HandlerModule, counters: ApiCounters, is_reported: bool) -> None:
+    def __init__(self, key: int, module: HandlerModule, newest: int, counters: ApiCounters, is_reported: bool) -> None:
         api = APIS[key]
         self.key = key
         self.name = api.name
         self.oldest = api.oldest
-        self.newest = api.advertised()[1]
+        self.newest = newest
         self.handle = module.handle
         self.refuse = module.refuse
         self.is_reported = is_reported
@@ -325,7 +325,9 @@ class Dispatcher:
             except Exception as flaw:
                 raise self._not_loaded(connection, flaw) from None
             if module is not None:
-                route = routes[key] = Route(key, module, self.counters.of(key), key in self.reported)
+                assert self.services is not None
+                newest = versions_served(key, self.services)[1]
+                route = routes[key] = Route(key, module, newest, self.counters.of(key), key in self.reported)
                 if key in ANSWERED_FROM_FRAMES and hasattr(module, "frame_answers"):
                     self._fast_paths[key] = module.frame_answers(self.services)
         return route

@@ -227,8 +227,9 @@ _WORDS: dict[str, str] = {
         "The segment size of __transaction_state. Small segments are compacted sooner, so that a coordinator loads faster."
     ),
     "transaction.two.phase.commit.enable": (
-        "Let producers keep transactions open without a timeout, so that another system can decide about them. No client can "
-        "ask for this yet: the version of InitProducerId that has it is not stable."
+        "Let producers keep transactions open without a timeout, so that another system can decide about them, and serve "
+        "InitProducerId version 6, with which they ask for it (KIP-939; unstable in Apache Kafka 4.3, which never advertises "
+        "it). Nothing but a request ends such a transaction: one that is forgotten blocks read_committed readers."
     ),
     "transactional.id.expiration.ms": (
         "How long an unused transactional id is kept. After that its producer must be initialised again."

@@ -4,16 +4,20 @@ from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 
 from ottla.link.errors import NoCommonVersion
-from ottla.wire.apis import APIS
+from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.messages.api_versions import ApiVersion
 
 NO_FEATURES: Mapping[str, int] = MappingProxyType({})
 
 
+UNSTABLE_USED = frozenset({ApiKey.INIT_PRODUCER_ID})
+"""The APIs of which we use an unstable newest version too, with nodes that serve it."""
+
+
 def speakable(api_key: int) -> tuple[int, int]:
-    """The oldest and newest version that we use. An unstable newest version is left out."""
+    """The oldest and newest version that we use. An unstable newest version is left out, with exceptions."""
     api = APIS[api_key]
-    return api.oldest, api.advertised()[1]
+    return api.oldest, api.advertised(api_key in UNSTABLE_USED)[1]
 
 
 class PeerVersions:

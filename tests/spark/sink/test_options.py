@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ottla.spark.errors import SparkOptionError
-from ottla.spark.sink.options import DECISIONS_TOPIC, sink_options
+from ottla.spark.sink.options import DECISIONS_TOPIC, TwoPhase, sink_options
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
 
@@ -28,6 +28,22 @@ def test_exactly_once_has_a_long_timeout_and_a_decisions_topic() -> None:
     assert (own.decisions_topic, own.client["transaction.timeout.ms"]) == ("mine", "60000")
 
 
+def test_tasks_have_no_timeout_only_if_two_phase_commit_is_asked_for() -> None:
+    found = {
+        given: sink_options({**SERVERS, "exactlyOnce": "true", **more}, is_streaming=True)
+        for given, more in (("", {}), *((each, {"twoPhaseCommit": each}) for each in ("auto", "true", "false")))
+    }
+    assert {given: each.two_phase for given, each in found.items()} == {
+        "": TwoPhase.AUTO,
+        "auto": TwoPhase.AUTO,
+        "true": TwoPhase.TRUE,
+        "false": TwoPhase.FALSE,
+    }
+    assert all(found[each].task_client == found[each].client for each in ("auto", "false"))
+    assert "transaction.timeout.ms" not in found["true"].task_client
+    assert found["true"].task_client["transaction.two.phase.commit.enable"] == "true"
+
+
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
@@ -37,6 +53,16 @@ def test_exactly_once_has_a_long_timeout_and_a_decisions_topic() -> None:
         ({**SERVERS, "exactlyonce": "yes"}, "exactlyOnce is 'yes': it must be true or false"),
         ({**SERVERS, "exactly_once": "true"}, "exactly_once is no option of the ottla sink; did you mean exactlyOnce"),
         ({**SERVERS, "decisionsTopic": "x"}, "decisionsTopic is only used with exactlyOnce=true"),
+        ({**SERVERS, "twoPhaseCommit": "auto"}, "twoPhaseCommit is only used with exactlyOnce=true"),
+        (
+            {**SERVERS, "exactlyOnce": "true", "twoPhaseCommit": "yes"},
+            "twoPhaseCommit is 'yes': it must be auto, true or false",
+        ),
+        ({**SERVERS, "kafka.transaction.two.phase.commit.enable": "true"}, "use the option twoPhaseCommit"),
+        (
+            {**SERVERS, "exactlyOnce": "true", "twoPhaseCommit": "true", "kafka.transaction.timeout.ms": "1000"},
+            "kafka.transaction.timeout.ms cannot be used with twoPhaseCommit=true",
+        ),
         ({**SERVERS, "exactlyOnce": "true", "kafka.acks": "1"}, "kafka.acks=1 cannot be used with exactlyOnce=true"),
         ({**SERVERS, "exactlyOnce": "true", "kafka.enable.idempotence": "false"}, "kafka.enable.idempotence=false cannot"),
     ],

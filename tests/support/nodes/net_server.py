@@ -59,7 +59,9 @@ class EchoServer:
     def __init__(self, network: Network, settings: NetSettings | None = None) -> None:
         image = MetadataImage(features={"metadata.version": 30})
         services = SimpleNamespace(
-            metadata=SimpleNamespace(image=image, features_offset=-1), quorum=SimpleNamespace(kraft_version=1)
+            metadata=SimpleNamespace(image=image, features_offset=-1),
+            quorum=SimpleNamespace(kraft_version=1),
+            settings=SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=False)),
         )
         self.asked: list[str] = []
         self.parked: dict[str, Waiting] = {}

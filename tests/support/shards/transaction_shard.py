@@ -89,6 +89,19 @@ class ShardInHand:
         response = self.submit(self.shard.initialise(request, Reply(), self.now))
         return Producer(response.producer_id, response.producer_epoch)
 
+    def keep(
+        self, name: str, expected: Producer | None = None, timeout_ms: int = 60_000, **fields: Any
+    ) -> tuple[Producer, Producer | None]:
+        """The producer that gets the id, and the one whose open transaction it may end."""
+        request = InitProducerIdRequest(
+            transactional_id=name, transaction_timeout_ms=timeout_ms, keep_prepared_txn=True, **fields
+        )
+        if expected is not None:
+            request.producer_id, request.producer_epoch = expected
+        response = self.submit(self.shard.initialise(request, Reply(), self.now))
+        ongoing = Producer(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
+        return Producer(response.producer_id, response.producer_epoch), None if ongoing == (-1, -1) else ongoing
+
     def add(self, name: str, producer: Producer, *partitions: TopicPartition, client: int = NEW) -> None:
         done = self.submit(self.shard.add_partitions(name, producer, partitions, client, Reply(), "added", self.now))
         assert done == "added"

@@ -4,7 +4,8 @@ import asyncio
 import errno
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from types import SimpleNamespace
+from typing import Any, NoReturn, cast
 
 import pytest
 from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_shake, shake
@@ -132,7 +133,7 @@ def test_partly_refused_request_is_counted_and_logged(caplog: pytest.LogCaptureF
         return ProduceResponse(responses=[TopicProduceResponse(name="orders", partition_responses=parts)])
 
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), server.dispatcher.counters.of(ApiKey.PRODUCE), True)
+        route = Route(ApiKey.PRODUCE, load_module(ApiKey.PRODUCE), 13, server.dispatcher.counters.of(ApiKey.PRODUCE), True)
         context = RequestContext(server.dispatcher.services, info, ApiKey.PRODUCE, 9, 41, "billing", 0.0)  # type: ignore[arg-type]  # a fake
         for response in (answer(0, 0), answer(0, ErrorCode.MESSAGE_TOO_LARGE)):
             server.dispatcher.conclude(route, context, None, 100, response, None)
@@ -240,12 +241,22 @@ def test_unserved_requests_close_the_connection(
     run(test)
 
 
-def test_an_unstable_version_is_not_served() -> None:
+@pytest.mark.parametrize("is_asked_for", [False, True])
+def test_an_unstable_version_is_served_only_with_its_setting(is_asked_for: bool) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.dispatcher._load = lambda key: load_module(ApiKey.API_VERSIONS)
-        body = b"\0" + b"\0" + b"\0\0\0\1" + bytes(8) + bytes(2) + bytes(3)
-        with pytest.raises(CloseConnection, match="0 to 5"):
-            server.dispatcher.dispatch(info, bytearray(raw(ApiKey.INIT_PRODUCER_ID, 6, body)[4:]))
+        server.dispatcher._load = lambda key: load_module(ApiKey.INIT_PRODUCER_ID)
+        services = cast(Any, server.dispatcher.services)
+        services.settings = SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=is_asked_for))
+        services.producer_ids = SimpleNamespace(take=lambda: 77)
+        body = b"\0" + b"\0" + b"\0\0\0\1" + b"\xff" * 10 + bytes(3)
+        frame = bytearray(raw(ApiKey.INIT_PRODUCER_ID, 6, body)[4:])
+        if is_asked_for:
+            parts = server.dispatcher.dispatch(info, frame)
+            assert isinstance(parts, list)
+            assert (77).to_bytes(8) in b"".join(parts)  # type: ignore[arg-type]
+        else:
+            with pytest.raises(CloseConnection, match="0 to 5"):
+                server.dispatcher.dispatch(info, frame)
 
     run(test)
 

@@ -7,15 +7,22 @@ A handler's module has two plain functions:
 
 `MODULES` is the one list of what this broker serves: ApiVersions advertises it, dispatch serves it, docs/apis.md is generated
 from it. The versions of each API are Kafka's (`ottla.wire.apis`), and so are the listeners it is served on, except that the
-controller's listener serves only those in `ON_CONTROLLER`.
+controller's listener serves only those in `ON_CONTROLLER`. A version that is unstable in Kafka is served if a setting asks for
+it (`UNSTABLE_WITH`).
 
 A handler's header notes what each version of its API changed, where the handler or its client notices. Versions that only
 changed the encoding are not listed.
 """
 
-from typing import Final
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
 
 from ottla.wire.api_table import ApiKey
+from ottla.wire.apis import APIS
+
+if TYPE_CHECKING:
+    from ottla.broker.services import Services
 
 MODULES: Final[dict[int, str]] = {
     ApiKey.PRODUCE: "data.produce",
@@ -82,3 +89,12 @@ ON_CONTROLLER: Final[frozenset[int]] = frozenset(
         ApiKey.DESCRIBE_CLUSTER,
     }
 )
+
+UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}
+"""API → the setting with which its newest version is served, though it is unstable in Kafka 4.3."""
+
+
+def versions_served(api_key: int, services: Services) -> tuple[int, int]:
+    """The oldest and newest version that ApiVersions advertises."""
+    setting = UNSTABLE_WITH.get(api_key)
+    return APIS[api_key].advertised(setting is not None and getattr(services.settings.current, setting))

@@ -38,7 +38,7 @@ from ottla.records.kernels import NO_HEADERS, Delivery
 if TYPE_CHECKING:  # what transactions need is loaded with the first one
     from ottla.client.producer.transactions import Offsets
     from ottla.client_core.offsets import ConsumerGroupMetadata
-    from ottla.client_core.producer.finishing import Finish, TransactionIdentity
+    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
 
 logger = logging.getLogger("ottla.client.producer")
 
@@ -289,9 +289,12 @@ class Producer(MeasuredFace, Generic[K, V]):
 
     # Transactions
 
-    async def init_transactions(self) -> None:
-        """Get this producer's id and epoch. Earlier producers with the same transactional.id are fenced."""
-        await self._start().initialize()
+    async def init_transactions(self, keep_prepared: bool = False) -> None:
+        """Get this producer's id and epoch. Earlier producers with the same transactional.id are fenced.
+
+        What they left open is aborted. `keep_prepared`: it stays open, and must be completed, committed or aborted (KIP-939).
+        """
+        await self._start().initialize(keep_prepared)
 
     async def begin_transaction(self) -> None:
         """Begin a transaction."""
@@ -311,6 +314,20 @@ class Producer(MeasuredFace, Generic[K, V]):
 
         await self._start().send_offsets(as_offsets(offsets), as_group(group))
 
+    async def prepare_transaction(self) -> PreparedTransaction:
+        """Send what is left; then the transaction can only be ended (KIP-939). Store the result with your decision.
+
+        After a crash, `init_transactions(keep_prepared=True)` and `complete_transaction` end it as decided.
+        """
+        return await self._start().prepare()
+
+    async def complete_transaction(self, prepared: PreparedTransaction) -> bool:
+        """Commit the prepared transaction if it is `prepared`, else abort it. Returns whether it is committed.
+
+        False without a prepared transaction: it had ended before.
+        """
+        return await self._start().complete(prepared)
+
     async def detach_transaction(self) -> TransactionIdentity:
         """Send what is left, and leave the transaction open: another process ends it with `finish_transaction`.
 
@@ -323,6 +340,16 @@ class Producer(MeasuredFace, Generic[K, V]):
         from ottla.client_core.producer.finishing import TransactionIdentity
 
         return await self._start().finish_transaction(TransactionIdentity(transactional_id, producer_id, epoch), commit)
+
+    async def keep_transaction(self, transactional_id: str, producer_id: int, epoch: int) -> TransactionIdentity | None:
+        """Take over a transaction that another producer has flushed and left open: from now on it never times out.
+
+        Returns the identity with which `finish_transaction` ends it; the old one is fenced. None: it is not open any more.
+        Needs brokers that serve two-phase commit (KIP-939), else `UnsupportedVersionError`.
+        """
+        from ottla.client_core.producer.finishing import TransactionIdentity
+
+        return await self._start().keep_transaction(TransactionIdentity(transactional_id, producer_id, epoch))
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[Producer[K, V]]:

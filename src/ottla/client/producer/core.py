@@ -43,7 +43,7 @@ from ottla.ids import Uuid
 
 if TYPE_CHECKING:
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from ottla.client_core.producer.finishing import Finish, TransactionIdentity
+    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
     from ottla.client_core.producer.transactions import TransactionManager
 
 logger = logging.getLogger("ottla.client.producer")
@@ -75,6 +75,7 @@ class ProducerCore:
         self.metrics = ClientMetrics("producer", settings, world)
         self.measured = self.sender.metrics = ProducerMetrics(self.metrics.registry)
         self.transactions: TransactionManager | None = None
+        self._completing: PreparedTransaction | None = None
         self._ids: ProducerIds | None = None
         machines: list[Machine] = [self.metadata]
         if self.idempotence is not None:
@@ -345,10 +346,10 @@ class ProducerCore:
 
     # Transactions
 
-    async def initialize(self) -> None:
+    async def initialize(self, keep_prepared: bool = False) -> None:
         """Get the transactional producer's id."""
         with self._measured("init"):
-            await self._await(self._manager.initialize())
+            await self._await(self._manager.initialize(keep_prepared=keep_prepared))
 
     def begin(self) -> None:
         """Begin a transaction."""
@@ -393,19 +394,46 @@ class ProducerCore:
         await self.flush(self.settings.max_block_ms / 1000)
         return self._manager.detach()
 
+    async def prepare(self) -> PreparedTransaction:
+        """Send what is left, and allow nothing but an end."""
+        await self.flush(self.settings.max_block_ms / 1000)
+        return self._manager.prepare()
+
+    async def complete(self, prepared: PreparedTransaction) -> bool:
+        """Commit the prepared transaction if it is this one, else abort it. Whether this one is committed."""
+        found = self._manager.prepared or self._completing
+        if found is None:
+            return False
+        self._completing = found  # kept if the caller stops waiting: it then repeats the call
+        await (self.commit() if found == prepared else self.abort())
+        self._completing = None
+        return found == prepared
+
     async def finish_transaction(self, identity: TransactionIdentity, is_commit: bool) -> Finish:
         """End a transaction that another producer has left open."""
         from ottla.client_core.producer.finishing import TransactionFinish  # late: few producers do this
 
         self._check_usable()
         machine = TransactionFinish(identity, is_commit, self.settings, self.metadata, self.world.randomness.below)
-        self.runner.add(machine)
-        try:
-            await self._await(machine.pending)
-        finally:
-            self.runner.remove(machine)
+        await self._run(machine, machine.pending)
         assert machine.result is not None
         return machine.result
+
+    async def keep_transaction(self, identity: TransactionIdentity) -> TransactionIdentity | None:
+        """Take over a transaction that another producer has left open."""
+        from ottla.client_core.producer.keeping import TransactionKeep  # late: few producers do this
+
+        self._check_usable()
+        machine = TransactionKeep(identity, self.settings, self.metadata, self.world.randomness.below)
+        await self._run(machine, machine.pending)
+        return machine.result
+
+    async def _run(self, machine: Machine, pending: Pending) -> None:
+        self.runner.add(machine)
+        try:
+            await self._await(pending)
+        finally:
+            self.runner.remove(machine)
 
     @property
     def _manager(self) -> TransactionManager:

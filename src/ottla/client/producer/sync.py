@@ -38,7 +38,7 @@ if TYPE_CHECKING:  # what runs on the event loop is loaded with the first produc
     from ottla.client.producer.transactions import Offsets
     from ottla.client.world import ClientWorld
     from ottla.client_core.offsets import ConsumerGroupMetadata
-    from ottla.client_core.producer.finishing import Finish, TransactionIdentity
+    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
 
 logger = logging.getLogger("ottla.client.producer")
 
@@ -325,9 +325,12 @@ class Producer(MeasuredFace, Generic[K, V]):
 
     # Transactions
 
-    def init_transactions(self) -> None:
-        """Get this producer's id and epoch. Earlier producers with the same transactional.id are fenced."""
-        self._call(self._core.initialize)
+    def init_transactions(self, keep_prepared: bool = False) -> None:
+        """Get this producer's id and epoch. Earlier producers with the same transactional.id are fenced.
+
+        What they left open is aborted. `keep_prepared`: it stays open, and must be completed, committed or aborted (KIP-939).
+        """
+        self._call(lambda: self._core.initialize(keep_prepared))
 
     def begin_transaction(self) -> None:
         """Begin a transaction."""
@@ -353,6 +356,22 @@ class Producer(MeasuredFace, Generic[K, V]):
         member = as_group(group)
         self._call(lambda: self._core.send_offsets(made, member))
 
+    def prepare_transaction(self) -> PreparedTransaction:
+        """Send what is left; then the transaction can only be ended (KIP-939). Store the result with your decision.
+
+        After a crash, `init_transactions(keep_prepared=True)` and `complete_transaction` end it as decided.
+        """
+        found: PreparedTransaction = self._call(self._core.prepare)
+        return found
+
+    def complete_transaction(self, prepared: PreparedTransaction) -> bool:
+        """Commit the prepared transaction if it is `prepared`, else abort it. Returns whether it is committed.
+
+        False without a prepared transaction: it had ended before.
+        """
+        found: bool = self._call(lambda: self._core.complete(prepared))
+        return found
+
     def detach_transaction(self) -> TransactionIdentity:
         """Send what is left, and leave the transaction open: another process ends it with `finish_transaction`.
 
@@ -367,6 +386,18 @@ class Producer(MeasuredFace, Generic[K, V]):
 
         identity = TransactionIdentity(transactional_id, producer_id, epoch)
         found: Finish = self._call(lambda: self._core.finish_transaction(identity, commit))
+        return found
+
+    def keep_transaction(self, transactional_id: str, producer_id: int, epoch: int) -> TransactionIdentity | None:
+        """Take over a transaction that another producer has flushed and left open: from now on it never times out.
+
+        Returns the identity with which `finish_transaction` ends it; the old one is fenced. None: it is not open any more.
+        Needs brokers that serve two-phase commit (KIP-939), else `UnsupportedVersionError`.
+        """
+        from ottla.client_core.producer.finishing import TransactionIdentity
+
+        identity = TransactionIdentity(transactional_id, producer_id, epoch)
+        found: TransactionIdentity | None = self._call(lambda: self._core.keep_transaction(identity))
         return found
 
     @contextmanager

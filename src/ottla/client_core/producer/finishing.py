@@ -37,6 +37,13 @@ class TransactionIdentity(NamedTuple):
     epoch: int
 
 
+class PreparedTransaction(NamedTuple):
+    """What tells a prepared transaction from the others of its transactional id (KIP-939). Store it with the decision."""
+
+    producer_id: int
+    epoch: int
+
+
 class Finish(Enum):
     """How a transaction ended that was left open."""
 

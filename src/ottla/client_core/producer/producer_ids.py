@@ -10,10 +10,12 @@ from ottla.client_core.machine import ANY_NODE, Request
 from ottla.client_core.producer.idempotence import Idempotence
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import error_meaning
+from ottla.wire.base import UnsupportedVersion
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 
 INIT_PRODUCER_ID_VERSION_MAX = 5
-"""Version 6 is for two-phase commit, which Kafka 4.3 has not released."""
+"""Used for everything but two-phase commit, which needs a version that Kafka 4.3 has not released."""
+TWO_PHASE_VERSION = 6
 _NO_TIMEOUT_MS = 0x7FFFFFFF
 
 
@@ -24,6 +26,23 @@ class BackoffSettings(Protocol):
     def retry_backoff_ms(self) -> int: ...
     @property
     def retry_backoff_max_ms(self) -> int: ...
+
+
+def two_phase_request(message: InitProducerIdRequest, node: int, context: Any = None) -> Request:
+    """A request of two-phase commit (KIP-939). A broker that does not serve it gets nothing: the request fails."""
+
+    def adapted(version: int) -> InitProducerIdRequest:
+        if version < TWO_PHASE_VERSION:
+            raise UnsupportedVersion(
+                "InitProducerId",
+                f"two-phase commit needs version {TWO_PHASE_VERSION}, and the transaction coordinator of "
+                f"{message.transactional_id} serves it up to {version} only. Brokers of Ottla serve it with "
+                "transaction.two.phase.commit.enable=true, Apache Kafka 4.3 does not. Leave two-phase commit out, or change "
+                "the brokers",
+            )
+        return message
+
+    return Request(message, node, context=context, adapt=adapted)
 
 
 class ProducerIds:

@@ -7,7 +7,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.client_core.machine import Channel, Request
-from ottla.client_core.producer.producer_ids import INIT_PRODUCER_ID_VERSION_MAX
+from ottla.client_core.producer.producer_ids import INIT_PRODUCER_ID_VERSION_MAX, two_phase_request
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import error_meaning
 from ottla.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
@@ -59,7 +59,11 @@ def init_producer_id(manager: TransactionManager, node: int) -> Request:
         transaction_timeout_ms=manager.settings.transaction_timeout_ms,
         producer_id=producer_id,
         producer_epoch=epoch,
+        enable2_pc=manager.settings.transaction_two_phase_commit_enable,
+        keep_prepared_txn=manager.is_keeping,
     )
+    if message.enable2_pc or message.keep_prepared_txn:
+        return two_phase_request(message, node, Context(Kind.INIT))
     return Request(message, node, context=Context(Kind.INIT), version_max=INIT_PRODUCER_ID_VERSION_MAX)
 
 

@@ -4,6 +4,8 @@
                                        ▲            │  └──▶ ABORTABLE_ERROR ◀┘
                                        └─ ABORTING ◀┴────────────┘                 any state ─▶ FATAL_ERROR
 
+With two-phase commit (KIP-939) IN_TRANSACTION and INITIALIZING may be followed by PREPARED, which allows only an end.
+
 One request to a coordinator is in flight at a time. Under transaction version 1 partitions and groups are added to the
 transaction before anything is sent to them; under version 2 Produce and TxnOffsetCommit add them, and EndTxn raises the epoch.
 
@@ -27,7 +29,7 @@ from ottla.client_core.machine import Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
-from ottla.client_core.producer.finishing import TransactionIdentity
+from ottla.client_core.producer.finishing import PreparedTransaction, TransactionIdentity
 from ottla.client_core.producer.idempotence import Idempotence, Key
 from ottla.client_core.producer.pending import Pending
 from ottla.client_core.producer.transaction_errors import Verdict, is_fatal_for_producer, verdict_of
@@ -50,6 +52,7 @@ class State(Enum):
     INITIALIZING = "being initialized"
     READY = "ready"
     IN_TRANSACTION = "in a transaction"
+    PREPARED = "in a prepared transaction"
     COMMITTING = "committing a transaction"
     ABORTING = "aborting a transaction"
     ABORTABLE_ERROR = "in a transaction that must be aborted"
@@ -74,6 +77,8 @@ class TransactionSettings(Protocol):
 
     @property
     def transaction_timeout_ms(self) -> int: ...
+    @property
+    def transaction_two_phase_commit_enable(self) -> bool: ...
     @property
     def retry_backoff_ms(self) -> int: ...
     @property
@@ -114,6 +119,12 @@ class TransactionManager:
         self._offset_commits: deque[OffsetCommit] = deque()
         self._has_offsets = False
         self._is_bump_needed = False
+        self.is_keeping = False
+        """Whether the producer that is being initialized keeps the transaction that an earlier one has prepared."""
+        self.prepared: PreparedTransaction | None = None
+        """The transaction that is prepared, in the state PREPARED."""
+        self._has_kept = False
+        """Whether it is one of an earlier producer."""
         self._pending: Pending | None = None
         """What the caller of init, commit or abort waits for."""
         self._call = State.UNINITIALIZED
@@ -123,22 +134,40 @@ class TransactionManager:
 
     # Calls of the producer
 
-    def initialize(self) -> Pending:
-        """Get the producer's id and epoch; fences earlier producers with the same transactional id."""
+    def initialize(self, *, keep_prepared: bool = False) -> Pending:
+        """Get the producer's id and epoch; fences earlier producers with the same transactional id.
+
+        `keep_prepared`: what an earlier producer has left open is not aborted, but PREPARED here.
+        """
         repeated = self._repeated(State.INITIALIZING)
         if repeated is not None:
             return repeated
         self._check("init_transactions", State.UNINITIALIZED)
+        self.is_keeping = keep_prepared
         self.coordinator.want()
         return self._wait(State.INITIALIZING, f"the coordinator to give {self.transactional_id} its producer id")
 
     def begin(self) -> None:
         """Begin a transaction. The brokers learn of it with the first record or offset."""
         self._check("begin_transaction", State.READY)
-        version = min(self._metadata.features.get("transaction.version", 0), self.version_max)
-        self.is_implicit = version >= IMPLICIT_SINCE_VERSION
+        self._choose_version()
         self._last = None
         self.state = State.IN_TRANSACTION
+
+    def _choose_version(self) -> None:
+        version = min(self._metadata.features.get("transaction.version", 0), self.version_max)
+        self.is_implicit = version >= IMPLICIT_SINCE_VERSION
+
+    def prepare(self) -> PreparedTransaction:
+        """Allow nothing but an end from now on. All batches are done by now."""
+        if not self.settings.transaction_two_phase_commit_enable:
+            raise IllegalStateError("prepare_transaction needs transaction.two.phase.commit.enable=true")
+        self._check("prepare_transaction", State.IN_TRANSACTION)
+        if self._new_partitions or self._offset_commits:
+            raise IllegalStateError("prepare_transaction: records or offsets are still on their way; flush first")
+        self.state = State.PREPARED
+        self.prepared = PreparedTransaction(*self.idempotence.producer)
+        return self.prepared
 
     def check_send(self) -> None:
         """Raise if records cannot be sent now. May be called from every thread."""
@@ -161,9 +190,9 @@ class TransactionManager:
         if repeated is not None:
             return repeated
         if is_commit:
-            self._check("commit_transaction", State.IN_TRANSACTION)
+            self._check("commit_transaction", State.IN_TRANSACTION, State.PREPARED)
         else:
-            self._check("abort_transaction", State.IN_TRANSACTION, State.ABORTABLE_ERROR)
+            self._check("abort_transaction", State.IN_TRANSACTION, State.PREPARED, State.ABORTABLE_ERROR)
             self._new_partitions.clear()
             for commit in self._offset_commits:
                 commit.pending.finish(self.error or IllegalStateError("the transaction was aborted"))
@@ -208,7 +237,7 @@ class TransactionManager:
     @property
     def _is_started(self) -> bool:
         """Whether the coordinator may know of the transaction."""
-        return bool(self._partitions or self._new_partitions or self._has_offsets)
+        return bool(self._partitions or self._new_partitions or self._has_offsets or self._has_kept)
 
     def _check(self, call: str, *states: State) -> None:
         if self.state in states:
@@ -224,6 +253,7 @@ class TransactionManager:
             State.UNINITIALIZED: "call init_transactions first",
             State.READY: "call begin_transaction first",
             State.IN_TRANSACTION: "commit or abort it first",
+            State.PREPARED: "complete, commit or abort it first",
         }.get(self.state, "wait for that call to end, or repeat it")
         raise IllegalStateError(f"{call} is not possible now: the producer is {self.state.value}; {hint}")
 
@@ -354,7 +384,7 @@ class TransactionManager:
             self.idempotence.take_id(response.producer_id, response.producer_epoch)
             self.idempotence.restart()
             self._is_bump_needed = False
-            self._ended()
+            self._ended(self._kept_in(response))
         elif context.kind is requests.Kind.ADD_PARTITIONS:
             self._partitions.update(context.partitions)
             self._new_partitions.difference_update(context.partitions)
@@ -401,13 +431,23 @@ class TransactionManager:
 
     # Ends
 
-    def _ended(self) -> None:
-        """The producer is initialized, or the transaction has ended and another may begin."""
+    def _kept_in(self, response: Any) -> PreparedTransaction | None:
+        """The transaction of an earlier producer that this one has to end first."""
+        self.is_keeping = False
+        if response.ongoing_txn_producer_id < 0:
+            return None
+        self._choose_version()
+        return PreparedTransaction(response.ongoing_txn_producer_id, response.ongoing_txn_producer_epoch)
+
+    def _ended(self, prepared: PreparedTransaction | None = None) -> None:
+        """The producer is initialized, or the transaction has ended and another may begin, after one that is prepared."""
         self._partitions.clear()
         self._new_partitions.clear()
         self._has_offsets = False
         self.error = None
-        self.state = State.READY
+        self.prepared = prepared
+        self._has_kept = prepared is not None
+        self.state = State.READY if prepared is None else State.PREPARED
         self._finish()
 
     def _spoil(self, error: KafkaError) -> None:

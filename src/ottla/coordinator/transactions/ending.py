@@ -11,6 +11,10 @@ cannot be mistaken for one of the next. The request's epoch shows whether it is 
     Empty           | fenced       | next epoch | fenced        | invalid
     CompleteAbort   | same answer  | next epoch | invalid       | invalid
     CompleteCommit  | invalid      | next epoch | same answer   | invalid
+
+A transaction that InitProducerId has kept (KIP-939) is ended by its owner, whose epoch is later than the transaction's. Its
+markers have the transaction's producer id and next epoch; the owner goes on in the epoch after its own. So an EndTxn of the
+owner that arrives late cannot end a later transaction.
 """
 
 from __future__ import annotations
@@ -19,10 +23,18 @@ import logging
 
 from ottla.coordinator.contract import Answer, Effects, Instant, Producer, Reply
 from ottla.coordinator.transactions.markers import markers_of
-from ottla.coordinator.transactions.refusals import check_current, check_id, check_version, concurrent, fenced, impossible
+from ottla.coordinator.transactions.refusals import (
+    check_current,
+    check_id,
+    check_version,
+    concurrent,
+    fenced,
+    impossible,
+    needs_bump,
+)
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
-from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction
+from ottla.coordinator.transactions.transaction import EPOCH_BUMP_SINCE, EPOCH_MAX, NO_EPOCH, NO_ID, Transaction, next_of
 from ottla.errors.texts import counted
 from ottla.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 
@@ -41,6 +53,8 @@ def end(table: TransactionTable, request: EndTxnRequest, client_version: int, re
     check_current(known, producer)
     if known.state in ENDING:
         raise concurrent(known)
+    if known.is_kept:
+        raise needs_bump(known)
     if known.state == _ONGOING:
         return _prepare(table, known, request.committed, 0, now, Answer(reply, EndTxnResponse()))
     if known.state == (_COMMITTED if request.committed else _ABORTED):
@@ -54,11 +68,12 @@ def _end_with_bump(
     if known.state in ENDING:
         # Checked before the id: when epochs are exhausted, the producer may already use its next id, not yet in effect here.
         raise concurrent(known)
-    had_last_epoch = known.previous_producer_id == producer.id and producer.epoch == EPOCH_MAX - 1 and known.epoch == 0
-    is_again = had_last_epoch or known.epoch == producer.epoch + 1
+    epoch = known.owner.epoch
+    had_last_epoch = known.previous_producer_id == producer.id and producer.epoch == EPOCH_MAX - 1 and epoch == 0
+    is_again = had_last_epoch or epoch == producer.epoch + 1
     if not had_last_epoch:
         check_id(known, producer)
-    if known.epoch != producer.epoch and not (is_again and known.state in (_COMMITTED, _ABORTED)):
+    if epoch != producer.epoch and not (is_again and known.state in (_COMMITTED, _ABORTED)):
         raise fenced(known, producer)
     if is_again:
         if known.state != (_COMMITTED if is_commit else _ABORTED):
@@ -74,20 +89,25 @@ def _prepare(
     table: TransactionTable, known: Transaction, is_commit: bool, version: int, now: Instant, answer: Answer | None
 ) -> Effects:
     """Decide the end. An `answer` without a response gets one with the producer's next id and epoch."""
-    epoch, next_producer_id, last_epoch = known.epoch, NO_ID, table.last_epoch(known.transactional_id)
+    epoch, last_epoch, after = known.epoch, table.last_epoch(known.transactional_id), {"next_producer_id": NO_ID}
     if version >= EPOCH_BUMP_SINCE:
-        if known.is_epoch_exhausted:
-            next_producer_id = table.new_producer_id()
-        epoch, last_epoch = min(known.epoch + 1, EPOCH_MAX), known.epoch
+        epoch, last_epoch = min(known.epoch + 1, EPOCH_MAX), known.owner.epoch
+        if known.is_kept:
+            next_id, next_epoch = next_of(known.owner, table.new_producer_id)
+            after = {"next_producer_id": next_id, "next_epoch": next_epoch}
+        elif known.is_epoch_exhausted:
+            after = {"next_producer_id": table.new_producer_id()}
     prepared = known.step(
         TransactionState.PREPARE_COMMIT if is_commit else TransactionState.PREPARE_ABORT,
         epoch=epoch,
-        next_producer_id=next_producer_id,
         # An abort may come before any partition was added; the record needs a start time even then.
         start_ms=known.start_ms if known.state == _ONGOING else now.wall_ms,
         update_ms=now.wall_ms,
         client_version=version,
+        **after,
     )
+    if known.is_kept:
+        prepared = prepared._replace(previous_producer_id=known.owner.id)
     table.last_epochs[known.transactional_id] = last_epoch
     effects = Effects([table.record(prepared)], orders=[markers_of(prepared)])
     if answer is not None:
@@ -103,15 +123,14 @@ def fence(table: TransactionTable, known: Transaction, now: Instant, why: str) -
     logger.info(
         "the transaction of %r (producer %d, epoch %d, %s, open for %d ms) is aborted and its producer fenced: %s",
         known.transactional_id,
-        known.producer_id,
-        known.epoch,
+        *known.owner,
         counted(len(known.partitions), "partition"),
         now.wall_ms - known.start_ms,
         why,
     )
     version = table.settings.transaction_version
-    if version >= EPOCH_BUMP_SINCE:
-        return _prepare(table, known, False, version, now, None)
+    if version >= EPOCH_BUMP_SINCE or known.is_kept:
+        return _prepare(table, known, False, max(version, EPOCH_BUMP_SINCE), now, None)
     effects = _prepare(table, known._replace(epoch=min(known.epoch + 1, EPOCH_MAX)), False, 0, now, None)
     table.last_epochs[known.transactional_id] = NO_EPOCH
     return effects

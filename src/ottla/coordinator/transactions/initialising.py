@@ -6,6 +6,10 @@
   same answer again.
 - A transaction that is still open is aborted first, in an epoch that no producer gets. That fences the old producer. The new
   one gets CONCURRENT_TRANSACTIONS and retries until the abort is complete.
+- Unless the producer asks to keep it (KIP-939): then it becomes the owner of the open transaction, which it may only commit or
+  abort. The record has both producers: the transaction's, whose id and epoch its partitions know, and the owner's.
+
+Two-phase commit: the transactions of a producer that asks for it have no timeout.
 """
 
 from __future__ import annotations
@@ -17,7 +21,15 @@ from ottla.coordinator.transactions.ending import fence
 from ottla.coordinator.transactions.refusals import concurrent, fenced
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
-from ottla.coordinator.transactions.transaction import NO_EPOCH, NO_ID, NO_TIME, Transaction, is_exhausted
+from ottla.coordinator.transactions.transaction import (
+    EPOCH_BUMP_SINCE,
+    NO_EPOCH,
+    NO_ID,
+    NO_TIME,
+    Transaction,
+    is_exhausted,
+    next_of,
+)
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
@@ -39,6 +51,8 @@ def initialise(table: TransactionTable, request: InitProducerIdRequest, reply: R
         return _granted(table, made, made.producer_id, 0, NO_EPOCH, timeout_ms, reply, now)
     if known.state in ENDING:
         raise concurrent(known)
+    if known.state == TransactionState.ONGOING and request.keep_prepared_txn:
+        return _kept(table, known, expected, timeout_ms, reply, now)
     if expected is not None and not _is_owner(known, expected):
         raise fenced(known, expected)
     if known.state == TransactionState.ONGOING:
@@ -63,8 +77,14 @@ def _checked_timeout_ms(table: TransactionTable, request: InitProducerIdRequest)
             f"the producer {transactional_id!r} asks for transactions in two phases, which "
             "transaction.two.phase.commit.enable does not allow here",
         )
-    if request.keep_prepared_txn:
+    if request.keep_prepared_txn and not settings.transaction_two_phase_commit_enable:
         raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "transactions that were prepared cannot be kept, only aborted")
+    if request.keep_prepared_txn and settings.transaction_version < EPOCH_BUMP_SINCE:
+        raise KafkaError(
+            ErrorCode.UNSUPPORTED_VERSION,
+            f"transactions that were prepared can be kept from transaction.version {EPOCH_BUMP_SINCE} on, and the cluster's is "
+            f"{settings.transaction_version}: raise that feature",
+        )
     if request.enable2_pc:
         return TIMEOUT_NEVER_MS
     timeout_ms = request.transaction_timeout_ms
@@ -77,8 +97,50 @@ def _checked_timeout_ms(table: TransactionTable, request: InitProducerIdRequest)
     return timeout_ms
 
 
+def _kept(
+    table: TransactionTable, known: Transaction, expected: Producer | None, timeout_ms: int, reply: Reply, now: Instant
+) -> Effects:
+    """Make the caller the owner of the open transaction. Earlier owners, and the producer that wrote it, are fenced."""
+    transactional_id, owner = known.transactional_id, known.owner
+    is_retry = False
+    if expected is not None and expected != owner:
+        # A producer that lost the response has the epoch before, or the last one of its earlier id.
+        is_retry = known.is_kept and expected.epoch == table.last_epoch(transactional_id)
+        is_retry = is_retry and next_of(expected, lambda: owner.id) == owner
+        if not is_retry:
+            raise fenced(known, expected)
+    records = []
+    if not is_retry:
+        table.last_epochs[transactional_id] = NO_EPOCH if expected is None else owner.epoch
+        owner = next_of(owner, table.new_producer_id)
+        logger.info(
+            "the open transaction of %r (producer %d, epoch %d) is kept for producer %d in epoch %d, which may only end it",
+            transactional_id,
+            *known.producer,
+            *owner,
+        )
+        kept = known.step(
+            TransactionState.ONGOING,
+            next_producer_id=owner.id,
+            next_epoch=owner.epoch,
+            # Neither the producer that wrote it nor the one that will end it is given less time than it asked for.
+            timeout_ms=max(known.timeout_ms, timeout_ms),
+            update_ms=now.wall_ms,
+        )
+        records = [table.record(kept)]
+    response = InitProducerIdResponse(
+        producer_id=owner.id,
+        producer_epoch=owner.epoch,
+        ongoing_txn_producer_id=known.producer_id,
+        ongoing_txn_producer_epoch=known.epoch,
+    )
+    return Effects.answer(reply, response, records)
+
+
 def _is_owner(known: Transaction, expected: Producer) -> bool:
     """Whether the caller may be the producer that has the transactional id. Its epoch is compared later."""
+    if known.is_kept:
+        return expected == known.owner  # a late request of a producer that was replaced must not abort what was prepared
     if expected.id == known.producer_id:
         return True
     # It may have got the next producer id in a response that was lost.

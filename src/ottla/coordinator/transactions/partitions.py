@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
-from ottla.coordinator.transactions.refusals import check_current, check_producer, check_version, concurrent
+from ottla.coordinator.transactions.refusals import check_current, check_not_kept, check_producer, check_version, concurrent
 from ottla.coordinator.transactions.states import ENDING, TransactionState
 from ottla.coordinator.transactions.table import TransactionTable
 from ottla.errors.codes import ErrorCode
@@ -26,6 +26,7 @@ def add(
     """Add partitions to the transaction, and begin it if none is open; then send `response` to `reply`."""
     known = table.find(transactional_id)
     check_producer(known, producer)
+    check_not_kept(known)
     is_ongoing = known.state == TransactionState.ONGOING
     wanted = known.partitions.union(partitions)
     if is_ongoing and len(wanted) == len(known.partitions):
@@ -49,6 +50,7 @@ def verify(
     check_current(known, producer)
     if known.state in ENDING:
         raise concurrent(known)
+    check_not_kept(known)
     return {
         partition: ErrorCode.NONE if partition in known.partitions else ErrorCode.TRANSACTION_ABORTABLE
         for partition in partitions

@@ -67,7 +67,8 @@ def describe(table: TransactionTable, transactional_id: str) -> DescribedTransac
         transaction_state=NAMES[known.state],
         transaction_timeout_ms=known.timeout_ms,
         transaction_start_time_ms=known.start_ms,
-        producer_id=known.producer_id,
-        producer_epoch=known.epoch,
+        # Of a kept transaction, the producer that can end it.
+        producer_id=known.owner.id,
+        producer_epoch=known.owner.epoch,
         topics=[TopicData(topic=topic, partitions=indexes) for topic, indexes in by_topic(known.partitions).items()],
     )

@@ -6,6 +6,7 @@ Plain data, converted from and to its record (`TransactionLogValue`). `initialis
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.coordinator.contract import CoordinatorRecord, Producer, put, tombstone
@@ -39,13 +40,26 @@ class Transaction(NamedTuple):
     previous_producer_id: int = NO_ID
     """The producer id before the last change. It differs from `producer_id` only after the epochs of an id were exhausted."""
     next_producer_id: int = NO_ID
-    """The producer id after the transaction has ended, if the epochs of the current one are exhausted."""
+    """The producer id after the transaction has ended, if the epochs of the current one are exhausted, or if it was kept."""
     client_version: int = 0
     """The transaction version of the request that made the last change."""
+    next_epoch: int = NO_EPOCH
+    """With `next_producer_id`, the producer that owns a kept transaction; once that is being ended, the producer after it."""
 
     @property
     def producer(self) -> Producer:
+        """The producer of the transaction, as its partitions know it."""
         return Producer(self.producer_id, self.epoch)
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether InitProducerId has kept the transaction for a later producer, which may only end it (KIP-939)."""
+        return self.next_epoch != NO_EPOCH
+
+    @property
+    def owner(self) -> Producer:
+        """The producer that may go on with the transactional id, or end what is open."""
+        return Producer(self.next_producer_id, self.next_epoch) if self.is_kept else self.producer
 
     @property
     def is_epoch_exhausted(self) -> bool:
@@ -59,9 +73,9 @@ class Transaction(NamedTuple):
     @property
     def next_producer(self) -> Producer:
         """The producer after the transaction, which is being ended, has ended."""
-        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID:
+        if self.client_version >= EPOCH_BUMP_SINCE and self.next_producer_id != NO_ID and not self.is_kept:
             return Producer(self.next_producer_id, 0)
-        return self.producer
+        return self.owner
 
     def completed(self, now_ms: int) -> Transaction:
         """The transaction when every partition has its marker."""
@@ -72,14 +86,24 @@ class Transaction(NamedTuple):
         else:
             raise BrokenInvariant(f"the transaction of {self.transactional_id!r} cannot be complete: it is {self.state.name}")
         producer_id, epoch = self.next_producer
-        return self.step(
+        completed = self.step(
             state,
             producer_id=producer_id,
             epoch=epoch,
             next_producer_id=NO_ID,
+            next_epoch=NO_EPOCH,
             partitions=frozenset(),
             update_ms=now_ms,
         )
+        # A retry of EndTxn comes from the producer that ended the transaction, not from the one that wrote it.
+        return completed._replace(previous_producer_id=self.previous_producer_id) if self.is_kept else completed
+
+
+def next_of(producer: Producer, new_producer_id: Callable[[], int]) -> Producer:
+    """The next epoch of a producer, or another producer id if its epochs are exhausted."""
+    if is_exhausted(producer.epoch):
+        return Producer(new_producer_id(), 0)
+    return Producer(producer.id, producer.epoch + 1)
 
 
 def is_exhausted(epoch: int) -> bool:
@@ -99,11 +123,12 @@ def record_of(transaction: Transaction, transaction_version: int) -> Coordinator
         transaction_start_timestamp_ms=transaction.start_ms,
     )
     key = TransactionLogKey(transactional_id=transaction.transactional_id)
-    if transaction_version < TAGGED_SINCE:
+    if transaction_version < TAGGED_SINCE and not transaction.is_kept:
         return put(key, value, 0)
     value.previous_producer_id = transaction.previous_producer_id
     value.next_producer_id = transaction.next_producer_id
     value.client_transaction_version = transaction.client_version
+    value.next_producer_epoch = transaction.next_epoch
     return put(key, value, 1)
 
 
@@ -128,6 +153,7 @@ def transaction_of(transactional_id: str, value: TransactionLogValue) -> Transac
         previous_producer_id=value.previous_producer_id,
         next_producer_id=value.next_producer_id,
         client_version=value.client_transaction_version,
+        next_epoch=value.next_producer_epoch,
     )
 
 

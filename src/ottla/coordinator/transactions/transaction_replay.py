@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ottla.coordinator.contract import Producer
 from ottla.coordinator.transactions.states import TransactionState
-from ottla.coordinator.transactions.transaction import NO_ID, Transaction
+from ottla.coordinator.transactions.transaction import NO_EPOCH, NO_ID, Transaction
 from ottla.ids import TopicPartition
 
 if TYPE_CHECKING:
@@ -39,14 +39,14 @@ _PARTITIONS_AT = 17
 _TIMES_SIZE = 16
 _STATES = tuple(TransactionState)
 _TAG_SIZES = (8, 8, 2, 2)
-"""By tag: previous producer id, next producer id, client's version, next epoch (unused here)."""
+"""By tag: previous producer id, next producer id, client's version, next epoch."""
 _ONE_BYTE_MAX = 127
 """The largest varint of one byte."""
 _REMEMBERED_MAX = 10_000
 
 _new: Any = tuple.__new__
-_Tags = tuple[int, int, int]
-"""Previous producer id, next producer id, client's version."""
+_Tags = tuple[int, int, int, int]
+"""Previous producer id, next producer id, client's version, next epoch."""
 
 
 class FastTransactionReplay:
@@ -94,7 +94,7 @@ class FastTransactionReplay:
             if len(self._partitions) >= _REMEMBERED_MAX:
                 self._partitions.clear()
             partitions = self._partitions[written] = _partitions_in(written)
-        next_id, before, between = NO_ID, b"", b""
+        next_id, next_epoch, before, between = NO_ID, NO_EPOCH, b"", b""
         if len(value) - position == _TIMES_AND_TAGS_SIZE:
             update_ms, start_ms, before, previous_id, between, client_version = _times_and_tags_in(value, position)
         if (before, between) != _WRITTEN_TAGS:
@@ -102,9 +102,9 @@ class FastTransactionReplay:
             tags = _tags_in(value, position + _TIMES_SIZE)
             if tags is None:
                 return None
-            previous_id, next_id, client_version = tags
+            previous_id, next_id, client_version, next_epoch = tags
         fields = (transactional_id, producer_id, epoch, _STATES[state], timeout_ms, partitions, start_ms, update_ms)
-        known: Transaction = _new(Transaction, (*fields, previous_id, next_id, client_version))
+        known: Transaction = _new(Transaction, (*fields, previous_id, next_id, client_version, next_epoch))
         return known
 
 
@@ -141,7 +141,7 @@ def _partitions_in(written: bytes) -> frozenset[TopicPartition]:
 
 def _tags_in(value: bytes, position: int) -> _Tags | None:
     """The tags from `position` to the end; None if they need the general path."""
-    values = [NO_ID, NO_ID, 0, 0]
+    values = [NO_ID, NO_ID, 0, NO_EPOCH]
     last_tag = -1
     for _ in range(value[position]):
         tag, size = value[position + 1], value[position + 2]
@@ -152,5 +152,5 @@ def _tags_in(value: bytes, position: int) -> _Tags | None:
         last_tag = tag
     if position + 1 != len(value):
         return None
-    previous_id, next_id, client_version, _ = values
-    return previous_id, next_id, client_version
+    previous_id, next_id, client_version, next_epoch = values
+    return previous_id, next_id, client_version, next_epoch

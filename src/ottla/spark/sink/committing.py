@@ -19,7 +19,7 @@ from ottla.spark.errors import SinkError
 from ottla.spark.sink import ending, protocol
 from ottla.spark.sink.decision import Decision, HeldTransaction, State
 from ottla.spark.sink.ledger import Fence, Ledger, admin_of
-from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.options import SinkOptions, TwoPhase
 from ottla.spark.sink.protocol import TaskResult
 from ottla.spark.sink.steps import reached
 
@@ -85,6 +85,10 @@ class Driver:
         if isinstance(plan, protocol.Refuse):
             raise SinkError(plan.reason)
         decision = plan.decision
+        if isinstance(plan, protocol.Decide) and self._options.two_phase is TwoPhase.AUTO:
+            # From here on only this driver, or a sweep, ends them. A driver that died later cannot come too late for its batch.
+            decision = replace(decision, transactions=ending.keep_all(self._producer, decision.transactions))
+            reached("commit:kept")
         # What is open before a record of ours can be aborted after it: nobody else may decide about it any more.
         orphans = self._orphans(decision)
         if isinstance(plan, protocol.FinishEarlier):

@@ -9,7 +9,7 @@ from typing import Any
 
 from ottla import Admin, Producer
 from ottla.client_core.producer.finishing import Finish
-from ottla.errors import InvalidTxnStateError, TransactionalIdNotFoundError
+from ottla.errors import InvalidTxnStateError, TransactionalIdNotFoundError, UnsupportedVersionError
 from ottla.spark.sink.decision import HeldTransaction
 from ottla.spark.sink.names import driver_id, query_prefix
 from ottla.spark.sink.protocol import Look
@@ -29,6 +29,25 @@ def look_at(admin: Admin, held: Sequence[HeldTransaction]) -> dict[str, Look | N
     for name, found in described.values_found.items():
         looks[name] = Look(found.state, found.producer_id, found.producer_epoch)
     return looks
+
+
+def keep_all(producer: Producer[Any, Any], held: Sequence[HeldTransaction]) -> tuple[HeldTransaction, ...]:
+    """The transactions, which never time out any more, with their new identities. Some stay as they are.
+
+    Those are what the cluster cannot keep (it has no two-phase commit), and what is not open any more: look at it.
+    """
+
+    def keep(each: HeldTransaction) -> HeldTransaction:
+        try:
+            kept = producer.keep_transaction(*each[:3])
+        except UnsupportedVersionError:
+            return each
+        return each if kept is None else HeldTransaction(*kept, each.task, each.rows)
+
+    if not held:
+        return ()
+    with ThreadPoolExecutor(min(THREADS_MAX, len(held))) as threads:
+        return tuple(threads.map(keep, held))
 
 
 def commit_all(producer: Producer[Any, Any], held: Sequence[HeldTransaction]) -> list[HeldTransaction]:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 
 from ottla.spark.errors import SparkOptionError
 from ottla.spark.option_names import Options
 
-NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic")
+NAMES = ("topic", "includeHeaders", "exactlyOnce", "decisionsTopic", "twoPhaseCommit")
 DECISIONS_TOPIC = "__ottla_sink_decisions"
 TRANSACTION_TIMEOUT_MS = 900_000
 """The most that brokers allow by default (transaction.max.timeout.ms). A batch, and the restart of a driver that dies between
@@ -17,8 +18,19 @@ REFUSED = {
     "key.serializer": "keys are written as they are: make them string or binary before",
     "value.serializer": "values are written as they are: make them string or binary before",
     "transactional.id": "the sink makes its own; use the option exactlyOnce",
+    "transaction.two.phase.commit.enable": "use the option twoPhaseCommit",
 }
 REFUSED_EXACTLY_ONCE = {"enable.idempotence": "true", "acks": "all"}
+
+
+class TwoPhase(Enum):
+    """When transactions lose their timeout, with brokers that serve two-phase commit (KIP-939). The option twoPhaseCommit."""
+
+    AUTO = "auto"
+    """The driver takes it away just before it decides, if brokers can: what dies before that still times out."""
+    TRUE = "true"
+    """Tasks open their transactions without one. Brokers that cannot do that are refused."""
+    FALSE = "false"
 
 
 @dataclass(frozen=True)
@@ -33,11 +45,19 @@ class SinkOptions:
     decisions_topic: str = DECISIONS_TOPIC
     checkpoint: str | None = None
     """The query's checkpoint folder, if the option said it."""
+    two_phase: TwoPhase = TwoPhase.AUTO
 
     @property
     def client_without_transactions(self) -> dict[str, str]:
         """Settings for a producer that only ends transactions of others."""
         return {name: value for name, value in self.client.items() if name != "transaction.timeout.ms"}
+
+    @property
+    def task_client(self) -> dict[str, str]:
+        """Settings for the producers of tasks, without their transactional ids."""
+        if self.two_phase is TwoPhase.TRUE:
+            return {**self.client_without_transactions, "transaction.two.phase.commit.enable": "true"}
+        return self.client
 
 
 def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions:
@@ -51,12 +71,18 @@ def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions
             raise SparkOptionError(f"kafka.{name} cannot be set: {reason}")
     is_exactly_once = options.boolean("exactlyOnce", False)
     if not is_exactly_once:
-        if options.get("decisionsTopic") is not None:
-            raise SparkOptionError("decisionsTopic is only used with exactlyOnce=true: set that too, or leave it out")
+        for name in options.given("decisionsTopic", "twoPhaseCommit"):
+            raise SparkOptionError(f"{name} is only used with exactlyOnce=true: set that too, or leave it out")
         return SinkOptions(client, options.get("topic"))
     for name, needed in REFUSED_EXACTLY_ONCE.items():
         if client.get(name, needed) not in (needed, "-1" if name == "acks" else needed):
             raise SparkOptionError(f"kafka.{name}={client[name]} cannot be used with exactlyOnce=true: it must be {needed}")
+    two_phase = _two_phase(options)
+    if two_phase is TwoPhase.TRUE and "transaction.timeout.ms" in client:
+        raise SparkOptionError(
+            "kafka.transaction.timeout.ms cannot be used with twoPhaseCommit=true, under which transactions never time out: "
+            "remove one of them"
+        )
     client.setdefault("transaction.timeout.ms", str(TRANSACTION_TIMEOUT_MS))
     return SinkOptions(
         client,
@@ -64,4 +90,13 @@ def sink_options(given: Mapping[str, str], *, is_streaming: bool) -> SinkOptions
         is_exactly_once=True,
         decisions_topic=options.get("decisionsTopic") or DECISIONS_TOPIC,
         checkpoint=given.get("checkpointLocation"),
+        two_phase=two_phase,
     )
+
+
+def _two_phase(options: Options) -> TwoPhase:
+    given = (options.get("twoPhaseCommit") or TwoPhase.AUTO.value).lower()
+    try:
+        return TwoPhase(given)
+    except ValueError:
+        raise SparkOptionError(f"twoPhaseCommit is {given!r}: it must be auto, true or false") from None

@@ -17,6 +17,7 @@ TASK_STEPS = ("task:started", "task:initialized", "task:sent", "task:flushed", "
 DRIVER_STEPS = (
     "commit:called",
     "commit:fenced",
+    "commit:kept",
     "commit:checked",
     "decision:sent",
     "decision:written",

@@ -8,14 +8,14 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from ottla import Producer
-from ottla.errors import InvalidTxnTimeoutError, KafkaError
+from ottla.errors import InvalidTxnTimeoutError, KafkaError, TransactionalIdAuthorizationError, UnsupportedVersionError
 from ottla.spark.errors import SinkError
 from ottla.spark.sink import protocol
 from ottla.spark.sink.committing import ledger_of
 from ottla.spark.sink.decision import HeldTransaction
 from ottla.spark.sink.ledger import FIRST_BACKOFF
 from ottla.spark.sink.names import IdPool
-from ottla.spark.sink.options import SinkOptions
+from ottla.spark.sink.options import SinkOptions, TwoPhase
 from ottla.spark.sink.protocol import NO_RECORD, TaskResult
 from ottla.spark.sink.steps import reached
 from ottla.spark.sink.writing import write_rows
@@ -59,7 +59,9 @@ def _write(options: SinkOptions, job: Job, seen: int, batches: Iterator[Any]) ->
     if _pool is None:
         _pool = IdPool()
     transactional_id = _pool.take(job.query, job.batch)
-    producer: Producer[Any, Any] = Producer(config={**FIRST_BACKOFF, **options.client, "transactional.id": transactional_id})
+    producer: Producer[Any, Any] = Producer(
+        config={**FIRST_BACKOFF, **options.task_client, "transactional.id": transactional_id}
+    )
     try:
         _init(producer, options)
         reached("task:initialized")
@@ -87,4 +89,10 @@ def _init(producer: Producer[Any, Any], options: SinkOptions) -> None:
         raise SinkError(
             f"the cluster refuses kafka.transaction.timeout.ms={options.client['transaction.timeout.ms']}: its "
             "transaction.max.timeout.ms is lower. Set the option to that value"
+        ) from error
+    except (UnsupportedVersionError, TransactionalIdAuthorizationError) as error:
+        if options.two_phase is not TwoPhase.TRUE:
+            raise
+        raise SinkError(
+            f"twoPhaseCommit=true, but the cluster does not allow it: {error}. With twoPhaseCommit=auto the sink does without"
         ) from error

@@ -58,6 +58,10 @@ class ModelCoordinator:
             key = "tx" if message.key_type == 1 else "g"
             return FindCoordinatorResponse(coordinators=[Coordinator(key=key, node_id=1, host="h", port=1)])
         if isinstance(message, InitProducerIdRequest):
+            if self.state == "Ongoing" and message.keep_prepared_txn:
+                self.epoch += 1
+                kept = {"ongoing_txn_producer_id": 7, "ongoing_txn_producer_epoch": self.epoch - 1}
+                return InitProducerIdResponse(producer_id=7, producer_epoch=self.epoch, **kept)
             if self.state == "Ongoing":
                 self._end("CompleteAbort")
             self.epoch += 1
@@ -113,15 +117,16 @@ class ModelCoordinator:
 
 
 def sent(request: Request) -> Any:
-    return request.message if request.adapt is None else request.adapt(4)
+    is_two_phase = isinstance(request.message, InitProducerIdRequest)
+    return request.message if request.adapt is None else request.adapt(6 if is_two_phase else 4)
 
 
 class World:
     """A manager and its coordinator, without a loop."""
 
-    def __init__(self, *, raises_epochs: bool) -> None:
+    def __init__(self, *, raises_epochs: bool, **given: Any) -> None:
         self.now_ms = 0
-        made = small_settings(transactional_id="tx", retry_backoff_ms=10)
+        made = small_settings(transactional_id="tx", retry_backoff_ms=10, **given)
         self.metadata = Metadata(made, lambda below: below // 2)
         self.metadata.learn_features(1, {"transaction.version": 2 if raises_epochs else 1})
         self.idempotence = Idempotence(is_transactional=True)
@@ -375,3 +380,66 @@ def test_client_that_knows_only_version_1_adds_partitions_itself() -> None:
     world.manager.state = State.READY
     world.manager.begin()
     assert not world.manager.is_implicit
+
+
+def two_phase() -> World:
+    return World(raises_epochs=True, transaction_two_phase_commit_enable=True)
+
+
+def test_a_prepared_transaction_can_only_be_ended() -> None:
+    world = two_phase()
+    world.run(world.manager.initialize())
+    world.manager.begin()
+    world.send()
+    prepared = world.manager.prepare()
+    assert prepared == world.idempotence.producer == (7, 0)
+    assert not world.manager.is_open  # so that closing the producer does not abort it
+    for call in (world.manager.begin, world.manager.check_send, world.manager.prepare, world.manager.detach):
+        with pytest.raises(IllegalStateError, match="in a prepared transaction; complete, commit or abort it first"):
+            call()
+    world.run(world.manager.end(is_commit=True))
+    assert world.coordinator.ended == [(1, "CompleteCommit")]
+    assert world.manager.prepared is None
+    world.manager.begin()
+
+
+def test_an_empty_transaction_that_was_prepared_needs_no_request() -> None:
+    world = two_phase()
+    world.run(world.manager.initialize())
+    world.manager.begin()
+    world.manager.prepare()
+    assert world.manager.end(is_commit=True).is_done
+    assert world.manager.state is State.READY
+
+
+def test_preparing_needs_the_setting() -> None:
+    world = World(raises_epochs=True)
+    world.run(world.manager.initialize())
+    world.manager.begin()
+    with pytest.raises(IllegalStateError, match=r"needs transaction.two.phase.commit.enable=true"):
+        world.manager.prepare()
+
+
+@pytest.mark.parametrize("is_commit", [False, True])
+@pytest.mark.parametrize("fate", ["answer", "unanswered"])
+def test_a_transaction_of_an_earlier_producer_is_kept_and_ended(is_commit: bool, fate: str) -> None:
+    world = two_phase()
+    world.coordinator.open()
+    world.coordinator.epoch = 4
+    world.run(world.manager.initialize(keep_prepared=True))
+    assert world.manager.prepared == (7, 4)
+    assert world.manager.state is State.PREPARED
+    assert world.idempotence.producer == (7, 5)
+    world.run(world.manager.end(is_commit=is_commit), [fate])
+    assert world.coordinator.ended == [(1, "CompleteCommit" if is_commit else "CompleteAbort")]
+    assert world.idempotence.producer == (7, 6)
+    world.manager.begin()
+    world.send()
+    world.run(world.manager.end(is_commit=True))
+    assert world.coordinator.ended[1:] == [(2, "CompleteCommit")]
+
+
+def test_without_an_open_transaction_there_is_nothing_to_keep() -> None:
+    world = two_phase()
+    world.run(world.manager.initialize(keep_prepared=True))
+    assert (world.manager.prepared, world.manager.state) == (None, State.READY)

@@ -43,7 +43,11 @@ def test_two_phase_commit_transactions_never_time_out() -> None:
     producer = shard.initialise("a", enable2_pc=True)
     shard.add("a", producer, T)
     shard.pass_time(10**9)
+    shard.restart()
+    shard.pass_time(10**9)
     assert shard.known["a"].state == TransactionState.ONGOING
+    shard.end("a", producer, True)
+    assert [order.is_commit for order in shard.carry_out()] == [True]
 
 
 def test_transactions_time_out_after_a_restart_too() -> None:

@@ -129,3 +129,69 @@ def test_version_2_requests_are_refused_in_a_cluster_of_version_0() -> None:
     shard.add("id", producer, T0, client=OLD)
     assert code_of(lambda: shard.end("id", producer, commit=True, client=NEW)) == refused
     shard.end("id", producer, commit=True, client=OLD)
+
+
+def test_a_kept_transaction_ends_in_the_epoch_of_its_owner() -> None:
+    shard = ShardInHand(transaction_two_phase_commit_enable=True)
+    writer = shard.initialise("a", enable2_pc=True)
+    shard.add("a", writer, T0)
+    owner, _ = shard.keep("a", enable2_pc=True)
+    assert code_of(lambda: shard.end("a", writer, True)) == ErrorCode.PRODUCER_FENCED
+    shard.restart()
+    after = shard.end("a", owner, True)
+    assert after == Producer(1000, 2)
+    shard.restart()
+    (order,) = shard.carry_out()
+    # Partitions know the writer: its id, in the next epoch.
+    assert (order.producer, order.is_commit) == (Producer(1000, 1), True)
+    assert shard.end("a", owner, True) == after
+    assert code_of(lambda: shard.end("a", owner, False)) == ErrorCode.INVALID_TXN_STATE
+    shard.add("a", after, T0)
+    # A repeated EndTxn of the owner must not end the next transaction.
+    assert code_of(lambda: shard.end("a", owner, True)) == ErrorCode.PRODUCER_FENCED
+    assert shard.known["a"].state == TransactionState.ONGOING
+    assert shard.loaded().table.by_id == shard.known
+
+
+def test_a_kept_transaction_cannot_end_without_an_epoch_bump() -> None:
+    shard = ShardInHand(transaction_two_phase_commit_enable=True)
+    writer = shard.initialise("a")
+    shard.add("a", writer, T0)
+    owner, _ = shard.keep("a")
+    assert code_of(lambda: shard.end("a", owner, True, client=OLD)) == ErrorCode.UNSUPPORTED_VERSION
+    assert code_of(lambda: shard.end("a", writer, True, client=OLD)) == ErrorCode.PRODUCER_FENCED
+
+
+def test_an_owner_with_the_last_epoch_gets_another_producer_id_and_may_retry() -> None:
+    shard = ShardInHand(transaction_two_phase_commit_enable=True)
+    shard.initialise("a")
+    writer = Producer(1000, EPOCH_MAX - 1)
+    shard.known["a"] = shard.known["a"]._replace(epoch=writer.epoch)
+    shard.add("a", writer, T0)
+    shard.keep("a")
+    shard.known["a"] = shard.known["a"]._replace(next_epoch=EPOCH_MAX - 1)
+    owner = shard.known["a"].owner
+    assert owner == Producer(1001, EPOCH_MAX - 1)
+    after = shard.end("a", owner, False)
+    assert after == Producer(1002, 0)
+    (order,) = shard.carry_out()
+    assert order.producer == Producer(1000, EPOCH_MAX)
+    assert shard.known["a"].producer == after
+    assert shard.end("a", owner, False) == after
+    assert shard.initialise("a", expected=owner) == after
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_a_kept_transaction_ends_after_a_downgrade_of_the_feature(version: int) -> None:
+    shard = ShardInHand(transaction_two_phase_commit_enable=True)
+    writer = shard.initialise("a", timeout_ms=5000)
+    shard.add("a", writer, T0)
+    owner, _ = shard.keep("a", timeout_ms=5000)
+    shard.settings = shard.settings._replace(transaction_version=version)
+    shard.shard.follow(shard.settings)
+    shard.pass_time(30_000)
+    shard.restart()
+    (order,) = shard.carry_out()
+    assert order.producer == Producer(1000, 1)
+    assert shard.known["a"].producer == Producer(1000, 2)
+    assert code_of(lambda: shard.add("a", owner, T0, client=OLD)) == ErrorCode.PRODUCER_FENCED

@@ -37,7 +37,7 @@ def test_a_transaction_timeout_out_of_bounds_is_refused(timeout_ms: int) -> None
     shard.initialise("a", timeout_ms=900_000)
 
 
-def test_two_phase_commit_must_be_enabled_and_keep_prepared_is_refused() -> None:
+def test_two_phase_commit_must_be_enabled() -> None:
     shard = ShardInHand()
     refused = code_of(lambda: shard.initialise("a", enable2_pc=True))
     assert refused == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
@@ -45,6 +45,97 @@ def test_two_phase_commit_must_be_enabled_and_keep_prepared_is_refused() -> None
     allowed = ShardInHand(transaction_two_phase_commit_enable=True)
     allowed.initialise("a", enable2_pc=True, timeout_ms=0)
     assert allowed.known["a"].timeout_ms == 2**31 - 1
+
+
+@pytest.mark.parametrize("version", [0, 1])
+def test_keeping_needs_transaction_version_2(version: int) -> None:
+    shard = ShardInHand(version, transaction_two_phase_commit_enable=True)
+    assert code_of(lambda: shard.keep("a")) == ErrorCode.UNSUPPORTED_VERSION
+
+
+def two_phase() -> ShardInHand:
+    return ShardInHand(transaction_two_phase_commit_enable=True)
+
+
+def test_keeping_without_an_open_transaction_is_a_plain_initialisation() -> None:
+    shard = two_phase()
+    assert shard.keep("a") == (Producer(1000, 0), None)
+    assert shard.keep("a") == (Producer(1000, 1), None)
+
+
+def test_an_open_transaction_is_kept_for_the_next_producer() -> None:
+    shard = two_phase()
+    writer = shard.initialise("a", enable2_pc=True)
+    shard.add("a", writer, T)
+    owner, ongoing = shard.keep("a", enable2_pc=True)
+    assert (owner, ongoing) == (Producer(1000, 1), writer)
+    assert not shard.orders
+    assert shard.keep("a", enable2_pc=True) == (Producer(1000, 2), writer)
+    known = shard.known["a"]
+    assert (known.state, known.producer, known.partitions) == (TransactionState.ONGOING, writer, {T})
+    assert shard.loaded().table.by_id == shard.known
+
+
+def test_the_owner_of_a_kept_transaction_can_add_nothing_to_it() -> None:
+    shard = two_phase()
+    writer = shard.initialise("a")
+    shard.add("a", writer, T)
+    owner, _ = shard.keep("a")
+    other = TopicPartition("t", 1)
+    for asking, code in ((owner, ErrorCode.INVALID_TXN_STATE), (writer, ErrorCode.PRODUCER_FENCED)):
+        for client in (OLD, 2):
+            assert code_of(lambda asking=asking, client=client: shard.add("a", asking, other, client=client)) == code  # type: ignore[misc]
+        assert code_of(lambda asking=asking: shard.shard.verify("a", asking, [T])) == code  # type: ignore[misc]
+
+
+def test_keeping_may_be_retried_by_the_same_producer_only() -> None:
+    shard = two_phase()
+    writer = shard.initialise("a")
+    shard.add("a", writer, T)
+    first = shard.keep("a", expected=writer)
+    assert first == (Producer(1000, 1), writer)
+    written = len(shard.log)
+    assert shard.keep("a", expected=writer) == first
+    assert len(shard.log) == written
+    assert shard.keep("a", expected=first[0]) == (Producer(1000, 2), writer)
+    assert code_of(lambda: shard.keep("a", expected=writer)) == ErrorCode.PRODUCER_FENCED
+    assert code_of(lambda: shard.initialise("a", expected=writer)) == ErrorCode.PRODUCER_FENCED
+    assert shard.known["a"].state == TransactionState.ONGOING
+
+
+def test_a_kept_transaction_has_the_longest_timeout_asked_for() -> None:
+    shard = two_phase()
+    writer = shard.initialise("a", timeout_ms=60_000)
+    shard.add("a", writer, T)
+    shard.keep("a", timeout_ms=1000)
+    assert shard.known["a"].timeout_ms == 60_000
+    shard.keep("a", enable2_pc=True)
+    shard.keep("a", timeout_ms=1000)
+    assert shard.known["a"].timeout_ms == 2**31 - 1
+
+
+def test_initialising_without_keeping_aborts_a_kept_transaction() -> None:
+    shard = two_phase()
+    writer = shard.initialise("a", enable2_pc=True)
+    shard.add("a", writer, T)
+    owner, _ = shard.keep("a", enable2_pc=True)
+    assert code_of(lambda: shard.initialise("a")) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert code_of(lambda: shard.keep("a")) == ErrorCode.CONCURRENT_TRANSACTIONS
+    (order,) = shard.carry_out()
+    assert (order.producer, order.is_commit) == (Producer(1000, 1), False)
+    assert code_of(lambda: shard.end("a", owner, True)) == ErrorCode.INVALID_TXN_STATE  # it is aborted
+    assert shard.initialise("a") == Producer(1000, 3)
+    assert code_of(lambda: shard.end("a", owner, False)) == ErrorCode.PRODUCER_FENCED
+
+
+def test_keeping_with_exhausted_epochs_gives_another_producer_id() -> None:
+    shard = two_phase()
+    shard.initialise("a")
+    writer = set_epoch(shard, "a", EPOCH_MAX - 1)
+    shard.add("a", writer, T)
+    assert shard.keep("a", expected=writer) == (Producer(1001, 0), writer)
+    assert shard.keep("a", expected=writer) == (Producer(1001, 0), writer)
+    assert shard.keep("a") == (Producer(1001, 1), writer)
 
 
 def test_a_producer_that_names_its_epoch_gets_the_next_and_may_retry() -> None:

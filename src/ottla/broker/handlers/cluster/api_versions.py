@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ottla.broker.handlers import MODULES, ON_CONTROLLER
+from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -39,7 +39,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
     if (kraft_version := context.services.quorum.kraft_version) > 0:
         finalised[KRAFT_VERSION] = kraft_version
     return ApiVersionsResponse(
-        api_keys=[_version(key) for key in served(context.connection.is_controller_listener)],
+        api_keys=[_version(context, key) for key in served(context.connection.is_controller_listener)],
         supported_features=[
             SupportedFeatureKey(name=name, min_version=lowest, max_version=highest)
             for name, (lowest, highest) in sorted(SUPPORTED_FEATURES.items())
@@ -57,7 +57,7 @@ def handle(context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsR
 
 
 def refuse(context: RequestContext, request: ApiVersionsRequest, error: KafkaError) -> ApiVersionsResponse:
-    known = [_version(ApiKey.API_VERSIONS)] if error.code == ErrorCode.UNSUPPORTED_VERSION else []
+    known = [_version(context, ApiKey.API_VERSIONS)] if error.code == ErrorCode.UNSUPPORTED_VERSION else []
     return ApiVersionsResponse(error_code=error.code, api_keys=known)
 
 
@@ -68,8 +68,8 @@ def served(is_controller_listener: bool) -> list[int]:
     return sorted(key for key in MODULES if "broker" in APIS[key].listeners)
 
 
-def _version(api_key: int) -> ApiVersion:
-    oldest, newest = APIS[api_key].advertised()
+def _version(context: RequestContext, api_key: int) -> ApiVersion:
+    oldest, newest = versions_served(api_key, context.services)
     return ApiVersion(api_key=api_key, min_version=oldest, max_version=newest)
 
 

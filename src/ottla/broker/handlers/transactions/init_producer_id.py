@@ -1,7 +1,7 @@
 """InitProducerId: a producer id for an idempotent producer, or id and epoch of a transactional one from its coordinator.
 
-v3: the producer sends the id and epoch it has. v4: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v6, two-phase
-commit, is not advertised, as in Kafka.
+v3: the producer sends the id and epoch it has. v4: PRODUCER_FENCED; older clients get INVALID_PRODUCER_EPOCH. v6: two-phase
+commit (KIP-939). It is unstable in Kafka 4.3, so it is served only with transaction.two.phase.commit.enable.
 """
 
 from __future__ import annotations

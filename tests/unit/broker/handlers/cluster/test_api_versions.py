@@ -17,10 +17,13 @@ from ottla.wire.codec import decode_all, encode_bytes
 from ottla.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 
 
-def context(version: int, is_controller: bool = False, kraft_version: int = 1) -> RequestContext:
+def context(version: int, is_controller: bool = False, kraft_version: int = 1, is_two_phase: bool = False) -> RequestContext:
     image = MetadataImage(provenance=Provenance(offset=19), features={"metadata.version": 30, "share.version": 1})
     metadata = SimpleNamespace(image=image, features_offset=11)
-    services: Any = SimpleNamespace(metadata=metadata, quorum=SimpleNamespace(kraft_version=kraft_version))
+    current = SimpleNamespace(transaction_two_phase_commit_enable=is_two_phase)
+    services: Any = SimpleNamespace(
+        metadata=metadata, quorum=SimpleNamespace(kraft_version=kraft_version), settings=SimpleNamespace(current=current)
+    )
     connection = ConnectionInfo(1, "CONTROLLER" if is_controller else "PLAINTEXT", ("peer", 1), is_controller)
     return RequestContext(cast(Services, services), connection, ApiKey.API_VERSIONS, version, 1, None, 0.0)
 
@@ -42,6 +45,14 @@ def test_what_is_served_on_a_brokers_listener(version: int) -> None:
     assert ranges(sent)[ApiKey.PRODUCE] == (0, 13)
     assert ranges(sent)[ApiKey.INIT_PRODUCER_ID] == (0, 5)
     assert sent.error_code == 0
+
+
+def test_an_unstable_version_is_advertised_only_with_its_setting() -> None:
+    plain, extended = (
+        ranges(api_versions.handle(context(4, is_two_phase=is_two_phase), request())) for is_two_phase in (False, True)
+    )
+    assert extended[ApiKey.INIT_PRODUCER_ID] == (0, 6)
+    assert extended == plain | {ApiKey.INIT_PRODUCER_ID: (0, 6)}
 
 
 def test_what_is_served_on_the_controllers_listener() -> None:
