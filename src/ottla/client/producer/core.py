@@ -191,21 +191,26 @@ class ProducerCore:
     async def know_topic(self, topic: str, partition: int, timeout_s: float) -> None:
         """Wait until the topic is known, and until its partition is, if a refresh shows it."""
         self.metadata.want([topic], self.now_ms())
-        asked = self.metadata.responses
-        if self.metadata.topic(topic) is not None:
+        asked = self.metadata.full_responses
+        was_known = self.metadata.topic(topic) is not None
+        old_error = self.metadata.topic_error(topic)
+        if was_known:
             self.metadata.refresh(f"partition {partition} of topic {topic} is wanted")
+        elif old_error is not None:
+            self.metadata.refresh(f"topic {topic} is wanted again")  # what refused it may have been mended since
         began_s = self.world.clock.monotonic_s()
         deadline_s = began_s + timeout_s
         patience = Patience(self.world.clock)
         self.runner.wake()
         while True:
             info = self.metadata.topic(topic)
-            if info is not None and (partition < len(info.partitions) or self.metadata.responses > asked):
+            is_fresh = not was_known or self.metadata.full_responses > asked
+            if info is not None and (partition < len(info.partitions) or is_fresh):
                 self.accumulator.set_partition_count(topic, len(info.partitions))
                 self.measured.metadata_waited(self._since_ns(began_s), self.now_ms())
                 return
             error = self.metadata.topic_error(topic)
-            if error is not None and not error.is_retriable:
+            if error is not None and error is not old_error and not error.is_retriable:
                 raise error
             failure = self.metadata.failure
             if failure is not None and not failure.is_retriable:
