@@ -158,6 +158,11 @@ class Metadata:
         found = info.partitions[partition]
         return None if found.leader == NO_LEADER or found.leader not in self.nodes else (found.leader, found.leader_epoch)
 
+    def is_led_by(self, node_id: int, topic: str, partition: int) -> bool:
+        """Whether this node leads the partition, as far as is known."""
+        leader = self.leader(topic, partition)
+        return leader is not None and leader[0] == node_id
+
     def is_known(self, names: Iterable[str]) -> bool:
         """Whether the metadata has all of these topics."""
         return all(name in self._topics for name in names)

@@ -92,7 +92,9 @@ class ProducerCore:
         machines.append(self.sender)  # after the transactions: what spoils one in their step is seen in the same round
         options = link_options(settings, world, "ottla-producer")
         self._pool = ConnectionPool(world, settings, settings.bootstrap_servers, options, self.metadata, self.metrics)
-        self.sender.connections = self._pool
+        self.sender.connecting.connections = self._pool
+        if self.transactions is not None:
+            self.transactions.coordinator.connections = self._pool
         self._watch()
         self.runner = Runner(machines, self._pool, world.clock, self._after_round, self._broken)
         self._seen_version = -1
@@ -404,6 +406,7 @@ class ProducerCore:
 
         self._check_usable()
         machine = TransactionFinish(identity, is_commit, self.settings, self.metadata, self.world.randomness.below)
+        machine.coordinator.connections = self._pool
         self.runner.add(machine)
         try:
             await self._await(machine.pending)

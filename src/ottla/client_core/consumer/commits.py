@@ -129,9 +129,10 @@ class Commits:
             commit.end(TimeoutError(f"offsets of group {self._group_id} were not committed in time{f': {why}' if why else ''}"))
         if not self._queue or self._in_flight is not None or now_ms < self._not_before_ms:
             return []
-        node_id = self._finder.node()
-        if node_id is None:
+        if self._finder.node() is None:
             self._await_coordinator()
+        node_id = self._finder.connected(Channel.GROUP)
+        if node_id is None:
             return []
         commit = self._in_flight = self._queue.popleft()
         return [self._request(commit, node_id)]
@@ -140,7 +141,7 @@ class Commits:
         if not self._queue or self._in_flight is not None:
             return None
         deadline_ms = self._queue[0].deadline_ms
-        return min(deadline_ms, self._not_before_ms) if self._not_before_ms and self._finder.node() is not None else deadline_ms
+        return min(deadline_ms, self._not_before_ms) if self._not_before_ms and self._finder.is_ready else deadline_ms
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         commit, generation = request.context
