@@ -10,6 +10,8 @@ SEEDS = 80
 LONG_SEEDS = 4_000
 SEEDS_PER_TEST = 20
 FOUND = {
+    "a_broker_that_loses_the_epoch_for_which_batches_were_renumbered": 105,
+    "a_commit_of_a_consumer_that_has_lost_its_membership": 283,
     "retries_of_batches_that_a_later_one_has_overtaken": 2316,
     "an_upgrade_while_a_cooperative_member_revokes": 3304,
     "an_abort_that_is_repeated_while_it_gets_a_new_epoch": 3587,

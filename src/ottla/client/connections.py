@@ -184,9 +184,9 @@ class ConnectionPool:
         place.used_s = self._loop.time()
         return place.link
 
-    def is_open(self, node_id: int) -> bool:
+    def is_open(self, node_id: int, channel: Channel = Channel.DATA) -> bool:
         """Whether a request to a node leaves at once. Does not count as a use of the connection."""
-        place = self._places.get((node_id, Channel.DATA))
+        place = self._places.get((node_id, channel))
         return place is not None and place.link is not None and not place.link.is_over
 
     def bootstrap_link(self, node_id: int, channel: Channel = Channel.DATA) -> Link | None:

@@ -88,6 +88,14 @@ class Connect(Request):
         super().__init__(ApiVersionsRequest(), node, channel=channel)  # every connection begins with this exchange
 
 
+class Connections(Protocol):
+    """The connections to nodes, as far as machines depend on them."""
+
+    def is_open(self, node_id: int, channel: Channel = Channel.DATA) -> bool:
+        """Whether a request to a node leaves at once."""
+        ...
+
+
 class Machine(Protocol):
     """What the driver runs."""
 

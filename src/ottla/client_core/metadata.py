@@ -3,6 +3,9 @@
 A machine (`machine.py`). It asks when a topic is wanted that it does not know, when `refresh` was called, and when what it
 knows is `metadata.max.age.ms` old. It has one request in flight at most, and waits between requests as the retry backoff says.
 
+A topic that is wanted for the first time does not wait: it is asked for at once, alone, unless the last request failed. A topic
+that the cluster refuses is asked for again after the backoff, also if it is given up and wanted again meanwhile.
+
 Leaders carry epochs, and an older epoch never replaces a newer one of the same topic id: a broker that lags behind must not
 send the client back to a deposed leader. A topic that was deleted and created again has another id, and its epochs start over.
 """
@@ -61,6 +64,15 @@ class TopicInfo(NamedTuple):
     partitions: tuple[PartitionInfo, ...]
 
 
+class _Asked(NamedTuple):
+    """What a request asked about."""
+
+    names: list[str] | None
+    """None: all topics of the cluster."""
+    is_full: bool
+    """False: only about topics that were new."""
+
+
 class MetadataSettings(Protocol):
     """The settings that metadata depends on; every client has them."""
 
@@ -89,7 +101,9 @@ class Metadata:
         self.version = 0
         """Grows with every change, so that others can tell whether they have seen it."""
         self.responses = 0
-        """How many responses came: a caller that waits for news compares it."""
+        """How many responses came."""
+        self.full_responses = 0
+        """How many of them were about every wanted topic: a caller that waits for a refresh compares it."""
         self.features: Mapping[str, int] = {}
         """The finalized features of the cluster, such as transaction.version, by their levels."""
         self.failure: KafkaError | None = None
@@ -103,6 +117,12 @@ class Metadata:
         self._errors: dict[str, KafkaError] = {}
         self._wanted: dict[str, int] = {}  # name → when it was used last; counts only with `idle_max_ms`
         self._is_all_wanted = False
+        self._new: set[str] = set()
+        """Wanted topics that were not asked for yet and do not wait for the backoff."""
+        self._is_all_new = False
+        """Whether the same holds for the list of all topics."""
+        self._refused: set[str] = set()
+        """Topics whose last answer was an error: wanting them again does not make them new."""
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
         self._is_in_flight = False
         self._is_refresh_due = True
@@ -138,6 +158,11 @@ class Metadata:
         found = info.partitions[partition]
         return None if found.leader == NO_LEADER or found.leader not in self.nodes else (found.leader, found.leader_epoch)
 
+    def is_led_by(self, node_id: int, topic: str, partition: int) -> bool:
+        """Whether this node leads the partition, as far as is known."""
+        leader = self.leader(topic, partition)
+        return leader is not None and leader[0] == node_id
+
     def is_known(self, names: Iterable[str]) -> bool:
         """Whether the metadata has all of these topics."""
         return all(name in self._topics for name in names)
@@ -148,13 +173,17 @@ class Metadata:
         """Keep the metadata of these topics up to date. Topics that are not known yet are asked for at once."""
         for name in names:
             if name not in self._wanted and name not in self._topics:
-                self.refresh(f"topic {name} is wanted")
+                if self.failure is None and name not in self._refused:
+                    self._new.add(name)
+                else:
+                    self.refresh(f"topic {name} is wanted")
             self._wanted[name] = now_ms
 
     def unwant(self, names: Iterable[str]) -> None:
         """No longer ask for these topics."""
         for name in names:
             self._wanted.pop(name, None)
+            self._new.discard(name)
             self._errors.pop(name, None)
             if not self._is_all_wanted:
                 self._forget(name)
@@ -163,6 +192,7 @@ class Metadata:
         """Ask for every topic of the cluster, for a subscription by pattern."""
         if is_wanted and not self._is_all_wanted:
             self.refresh("all topics are wanted")
+            self._is_all_new = self.failure is None
         self._is_all_wanted = is_wanted
 
     def refresh(self, reason: str) -> None:
@@ -176,11 +206,21 @@ class Metadata:
     def step(self, now_ms: int) -> list[Request]:
         if self._is_in_flight or now_ms < self._due_ms():
             return []
-        self._drop_idle(now_ms)
         self._is_in_flight = True
-        self._is_refresh_due = False
+        if self._is_all_new or now_ms >= self._full_due_ms():
+            return [self._full_request(now_ms)]
+        new, self._new = sorted(self._new), set()
+        return [self._request(new, is_full=False)]
+
+    def _full_request(self, now_ms: int) -> Request:
+        """Ask about everything that is wanted."""
+        self._drop_idle(now_ms)
+        self._new.clear()
+        self._is_all_new = self._is_refresh_due = False
         self._not_before_ms = now_ms + self._settings.retry_backoff_ms
-        names = None if self._is_all_wanted else sorted(self._wanted)
+        return self._request(None if self._is_all_wanted else sorted(self._wanted), is_full=True)
+
+    def _request(self, names: list[str] | None, *, is_full: bool) -> Request:
         auto_create = self._auto_create
 
         def adapt(version: int) -> MetadataRequest:
@@ -191,7 +231,7 @@ class Metadata:
             create = auto_create or version < _STRICT_AUTO_CREATE_SINCE_VERSION
             return MetadataRequest(topics=topics, allow_auto_topic_creation=create)
 
-        return [Request(MetadataRequest(), ANY_NODE, adapt=adapt, context=names)]
+        return Request(MetadataRequest(), ANY_NODE, adapt=adapt, context=_Asked(names, is_full))
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         self._is_in_flight = False
@@ -202,13 +242,20 @@ class Metadata:
             # As in Kafka's clients: what was known stays, because without it no broker could be asked.
             self._retry(NetworkError("a broker named no brokers, not even itself: it may not have started yet"), now_ms)
             return
-        self._update(response, request.context)
+        asked: _Asked = request.context
+        self._update(response, asked.names)
         self.failure = None
-        self._updated_ms = now_ms
-        if any(error.is_retriable for error in self._errors.values()):
+        if asked.is_full:
+            self.full_responses += 1
+            self._updated_ms = now_ms
+            self._refused.intersection_update(self._wanted)
+        elif self._is_refresh_due:
+            return  # the next request is about these topics as well: they must not put it off
+        subjects = self._errors if asked.is_full else self._errors.keys() & set(asked.names or ())
+        if any(self._errors[name].is_retriable for name in subjects):
             self._is_refresh_due = True  # a topic that is being created, or has no leader yet
             self._not_before_ms = now_ms + self._backoff.failed()
-        else:
+        elif asked.is_full:
             self._backoff.succeeded()
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
@@ -247,12 +294,17 @@ class Metadata:
             self.features = features
 
     def _due_ms(self) -> int:
+        return 0 if self._new or self._is_all_new else self._full_due_ms()
+
+    def _full_due_ms(self) -> int:
         if self._is_refresh_due or self._updated_ms is None:
             return self._not_before_ms
         return max(self._not_before_ms, self._updated_ms + self._settings.metadata_max_age_ms)
 
     def _retry(self, error: KafkaError, now_ms: int) -> None:
         self.failure = error
+        self._new.clear()  # the next request is about everything, and no topic hurries it on
+        self._is_all_new = False
         self._is_refresh_due = True
         self._not_before_ms = now_ms + self._backoff.failed()
 
@@ -275,6 +327,7 @@ class Metadata:
             if name not in self._topics and name not in self._errors:
                 code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
                 self._errors[name] = exception_of(code, f"topic {name}: the broker's answer about it cannot be used")
+                self._refused.add(name)
         self.version += 1
         self.responses += 1
 
@@ -284,6 +337,7 @@ class Metadata:
             return
         if topic.error_code:
             self._errors[name] = exception_of(topic.error_code, f"topic {name}: {error_meaning(topic.error_code)}")
+            self._refused.add(name)
             if topic.error_code in (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.INVALID_TOPIC_EXCEPTION):
                 self._forget(name)
             return
@@ -296,6 +350,7 @@ class Metadata:
             return  # a gap: the broker's answer cannot be used; the next one may be
         merged = tuple(_newer(old, each) for each in partitions)
         self._topics[name] = TopicInfo(name, topic.topic_id, topic.is_internal, merged)
+        self._refused.discard(name)
         if topic.topic_id != ZERO_UUID:
             self._names[topic.topic_id] = name
         if any(each.error_code == ErrorCode.LEADER_NOT_AVAILABLE for each in partitions):

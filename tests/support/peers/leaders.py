@@ -1,10 +1,12 @@
 """Who leads a topic's partitions, and waiting until that is as a test wants it. Asks with Ottla's synchronous Admin."""
 
+from contextlib import suppress
+
 from tests.support.peers.topics import await_true
 
 from ottla import Admin
 from ottla.client.admin.topics import NewTopic
-from ottla.errors import KafkaError
+from ottla.errors import ElectionNotNeededError, KafkaError, PreferredLeaderNotAvailableError
 from ottla.ids import TopicPartition
 
 
@@ -51,6 +53,13 @@ def lead(admin: Admin, topic: str, partition: int, node: int) -> None:
     order = [node, *(each for each in found.replicas if each != node)]
     admin.alter_partition_reassignments({TopicPartition(topic, partition): order}).raise_first()
     await_true(lambda: admin.list_partition_reassignments([(topic, partition)]) == {}, "the new order of replicas")
-    if leaders(admin, topic)[partition] != node:
-        admin.elect_leaders("preferred", [(topic, partition)]).raise_first()
-    await_leader(admin, topic, partition, node)
+
+    def is_so() -> bool:
+        """Elect until it is so: a node that was paused may have told old leaders and replicas that are in sync no more."""
+        if leaders(admin, topic)[partition] == node:
+            return True
+        with suppress(PreferredLeaderNotAvailableError, ElectionNotNeededError):
+            admin.elect_leaders("preferred", [(topic, partition)]).raise_first()
+        return False
+
+    await_true(is_so, f"{topic}-{partition} to be led by {node}")

@@ -19,7 +19,7 @@ class FakeMetadata:
 
     def __init__(self, **counts: int) -> None:
         self.version = 0
-        self.responses = 0
+        self.full_responses = 0
         self.nodes: dict[int, Node] = {}
         self.topics: dict[str, TopicInfo] = {}
         self.errors: dict[str, KafkaError] = {}
@@ -36,7 +36,7 @@ class FakeMetadata:
         partitions = tuple(PartitionInfo(index, -1, -1, nodes) for index, nodes in enumerate(replicas))
         self.topics[name] = TopicInfo(name, topic_id or topic_id_of(name), is_internal, partitions)
         self.version += 1
-        self.responses += 1
+        self.full_responses += 1
 
     def topic(self, name: str, /) -> TopicInfo | None:
         return self.topics.get(name)

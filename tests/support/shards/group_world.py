@@ -19,7 +19,7 @@ from tests.support.shards.consumer_harness import ConsumerHarness
 
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
 from ottla.client_core.group.membership import Assign, Event, Failed, Left, Lost, Membership, Revoke
-from ottla.client_core.machine import Channel, Machine, Request
+from ottla.client_core.machine import Channel, Connect, Machine, Request
 from ottla.client_core.metadata import Metadata
 from ottla.coordinator.contract import Caller
 from ottla.coordinator.groups.classic.answers import NotAnswered
@@ -42,6 +42,7 @@ from ottla.wire.messages.metadata import (
 from ottla.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 
 LATENCY_MS = 2
+SETUP_TIMEOUT_MS = 10_000
 POLL_MS = 200
 BROKERS = (1, 2, 3)
 VERSIONS = {
@@ -79,6 +80,7 @@ class Connection:
     def __init__(self) -> None:
         self.queue: deque[tuple[Machine, Request]] = deque()
         self.is_serving = False
+        self.is_open = False
 
 
 @dataclass
@@ -98,6 +100,10 @@ class GroupClient:
     """What the owner has by the events that it got."""
     connections: dict[tuple[int, Channel], Connection] = field(default_factory=dict)
     sent: list[Request] = field(default_factory=list)
+
+    def is_open(self, node_id: int, channel: Channel = Channel.DATA) -> bool:
+        connection = self.connections.get((node_id, channel))
+        return connection is not None and connection.is_open
 
     @property
     def machines(self) -> list[Machine]:
@@ -132,6 +138,8 @@ class GroupWorld:
         self.harness = ConsumerHarness(topics if topics is not None else {"t": 4}, settings)
         self.coordinator = 1
         self.racks: dict[int, str] = {}
+        self.unreachable: set[int] = set()
+        """Nodes to which attempts to connect fail, after `SETUP_TIMEOUT_MS`."""
         self.clients: list[GroupClient] = []
         self.spoil: Callable[[GroupClient, Request, Any], Any] = lambda client, request, response: response
         """Changes an answer on its way; an exception fails the request instead."""
@@ -151,6 +159,7 @@ class GroupWorld:
         metadata = Metadata(known, self.random.randrange)
         finder = CoordinatorFinder(metadata, CoordinatorKind.GROUP, known.group_id or "", known, self.random.randrange)
         client = GroupClient(f"c{len(self.clients)}", known, metadata, finder, make(known, metadata, finder))
+        finder.connections = client
         self.clients.append(client)
         self._at(0, lambda: self._poll(client))
         return client
@@ -286,10 +295,23 @@ class GroupWorld:
             request.message = request.adapt(VERSIONS[type(request.message)])
         client.sent.append(request)
         connection = client.connections.setdefault((request.node, request.channel), Connection())
+        if isinstance(request, Connect):
+            assert not connection.is_open
+            delay_ms = SETUP_TIMEOUT_MS if request.node in self.unreachable else LATENCY_MS
+            self._at(delay_ms, lambda: self._connected(connection, machine, request))
+            return
+        connection.is_open = True
         connection.queue.append((machine, request))
         timeout_ms = request.timeout_ms or client.settings.request_timeout_ms
         self._at(timeout_ms, lambda: self._time_out(client, connection, request))
         self._serve(client, connection)
+
+    def _connected(self, connection: Connection, machine: Machine, request: Connect) -> None:
+        connection.is_open = request.node not in self.unreachable
+        if connection.is_open:
+            machine.answered(request, None, 0, self.now_ms)
+        else:
+            machine.failed(request, NetworkError("no connection in time"), self.now_ms)
 
     def _serve(self, client: GroupClient, connection: Connection) -> None:
         if connection.is_serving or not connection.queue:
@@ -329,6 +351,7 @@ class GroupWorld:
 
     def _break(self, connection: Connection, timed_out: Request | None = None) -> None:
         waiting, connection.queue, connection.is_serving = connection.queue, deque(), False
+        connection.is_open = False
         for machine, request in waiting:
             code = ErrorCode.REQUEST_TIMED_OUT if request is timed_out else ErrorCode.NETWORK_EXCEPTION
             machine.failed(request, exception_of(code) if request is timed_out else NetworkError(), self.now_ms)

@@ -4,11 +4,12 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from tests.support.machines.open_connections import OpenConnections
 
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind, find_coordinator_request
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata, Node
-from ottla.errors import NetworkError
+from ottla.errors import NetworkError, SaslAuthenticationError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 
@@ -91,3 +92,104 @@ def test_an_answer_without_the_key_is_retried() -> None:
 def test_old_brokers_get_a_single_key() -> None:
     assert find_coordinator_request(CoordinatorKind.TRANSACTION, "t", 3).key == "t"
     assert find_coordinator_request(CoordinatorKind.TRANSACTION, "t", 4).coordinator_keys == ["t"]
+
+
+def known(connections: OpenConnections) -> CoordinatorFinder:
+    """A finder that knows the coordinator, node 3, since time 0."""
+    machine = finder()
+    machine.connections = connections
+    machine.want()
+    machine.answered(ask(machine, 0), found(), 6, 0)
+    return machine
+
+
+def connect(machine: CoordinatorFinder, now_ms: int) -> Connect:
+    request = ask(machine, now_ms)
+    assert isinstance(request, Connect)
+    return request
+
+
+def test_nobody_connects_to_a_coordinator_that_no_request_goes_to() -> None:
+    machine = known(OpenConnections())
+    assert machine.node() == 3
+    assert machine.is_ready
+    assert machine.step(600_000) == []
+    assert machine.next_deadline_ms() is None
+
+
+def test_a_request_waits_until_its_channel_to_the_coordinator_is_open() -> None:
+    connections = OpenConnections()
+    machine = known(connections)
+    connections.open.add((3, Channel.GROUP))
+    assert machine.connected(Channel.GROUP) == 3
+    assert machine.connected(Channel.HEARTBEAT) is None
+    assert machine.next_deadline_ms() == 0, "the driver must step: the finder's turn may have been before"
+    assert not machine.is_ready
+    request = connect(machine, 10)
+    assert (request.node, request.channel) == (3, Channel.HEARTBEAT)
+    assert machine.connected(Channel.HEARTBEAT) is None
+    assert machine.step(11) == []
+    connections.open.add((3, Channel.HEARTBEAT))
+    machine.answered(request, None, 0, 12)
+    assert machine.is_ready
+    assert machine.connected(Channel.HEARTBEAT) == 3
+    assert machine.next_deadline_ms() is None
+
+
+def test_the_coordinator_is_looked_for_again_while_it_is_slow_to_connect() -> None:
+    connections = OpenConnections()
+    machine = known(connections)
+    machine.connected(Channel.GROUP)
+    slow = connect(machine, 1_000)
+    waits, now_ms = [], 1_000
+    for _ in range(5):
+        deadline_ms = machine.next_deadline_ms()
+        assert deadline_ms is not None
+        waits.append(deadline_ms - now_ms)
+        now_ms = deadline_ms
+        machine.answered(ask(machine, now_ms), found(), 6, now_ms)
+        assert machine.connected(Channel.GROUP) is None
+    assert waits == [100, 200, 400, 800, 1_000]
+    machine.answered(ask(machine, now_ms + 1_000), found(node_id=4), 6, now_ms + 1_000)
+    connections.open.add((4, Channel.GROUP))
+    assert machine.connected(Channel.GROUP) == 4
+    machine.failed(slow, NetworkError("no connection in time"), 11_000)
+    assert machine.connected(Channel.GROUP) == 4, "the old node's failure does not concern the new one"
+
+
+def test_a_coordinator_that_cannot_be_reached_is_looked_for_after_growing_waits() -> None:
+    machine = known(OpenConnections())
+    waits, now_ms = [], 0
+    for _ in range(4):
+        machine.connected(Channel.GROUP)
+        error = NetworkError("refused")
+        machine.failed(connect(machine, now_ms), error, now_ms)
+        assert machine.node() is None
+        assert machine.retried_error is error
+        deadline_ms = machine.next_deadline_ms()
+        assert deadline_ms is not None
+        waits.append(deadline_ms - now_ms)
+        now_ms = deadline_ms
+        machine.answered(ask(machine, now_ms), found(), 6, now_ms)
+        assert machine.retried_error is error, "it is still why requests wait"
+    assert waits == sorted(waits)
+    assert waits[-1] == 1_000
+
+
+def test_a_refused_login_at_the_coordinator_ends_the_search() -> None:
+    machine = known(OpenConnections())
+    machine.connected(Channel.GROUP)
+    error = SaslAuthenticationError("wrong password")
+    machine.failed(connect(machine, 0), error, 0)
+    assert machine.error is error
+    assert machine.step(600_000) == []
+
+
+def test_a_connection_that_another_request_has_opened_is_used() -> None:
+    connections = OpenConnections()
+    machine = known(connections)
+    machine.connected(Channel.GROUP)
+    connect(machine, 0)
+    connections.open.add((3, Channel.GROUP))
+    assert machine.step(50) == []
+    assert machine.is_ready

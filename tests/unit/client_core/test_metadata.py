@@ -71,12 +71,92 @@ def test_one_request_is_in_flight_at_most() -> None:
     assert machine.next_deadline_ms() is None
 
 
-def test_an_unknown_topic_that_is_wanted_is_asked_for_after_the_backoff() -> None:
+def test_a_new_topic_is_asked_for_at_once_and_alone() -> None:
+    machine = metadata()
+    machine.want(["known"])
+    answer(machine, 0, topic("known", partition(0), topic_id=OTHER))
+    machine.want(["orders"])
+    assert machine.next_deadline_ms() == 0
+    answer(machine, 1, topic("orders", partition(0)))
+    assert machine.is_known(["known", "orders"])
+    assert machine.step(1_000) == []
+
+
+def test_a_topic_that_is_wanted_while_a_request_is_in_flight_is_asked_for_after_its_answer() -> None:
+    machine = metadata()
+    request = ask(machine, 0)
+    machine.want(["orders"])
+    assert machine.step(1) == []
+    machine.answered(request, response(), 13, 2)
+    assert names(ask(machine, 2)) == ["orders"]
+
+
+def test_a_new_topic_waits_for_the_backoff_of_a_request_that_failed() -> None:
+    machine = metadata()
+    request = ask(machine, 0)
+    machine.want(["orders"])
+    machine.failed(request, NetworkError("no connection"), 10)
+    machine.want(["payments"])
+    assert machine.next_deadline_ms() == 110
+    assert machine.step(109) == []
+    assert names(ask(machine, 110)) == ["orders", "payments"]
+
+
+def test_all_topics_are_asked_for_at_once_when_they_are_first_wanted() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    machine.want_all(True)
+    assert names(ask(machine, 1)) is None
+
+
+def test_a_new_topic_does_not_put_off_the_refresh_of_the_others() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    machine.refresh("a test")
+    for now_ms in range(10, 100, 10):
+        machine.want([f"new-{now_ms}"])
+        answer(machine, now_ms, topic(f"new-{now_ms}", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
+    assert machine.next_deadline_ms() == 100
+    assert len(names(ask(machine, 100)) or ()) == 9
+
+
+def test_answers_about_new_topics_alone_do_not_make_the_rest_younger() -> None:
     machine = metadata()
     answer(machine, 0)
     machine.want(["orders"])
-    assert machine.step(50) == []
-    assert names(ask(machine, 100)) == ["orders"]
+    answer(machine, 200_000, topic("orders", partition(0)))
+    assert machine.full_responses == 1
+    assert machine.responses == 2
+    assert machine.next_deadline_ms() == 300_000
+
+
+def test_a_refused_topic_is_not_hammered_however_often_it_is_wanted_again() -> None:
+    machine = metadata()
+    answer(machine, 0)
+    asked = 0
+    for now_ms in range(1, 10_001):
+        machine.want(["orders"])
+        for request in machine.step(now_ms):
+            asked += 1
+            refused = [topic(name, error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION) for name in names(request) or ()]
+            machine.answered(request, response(*refused), 13, now_ms)
+        machine.unwant(["orders"])
+        asked += len(found := machine.step(now_ms))
+        for request in found:
+            machine.answered(request, response(), 13, now_ms)
+    assert asked <= 200, "more than two requests in each retry.backoff.ms"
+
+
+def test_a_refused_topic_that_stays_wanted_is_asked_for_as_the_backoff_says() -> None:
+    machine = metadata()
+    machine.want(["orders"])
+    times = []
+    for now_ms in range(5_000):
+        machine.want(["orders"])
+        for request in machine.step(now_ms):
+            times.append(now_ms)
+            machine.answered(request, response(topic("orders", error=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)), 13, now_ms)
+    assert times == [0, 100, 300, 700, 1_500, 2_500, 3_500, 4_500]
 
 
 def test_all_topics_are_asked_for_in_the_form_of_the_version() -> None:

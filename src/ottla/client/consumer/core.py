@@ -152,7 +152,7 @@ class ConsumerCore:
         """What keeps the polls from reading; None if there is just nothing new."""
         parts, failure = self.parts, self.parts.metadata.failure
         if self.joined_group is not None and parts.finder is not None and not self.subscription.partitions:
-            if parts.finder.node() is None:
+            if not parts.finder.is_ready:
                 why = parts.finder.retried_error or failure or "no broker has answered yet"
                 return f"poll() waits for the coordinator of group {self.joined_group}: {why}"
             return f"poll() waits for group {self.joined_group} to assign partitions: it rebalances, or has too many members"

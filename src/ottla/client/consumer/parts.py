@@ -62,6 +62,10 @@ class Parts:
         )
         errors = FetchErrors(self.metadata, settings, reset)
         self.fetcher = Fetcher(self.subscription, self.metadata, settings, errors, below)
+        if self.finder is not None:
+            self.finder.connections = self.pool
+        for part in (self.lister, self.positions, self.fetcher):
+            part.connecting.connections = self.pool
         self.measured = self.fetcher.metrics = ConsumerMetrics(self.metrics.registry)
         self.measured_group: CoordinatorMetrics | None = None
         if settings.group_id is not None:

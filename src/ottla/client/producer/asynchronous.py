@@ -19,10 +19,11 @@ from ottla.client.link_options import check_security
 from ottla.client.measured import MeasuredFace
 from ottla.client.metrics import ClientMetrics
 from ottla.client.patience import Patience
-from ottla.client.producer.core import ProducerCore, wait_for_batch
+from ottla.client.producer.core import ProducerCore
 from ottla.client.producer.deliveries import Deliveries
 from ottla.client.producer.intake import Headers, Intake, Record, check_topic_name, checked_partition, checked_timestamp, pack
 from ottla.client.producer.many import ArrowData, append_all, sources
+from ottla.client.producer.waiting import wait_for_batch
 from ottla.client.real_world import real_client_world
 from ottla.client.world import ClientWorld
 from ottla.client_core.metadata import PartitionInfo

@@ -18,6 +18,7 @@ from ottla.client.connections import ConnectionPool
 from ottla.client.link_options import link_options
 from ottla.client.metrics import ClientMetrics
 from ottla.client.patience import Patience
+from ottla.client.producer.waiting import set_done, wait_for_batch
 from ottla.client.runner import Runner
 from ottla.client.world import ClientWorld
 from ottla.client_core.machine import Machine
@@ -43,7 +44,8 @@ from ottla.ids import Uuid
 
 if TYPE_CHECKING:
     from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
-    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionIdentity
+    from ottla.client_core.producer.finishing import Finish, PreparedTransaction, TransactionFinish, TransactionIdentity
+    from ottla.client_core.producer.keeping import TransactionKeep
     from ottla.client_core.producer.transactions import TransactionManager
 
 logger = logging.getLogger("ottla.client.producer")
@@ -93,7 +95,9 @@ class ProducerCore:
         machines.append(self.sender)  # after the transactions: what spoils one in their step is seen in the same round
         options = link_options(settings, world, "ottla-producer")
         self._pool = ConnectionPool(world, settings, settings.bootstrap_servers, options, self.metadata, self.metrics)
-        self.sender.connections = self._pool
+        self.sender.connecting.connections = self._pool
+        if self.transactions is not None:
+            self.transactions.coordinator.connections = self._pool
         self._watch()
         self.runner = Runner(machines, self._pool, world.clock, self._after_round, self._broken)
         self._seen_version = -1
@@ -192,21 +196,26 @@ class ProducerCore:
     async def know_topic(self, topic: str, partition: int, timeout_s: float) -> None:
         """Wait until the topic is known, and until its partition is, if a refresh shows it."""
         self.metadata.want([topic], self.now_ms())
-        asked = self.metadata.responses
-        if self.metadata.topic(topic) is not None:
+        asked = self.metadata.full_responses
+        was_known = self.metadata.topic(topic) is not None
+        old_error = self.metadata.topic_error(topic)
+        if was_known:
             self.metadata.refresh(f"partition {partition} of topic {topic} is wanted")
+        elif old_error is not None:
+            self.metadata.refresh(f"topic {topic} is wanted again")  # what refused it may have been mended since
         began_s = self.world.clock.monotonic_s()
         deadline_s = began_s + timeout_s
         patience = Patience(self.world.clock)
         self.runner.wake()
         while True:
             info = self.metadata.topic(topic)
-            if info is not None and (partition < len(info.partitions) or self.metadata.responses > asked):
+            is_fresh = not was_known or self.metadata.full_responses > asked
+            if info is not None and (partition < len(info.partitions) or is_fresh):
                 self.accumulator.set_partition_count(topic, len(info.partitions))
                 self.measured.metadata_waited(self._since_ns(began_s), self.now_ms())
                 return
             error = self.metadata.topic_error(topic)
-            if error is not None and not error.is_retriable:
+            if error is not None and error is not old_error and not error.is_retriable:
                 raise error
             failure = self.metadata.failure
             if failure is not None and not failure.is_retriable:
@@ -415,7 +424,7 @@ class ProducerCore:
 
         self._check_usable()
         machine = TransactionFinish(identity, is_commit, self.settings, self.metadata, self.world.randomness.below)
-        await self._run(machine, machine.pending)
+        await self._run(machine)
         assert machine.result is not None
         return machine.result
 
@@ -425,13 +434,14 @@ class ProducerCore:
 
         self._check_usable()
         machine = TransactionKeep(identity, self.settings, self.metadata, self.world.randomness.below)
-        await self._run(machine, machine.pending)
+        await self._run(machine)
         return machine.result
 
-    async def _run(self, machine: Machine, pending: Pending) -> None:
+    async def _run(self, machine: TransactionFinish | TransactionKeep) -> None:
+        machine.coordinator.connections = self._pool
         self.runner.add(machine)
         try:
-            await self._await(pending)
+            await self._await(machine.pending)
         finally:
             self.runner.remove(machine)
 
@@ -463,7 +473,7 @@ class ProducerCore:
     async def _is_done_within(self, pending: Pending, limit_s: float) -> bool:
         if not pending.is_done:
             done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            pending.waiters.append(partial(_set, done))
+            pending.waiters.append(partial(set_done, done))
             with suppress(builtins.TimeoutError), Patience(self.world.clock).waiting(lambda: self._why_pending(pending)):
                 async with asyncio.timeout(limit_s):
                     await done
@@ -480,17 +490,3 @@ def codec_level(settings: ProducerSettings) -> int | None:
     }
     level = levels.get(settings.compression_type)
     return None if level == -1 else level
-
-
-def _set(done: asyncio.Future[None]) -> None:
-    if not done.done():
-        done.set_result(None)
-
-
-async def wait_for_batch(batch: ProducerBatch) -> None:
-    """Wait on the event loop until a batch is done."""
-    if batch.is_done:
-        return
-    done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-    batch.waiters.append(partial(_set, done))
-    await done

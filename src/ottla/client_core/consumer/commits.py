@@ -127,11 +127,16 @@ class Commits:
             commit = self._queue.popleft()
             why = commit.retried or self._finder.error or self._finder.retried_error
             commit.end(TimeoutError(f"offsets of group {self._group_id} were not committed in time{f': {why}' if why else ''}"))
+        if self._in_flight is None and self.member is not None and self.member.generation_or_epoch < 0:
+            # Without a generation it would be taken for a commit from outside, which an empty group accepts.
+            while self._queue:
+                self._queue.popleft().end(_gone(f"the consumer is not in group {self._group_id} now; poll() joins it:"))
         if not self._queue or self._in_flight is not None or now_ms < self._not_before_ms:
             return []
-        node_id = self._finder.node()
-        if node_id is None:
+        if self._finder.node() is None:
             self._await_coordinator()
+        node_id = self._finder.connected(Channel.GROUP)
+        if node_id is None:
             return []
         commit = self._in_flight = self._queue.popleft()
         return [self._request(commit, node_id)]
@@ -140,7 +145,7 @@ class Commits:
         if not self._queue or self._in_flight is not None:
             return None
         deadline_ms = self._queue[0].deadline_ms
-        return min(deadline_ms, self._not_before_ms) if self._not_before_ms and self._finder.node() is not None else deadline_ms
+        return min(deadline_ms, self._not_before_ms) if self._not_before_ms and self._finder.is_ready else deadline_ms
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         commit, generation = request.context
@@ -223,12 +228,7 @@ class Commits:
         if code == ErrorCode.STALE_MEMBER_EPOCH and self.member is not None and self.member.generation_or_epoch > generation:
             self._retry(commit, error, now_ms)  # the epoch grew under the request: the same member may commit with the new one
         elif code in _MEMBER_GONE:
-            commit.end(
-                CommitFailedError(
-                    f"{error} The group has given the partitions to another member: poll more often, lower max.poll.records or "
-                    "raise max.poll.interval.ms"
-                )
-            )
+            commit.end(_gone(f"{error} The group has given the partitions to another member:"))
         elif not error.is_retriable or isinstance(error, FencedInstanceIdError):
             commit.end(error)
         elif not commit.is_retried:
@@ -240,3 +240,7 @@ class Commits:
         commit.retried = error
         self._not_before_ms = now_ms + self._backoff.failed()
         self._queue.appendleft(commit)
+
+
+def _gone(what: str) -> CommitFailedError:
+    return CommitFailedError(f"{what} poll more often, lower max.poll.records or raise max.poll.interval.ms")

@@ -88,8 +88,8 @@ class CommittedOffsets:
         waiting = [query for query in self._queries if not query.is_in_flight]
         if not waiting:
             return []
-        node_id = self._finder.node()
-        if node_id is None:
+        due = [query for query in waiting if query.not_before_ms <= now_ms]
+        if self._finder.node() is None:
             error = self._finder.error
             if error is None:
                 self._finder.want()
@@ -98,16 +98,16 @@ class CommittedOffsets:
                 if error is not None:
                     self._end(query, error)
             return []
-        requests = []
-        for query in waiting:
-            if query.not_before_ms <= now_ms:
-                query.is_in_flight = True
-                requests.append(self._request(query, node_id))
-        return requests
+        node_id = self._finder.connected(Channel.GROUP) if due else None
+        if node_id is None:
+            return []
+        for query in due:
+            query.is_in_flight = True
+        return [self._request(query, node_id) for query in due]
 
     def next_deadline_ms(self) -> int | None:
         times = [query.not_before_ms for query in self._queries if not query.is_in_flight and query.not_before_ms]
-        return min(times) if times and self._finder.node() is not None else None
+        return min(times) if times and self._finder.is_ready else None
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
         query, names = request.context

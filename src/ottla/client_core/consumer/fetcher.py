@@ -4,6 +4,8 @@ A machine (`machine.py`). A request to a broker names every partition that can b
 buffered, so that a request that the broker parks never keeps out a partition that runs empty. A broker is asked again when less
 than half of the last answer is left, and a partition is left out while it has `max.partition.fetch.bytes` buffered.
 
+A Fetch request is made only for a broker whose connection is open (`connecting.py`): until then a partition follows its leader.
+
 Answers become `Fetched` objects in `ready`, in the order of arrival. What the answers' errors mean is in `fetch_errors.py`.
 Version notes: v13: topic ids in place of names; v16: hints about new leaders; v11: read from the nearest replica.
 """
@@ -15,12 +17,13 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from ottla.client_core.backoff import Backoff
+from ottla.client_core.connecting import Connecting
 from ottla.client_core.consumer.fetch_errors import FetchErrors
 from ottla.client_core.consumer.fetch_session import FINAL_EPOCH, FetchSession, Wanted
 from ottla.client_core.consumer.fetched import Fetched, end_of_batches
 from ottla.client_core.consumer.settings import READ_COMMITTED, FetchSettings, isolation_code
 from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
-from ottla.client_core.machine import Channel, Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.metrics.consumer import ConsumerMetrics
 from ottla.client_core.metrics.registry import MetricsRegistry
@@ -70,6 +73,7 @@ class Fetcher:
         """Answers to take records from. The loop appends, the thread that reads takes from the left."""
         self.error: KafkaError | None = None
         """An error that concerns every partition and that no retry mends."""
+        self.connecting = Connecting(metadata, settings.retry_backoff_max_ms, Channel.FETCH)
         self._subscription = subscription
         self._metadata = metadata
         self._settings = settings
@@ -96,12 +100,13 @@ class Fetcher:
             return [_close_request(node_id, session_id) for node_id, session_id in closing.items()]
         if self.error is not None:
             return []
+        self.connecting.look(now_ms)
         by_node: dict[int, list[PartitionState]] = {}
         for state in self._subscription.partitions.values():
             node_id = self._node_of(state, now_ms)
             if node_id is not None:
                 by_node.setdefault(node_id, []).append(state)
-        requests = []
+        requests: list[Request] = []
         for node_id, states in by_node.items():
             broker = self._brokers.get(node_id)
             if broker is None:
@@ -115,13 +120,16 @@ class Fetcher:
             if sum(state.buffered_bytes for state in states) * 2 > broker.answer_bytes:
                 continue
             fetchable = [state for state in states if state.buffered_bytes < self._settings.max_partition_fetch_bytes]
-            if fetchable:
+            if fetchable and not self.connecting.is_open(node_id):
+                requests += self.connecting.connect(node_id, now_ms)
+            elif fetchable:
                 broker.sent_ms = now_ms
                 requests.append(self._request(node_id, broker, fetchable))
         return requests
 
     def next_deadline_ms(self) -> int | None:
-        return self._deadline_ms
+        is_over = self._is_stopped or self.error is not None
+        return self._deadline_ms if is_over else self.connecting.next_deadline_ms(self._deadline_ms)
 
     def close(self) -> None:
         """Fetch nothing more, and close the sessions: brokers have room for a limited number. `is_closed` says when."""
@@ -136,6 +144,9 @@ class Fetcher:
         return self._is_stopped and not self._closing and not self._closes_in_flight
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        if isinstance(request, Connect):
+            self.connecting.answered(request)
+            return
         if request.context is None:
             self._closes_in_flight -= 1
             return
@@ -156,21 +167,28 @@ class Fetcher:
         self.metrics.fetch_answered(now_ms - broker.sent_ms, records, received, response.throttle_time_ms, now_ms)
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
-        if request.context is None:
+        if isinstance(request, Connect):
+            self.connecting.failed(request, error)
+        elif request.context is None:
             self._closes_in_flight -= 1  # the broker drops the session when it needs the room
             return
-        node_id, asked = request.context
-        broker = self._brokers[node_id]
-        broker.is_in_flight = False
-        broker.session.failed()
-        broker.not_before_ms = now_ms + broker.backoff.failed()
-        if error.is_retriable:
-            self._metadata.refresh(f"a fetch from node {node_id} failed: {error}")
-            for each in asked.values():
-                if each.state.preferred_node == node_id:
-                    each.state.preferred_node = -1
         else:
+            broker = self._brokers[request.node]
+            broker.is_in_flight = False
+            broker.session.failed()
+        self._unanswered(request.node, error, now_ms)
+
+    def _unanswered(self, node_id: int, error: KafkaError, now_ms: int) -> None:
+        """A broker cannot be fetched from now: fetch from the leaders, as the metadata will have them."""
+        broker = self._brokers[node_id]
+        broker.not_before_ms = now_ms + broker.backoff.failed()
+        if not error.is_retriable:
             self.error = error
+            return
+        self._metadata.refresh(f"a fetch from node {node_id} failed: {error}")
+        for state in self._subscription.partitions.values():
+            if state.preferred_node == node_id:
+                state.preferred_node = -1
 
     def end_offset(self, state: PartitionState) -> int | None:
         """The offset after the last record that the consumer may read, as the last answer had it; None before the first."""

@@ -10,8 +10,9 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from ottla.client_core.backoff import Backoff
+from ottla.client_core.connecting import Connecting
 from ottla.client_core.consumer.settings import OffsetSettings, isolation_code
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import KafkaError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
@@ -55,6 +56,7 @@ class OffsetLister:
     """Answers queries for offsets."""
 
     def __init__(self, metadata: Metadata, settings: OffsetSettings, random_below: Callable[[int], int]) -> None:
+        self.connecting = Connecting(metadata, settings.retry_backoff_max_ms)
         self._metadata = metadata
         self._settings = settings
         self._backoff = Backoff(settings.retry_backoff_ms, settings.retry_backoff_max_ms, random_below)
@@ -77,12 +79,13 @@ class OffsetLister:
     # Machine
 
     def step(self, now_ms: int) -> list[Request]:
+        self.connecting.look(now_ms)
         if now_ms >= self._not_before_ms:
             self._not_before_ms = 0  # what still has no leader waits for metadata: a deadline in the past would spin the driver
         elif self._seen_version == self._metadata.version:
             return []
         self._seen_version = self._metadata.version
-        requests = []
+        requests: list[Request] = []
         for query in list(self._queries):
             by_leader: dict[int, list[TopicPartition]] = {}
             for each in sorted(query.waiting):
@@ -90,6 +93,9 @@ class OffsetLister:
                 if leader is not None:
                     by_leader.setdefault(leader, []).append(each)
             for node_id, partitions in by_leader.items():
+                if not self.connecting.is_open(node_id):
+                    requests += self.connecting.connect(node_id, now_ms)
+                    continue
                 query.waiting.difference_update(partitions)
                 context = _Round(query, partitions)
                 requests.append(Request(self._message(query, partitions), node_id, context=context))
@@ -97,9 +103,13 @@ class OffsetLister:
         return requests
 
     def next_deadline_ms(self) -> int | None:
-        return self._not_before_ms if any(query.waiting for query in self._queries) and self._not_before_ms else None
+        is_retrying = self._not_before_ms and any(query.waiting for query in self._queries)
+        return self.connecting.next_deadline_ms(self._not_before_ms if is_retrying else None)
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        if isinstance(request, Connect):
+            self.connecting.answered(request)
+            return
         query, partitions = request.context
         left = set(partitions)
         for topic in response.topics:
@@ -121,11 +131,23 @@ class OffsetLister:
         self._check_done(query)
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
-        query, partitions = request.context
+        if isinstance(request, Connect):
+            self.connecting.failed(request, error)
+            for query in list(self._queries):
+                led = [each for each in query.waiting if self._metadata.is_led_by(request.node, *each)]
+                self._unanswered(query, led, error, now_ms)
+        else:
+            query, partitions = request.context
+            self._unanswered(query, partitions, error, now_ms)
+
+    def _unanswered(self, query: OffsetQuery, partitions: list[TopicPartition], error: KafkaError, now_ms: int) -> None:
+        if not partitions:
+            return
         if error.is_retriable:
             self._metadata.refresh(f"ListOffsets failed: {error}")
             self._retry(query, partitions, error, now_ms)
         else:
+            query.waiting.difference_update(partitions)
             query.errors.update(dict.fromkeys(partitions, error))
             self._check_done(query)
 

@@ -12,11 +12,12 @@ import logging
 from collections.abc import Callable
 from typing import Any, Protocol
 
+from ottla.client_core.connecting import Connecting
 from ottla.client_core.consumer.offset_lister import OffsetLister, OffsetQuery
 from ottla.client_core.consumer.reset import LATEST, NO_RESET, Reset
 from ottla.client_core.consumer.settings import OffsetSettings
 from ottla.client_core.consumer.subscription import NO_EPOCH, PartitionState, Phase, Position, Subscription
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import KafkaError, LogTruncationError, NoOffsetForPartitionError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning, error_name
@@ -75,6 +76,7 @@ class Positions:
         wall_ms: Callable[[], int],
         committed: Committed | None = None,
     ) -> None:
+        self.connecting = Connecting(metadata, settings.retry_backoff_max_ms)
         self._subscription = subscription
         self._metadata = metadata
         self._settings = settings
@@ -90,6 +92,7 @@ class Positions:
 
     def step(self, now_ms: int) -> list[Request]:
         self._deadline_ms = None
+        self.connecting.look(now_ms)
         self._finish_committed()
         self._finish_resets()
         new: list[PartitionState] = []
@@ -114,10 +117,16 @@ class Positions:
             resets.extend(state for state in new if state.phase is Phase.RESET)
         if resets:
             self._start_resets(resets)
-        return [self._validation(node_id, states) for node_id, states in validations.items()]
+        requests: list[Request] = []
+        for node_id, states in validations.items():
+            if self.connecting.is_open(node_id):
+                requests.append(self._validation(node_id, states))
+            else:
+                requests += self.connecting.connect(node_id, now_ms)
+        return requests
 
     def next_deadline_ms(self) -> int | None:
-        return AT_ONCE if self._has_outcomes() else self._deadline_ms
+        return AT_ONCE if self._has_outcomes() else self.connecting.next_deadline_ms(self._deadline_ms)
 
     def _has_outcomes(self) -> bool:
         """Whether a query has ended in the step of its own machine, which comes after ours."""
@@ -220,6 +229,9 @@ class Positions:
         return Request(message, node_id, context=asked)
 
     def answered(self, request: Request, response: Any, version: int, now_ms: int) -> None:
+        if isinstance(request, Connect):
+            self.connecting.answered(request)
+            return
         asked = dict(request.context)
         for topic in response.topics:
             for data in topic.partitions:
@@ -231,6 +243,10 @@ class Positions:
         self._retry(asked, now_ms)
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
+        if isinstance(request, Connect):
+            self.connecting.failed(request, error)
+            self._unreachable(request.node, error, now_ms)
+            return
         if error.is_retriable:
             self._metadata.refresh(f"OffsetForLeaderEpoch failed: {error}")
             self._retry(request.context, now_ms)
@@ -244,6 +260,14 @@ class Positions:
                 state.phase = Phase.FETCH
             else:
                 state.fail(error)
+
+    def _unreachable(self, node_id: int, error: KafkaError, now_ms: int) -> None:
+        for state in self._subscription.partitions.values():
+            if state.phase is Phase.VALIDATE and self._metadata.is_led_by(node_id, *state.topic_partition):
+                if error.is_retriable:
+                    state.not_before_ms = now_ms + self._settings.retry_backoff_ms
+                else:
+                    state.fail(error)
 
     def _retry(self, asked: dict[TopicPartition, tuple[PartitionState, int, int]], now_ms: int) -> None:
         for state, generation, _ in asked.values():

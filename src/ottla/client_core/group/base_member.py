@@ -72,7 +72,7 @@ class BaseMember:
     # What the owner does
 
     def subscribe(self, subscription: Subscription, now_ms: int) -> None:
-        self._responses_before_pattern = self._metadata.responses
+        self._responses_before_pattern = self._metadata.full_responses
         self._pattern_until_ms = now_ms + PATTERN_WAIT_MS
         if self._topics.subscription is None or self._is_fenced:
             self._is_poll_awaited = True

@@ -24,7 +24,7 @@ from ottla.client_core.group.collaborators import Coordinator, GroupSettings, Me
 from ottla.client_core.group.leaving import leave_request, sends_leave
 from ottla.client_core.group.liveness import Liveness
 from ottla.client_core.group.membership import Failed, LeaveOption, Left, Partitions, ServerRegex, Subscription
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 
@@ -98,20 +98,22 @@ class ClassicMember(BaseMember):
         if self._coordinator.error is not None and self._is_wanted:
             self._fail(self._coordinator.error)
         requests = self._advance(now_ms)
-        if self._has_session:
-            requests += self._liveness.send_if_due(self._coordinator.node(), now_ms)
+        if self._has_session and self._liveness.is_due(now_ms):
+            node = self._coordinator.connected(Channel.HEARTBEAT)
+            if node is not None:
+                requests.append(self._liveness.send(node, now_ms))
         return requests
 
     def next_deadline_ms(self) -> int | None:
-        node = self._coordinator.node()
+        is_ready = self._coordinator.is_ready
         deadlines: list[int | None] = []
-        if self._has_session:
-            deadlines.append(self._liveness.due_ms(node))
+        if self._has_session and is_ready:
+            deadlines.append(self._liveness.due_ms)
         if self._has_clocks:
             deadlines += [self._liveness.session_ends_ms, self._liveness.poll_due_ms]
-        if self._exchange.phase is Phase.JOINED and node is not None and self._leave_as is None:
+        if self._exchange.phase is Phase.JOINED and is_ready and self._leave_as is None:
             deadlines.append(self._exchange.metadata_until_ms)
-        if self._is_join_due and node is not None:
+        if self._is_join_due and is_ready:
             deadlines.append(max(self._not_before_ms, self._pattern_until_ms) if self._is_pattern_new else self._not_before_ms)
         return min((at_ms for at_ms in deadlines if at_ms is not None), default=None)
 
@@ -155,7 +157,7 @@ class ClassicMember(BaseMember):
 
     @property
     def _is_pattern_new(self) -> bool:
-        return self._topics.pattern is not None and self._metadata.responses == self._responses_before_pattern
+        return self._topics.pattern is not None and self._metadata.full_responses == self._responses_before_pattern
 
     @property
     def _is_join_due(self) -> bool:
@@ -181,20 +183,23 @@ class ClassicMember(BaseMember):
     def _advance(self, now_ms: int) -> list[Request]:
         if self._handover.is_owners_turn or self._leaving is not None:
             return []
-        node = self._coordinator.node()
         if self._leave_as is not None:
-            return self._advance_leave(self._leave_as, node)
+            return self._advance_leave(self._leave_as, self._coordinator.node())
         if self._target is not None:
             self._hand_out(self._target)
             return []
-        requests = self._exchange.step(node, now_ms)
+        is_joined = self._exchange.phase is Phase.JOINED
+        requests = self._exchange.step(self._coordinator.connected(Channel.GROUP) if is_joined else None, now_ms)
         if isinstance(requests, Refused):
             self._take(requests, now_ms)
             return []
         self._notice_changes()
         if not self._is_join_due or self._handover.revoke(self._given_up_to_join()):
             return requests
-        if node is None or now_ms < self._not_before_ms or (self._is_pattern_new and now_ms < self._pattern_until_ms):
+        if now_ms < self._not_before_ms or (self._is_pattern_new and now_ms < self._pattern_until_ms):
+            return requests
+        node = self._coordinator.connected(Channel.GROUP)
+        if node is None:
             return requests
         reason = self._rejoin_reason or "the consumer is not in the group"
         self._rejoin_reason = None

@@ -25,7 +25,7 @@ from ottla.client_core.group.consumer_heartbeat import (
 )
 from ottla.client_core.group.consumer_target import ConsumerTarget
 from ottla.client_core.group.membership import Failed, LeaveOption, Left, ServerRegex
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.errors import KafkaError, UnsupportedVersionError, exception_of
 from ottla.errors.codes import ErrorCode, error_meaning
 from ottla.ids import random_uuid, uuid_text
@@ -106,7 +106,7 @@ class ConsumerMember(BaseMember):
         deadlines = []
         if self._identity.is_member and self._leave_as is None:
             deadlines.append(self._poll_due_ms)
-        if self._is_heartbeat_wanted and self._coordinator.node() is not None:
+        if self._is_heartbeat_wanted and self._coordinator.is_ready:
             deadlines.append(self._heartbeat_due_ms)
         return min(deadlines, default=None)
 
@@ -158,7 +158,7 @@ class ConsumerMember(BaseMember):
     @property
     def _heartbeat_due_ms(self) -> int:
         if not self._identity.is_member:
-            is_new = self._topics.pattern is not None and self._metadata.responses == self._responses_before_pattern
+            is_new = self._topics.pattern is not None and self._metadata.full_responses == self._responses_before_pattern
             return max(self._not_before_ms, self._pattern_until_ms if is_new else 0)
         return self._not_before_ms if self._has_news else max(self._not_before_ms, self._heartbeat_at_ms)
 
@@ -174,7 +174,7 @@ class ConsumerMember(BaseMember):
         return Said(names, regex, self._target.held())
 
     def _send_heartbeat(self, now_ms: int) -> list[Request]:
-        node = self._coordinator.node()
+        node = self._coordinator.connected(Channel.GROUP)
         if node is None:
             return []
         epoch = self._identity.generation if self._identity.is_member else JOIN_EPOCH

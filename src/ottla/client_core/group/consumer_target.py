@@ -71,8 +71,8 @@ class ConsumerTarget:
         if len(names) == len(self._target):
             self._target = None
             self._topics.want_by_id(names.values(), is_complete=True)
-        elif self._asked_after != self._metadata.responses:
-            self._asked_after = self._metadata.responses
+        elif self._asked_after != self._metadata.full_responses:
+            self._asked_after = self._metadata.full_responses
             self._topics.want_by_id(names.values(), is_complete=False)
             self._metadata.refresh("the coordinator has assigned partitions of a topic that is not known yet")
 

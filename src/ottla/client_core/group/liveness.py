@@ -32,15 +32,17 @@ class Liveness:
         """The coordinator has heard a heartbeat, or will be looked for from now."""
         self.session_ends_ms = now_ms + self._settings.session_timeout_ms
 
-    def due_ms(self, node: int | None) -> int | None:
-        """When the next heartbeat is due; None while one is out or there is no coordinator."""
-        return self._heartbeat_at_ms if self._out is None and node is not None else None
+    @property
+    def due_ms(self) -> int | None:
+        """When the next heartbeat is due; None while one is out."""
+        return self._heartbeat_at_ms if self._out is None else None
 
-    def send_if_due(self, node: int | None, now_ms: int) -> list[Request]:
-        """The heartbeat, if it is time."""
-        due_ms = self.due_ms(node)
-        if node is None or due_ms is None or now_ms < due_ms:
-            return []
+    def is_due(self, now_ms: int) -> bool:
+        """Whether it is time for a heartbeat."""
+        return self._out is None and now_ms >= self._heartbeat_at_ms
+
+    def send(self, node: int, now_ms: int) -> Request:
+        """The heartbeat."""
         self._heartbeat_at_ms = now_ms + self._settings.heartbeat_interval_ms
         identity = self._identity
         message = HeartbeatRequest(
@@ -50,7 +52,7 @@ class Liveness:
             group_instance_id=identity.group_instance_id,
         )
         self._out = Request(message, node, channel=Channel.HEARTBEAT, context=identity.now)
-        return [self._out]
+        return self._out
 
     def is_mine(self, request: Request) -> bool:
         """Whether the request is the heartbeat that is out."""

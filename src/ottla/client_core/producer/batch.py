@@ -98,7 +98,7 @@ class ProducerBatch(OpenBatch):
         self.producer: tuple[int, int] = (NO_PRODUCER_ID, NO_PRODUCER_EPOCH)
         self.base_sequence = NO_SEQUENCE
         self.is_reset = False
-        """Whether its sequence number was assigned a second time, after the broker lost the producer's state."""
+        """Whether it has got another sequence number since it was last sent: an answer is then to the old one."""
         self.is_uncertain = False
         """Whether an attempt ended without an answer, so that it may be stored."""
         self.is_sealed = False

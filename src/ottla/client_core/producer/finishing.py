@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import BackoffSettings, CoordinatorFinder, CoordinatorKind
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.producer.idempotence import EPOCH_MAX
 from ottla.client_core.producer.pending import Pending
@@ -99,8 +99,10 @@ class TransactionFinish:
         requests = self.coordinator.step(now_ms)
         if self.coordinator.error is not None and not self.pending.is_done:
             self.pending.finish(self.coordinator.error)
-        node = self.coordinator.node()
-        if node is None or self._in_flight is not None or self.pending.is_done or now_ms < self._not_before_ms:
+        if self._in_flight is not None or self.pending.is_done or now_ms < self._not_before_ms:
+            return requests
+        node = self.coordinator.connected(Channel.DATA)
+        if node is None:
             return requests
         self._in_flight = self._request(node)
         return [*requests, self._in_flight]
@@ -137,7 +139,7 @@ class TransactionFinish:
 
     def next_deadline_ms(self) -> int | None:
         found = self.coordinator.next_deadline_ms()
-        if self.pending.is_done or self._in_flight is not None or self.coordinator.node() is None:
+        if self.pending.is_done or self._in_flight is not None or not self.coordinator.is_ready:
             return found
         return self._not_before_ms if found is None else min(found, self._not_before_ms)
 

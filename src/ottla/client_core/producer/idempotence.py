@@ -112,7 +112,8 @@ class Idempotence:
         return batch.key not in self.unresolved
 
     def assign(self, batch: ProducerBatch) -> None:
-        """Give a batch that is sent for the first time its sequence number."""
+        """A batch is sent now: if for the first time, give it its sequence number."""
+        batch.is_reset = False  # the next answer is to the number that it has now
         if batch.has_sequence:
             return
         entry = self._entry(batch.key)

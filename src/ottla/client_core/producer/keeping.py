@@ -12,7 +12,7 @@ from typing import Any
 
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import BackoffSettings, CoordinatorFinder, CoordinatorKind
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.producer.finishing import TransactionIdentity
 from ottla.client_core.producer.pending import Pending
@@ -53,8 +53,10 @@ class TransactionKeep:
         requests = self.coordinator.step(now_ms)
         if self.coordinator.error is not None and not self.pending.is_done:
             self.pending.finish(self.coordinator.error)
-        node = self.coordinator.node()
-        if node is None or self._in_flight is not None or self.pending.is_done or now_ms < self._not_before_ms:
+        if self._in_flight is not None or self.pending.is_done or now_ms < self._not_before_ms:
+            return requests
+        node = self.coordinator.connected(Channel.DATA)
+        if node is None:
             return requests
         transactional_id, producer_id, epoch = self._identity
         message = InitProducerIdRequest(
@@ -96,7 +98,7 @@ class TransactionKeep:
 
     def next_deadline_ms(self) -> int | None:
         found = self.coordinator.next_deadline_ms()
-        if self.pending.is_done or self._in_flight is not None or self.coordinator.node() is None:
+        if self.pending.is_done or self._in_flight is not None or not self.coordinator.is_ready:
             return found
         return self._not_before_ms if found is None else min(found, self._not_before_ms)
 

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 from ottla.client_core.backoff import Backoff
+from ottla.client_core.connecting import Connecting
 from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata, Node
 from ottla.client_core.metrics.producer import ProducerMetrics
@@ -93,14 +94,6 @@ class Gate(Protocol):
     def batch_failed(self, error: KafkaError) -> None: ...
 
 
-class Connections(Protocol):
-    """The connections to nodes, as far as sending depends on them."""
-
-    def is_open(self, node_id: int) -> bool:
-        """Whether a request to a node leaves at once."""
-        ...
-
-
 class _Sent:
     """One Produce request in flight."""
 
@@ -134,8 +127,7 @@ class Sender:
         self.finished: list[ProducerBatch] = []
         """Batches that are done and whose callbacks are to be called; the owner takes them."""
         self.gate: Gate | None = None
-        self.connections: Connections | None = None
-        """None: every node is connected."""
+        self.connecting = Connecting(metadata, settings.retry_backoff_max_ms)
         self._settings = settings
         self._accumulator = accumulator
         self._metadata = metadata
@@ -148,9 +140,6 @@ class Sender:
         self._in_flight: dict[int, int] = {}
         self._trusted: set[int] = set()
         """Nodes that have answered since their connection was last lost."""
-        self._connecting: set[int] = set()
-        self._unreachable: dict[int, KafkaError] = {}
-        """Why the last attempt to connect to a node failed."""
         self._throttled_until_ms: dict[int, int] = {}
         """Nodes whose quota is used up. Their batches stay here until then, and take more records (KIP-219)."""
         self._turn = 0
@@ -164,6 +153,7 @@ class Sender:
         accumulator = self._accumulator
         accumulator.looked(NEVER_MS)
         self._expire(now_ms)
+        self.connecting.look(now_ms)
         if self.gate is not None and self.gate.is_spoiled:
             self.abort_unsent(TransactionAbortedError())  # a flush must not wait for what is never sent
         oldest = next(iter(accumulator.incomplete), None)
@@ -194,17 +184,15 @@ class Sender:
         self._wake_by(min(due_ms, expires_ms))
         requests: list[Request] = []
         for node, queues in by_node.items():
-            if self.connections is None or self.connections.is_open(node):
+            if self.connecting.is_open(node):
                 self._drain(node, queues, requests, now_ms)
-            elif node not in self._connecting:
-                self._connecting.add(node)
-                requests.append(Connect(node))
+            else:
+                requests += self.connecting.connect(node, now_ms)
         return requests
 
     def answered(self, request: Request, response: ProduceResponse | None, version: int, now_ms: int) -> None:
         if isinstance(request, Connect):
-            self._connecting.discard(request.node)
-            self._unreachable.pop(request.node, None)
+            self.connecting.answered(request)
             return
         sent: _Sent = request.context
         self._over(sent, is_answered=True)
@@ -227,8 +215,7 @@ class Sender:
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
         if isinstance(request, Connect):
-            self._connecting.discard(request.node)
-            self._unreachable[request.node] = error
+            self.connecting.failed(request, error)
             if not error.is_retriable:
                 self._fail_unsent_to(request.node, error)
             return
@@ -242,7 +229,7 @@ class Sender:
             self._failed(batch, error, -1, now_ms)
 
     def next_deadline_ms(self) -> int | None:
-        return self._deadline_ms
+        return self.connecting.next_deadline_ms(self._deadline_ms)
 
     def _wake_by(self, at_ms: int) -> None:
         self._deadline_ms = None if at_ms == NEVER_MS else at_ms
@@ -437,8 +424,7 @@ class Sender:
     def _fail_unsent_to(self, node: int, error: KafkaError) -> None:
         """Fail what waits for a connection that will not be opened, as when the login is refused."""
         for batch in self._accumulator.unsent():
-            leader = self._metadata.leader(*batch.key)
-            if leader is not None and leader[0] == node:
+            if self._metadata.is_led_by(node, *batch.key):
                 self._accumulator.drop(batch)
                 self._give_up(batch, error, is_known_unstored=not batch.is_uncertain)
 
@@ -465,7 +451,7 @@ class Sender:
             return str(self._metadata.topic_error(batch.topic) or self._metadata.failure or "its leader is not known").rstrip(
                 "."
             )
-        unreachable = self._unreachable.get(leader[0])
+        unreachable = self.connecting.failure(leader[0])
         if unreachable is not None:
             return f"node {leader[0]} is not connected: {str(unreachable).rstrip('.')}"
         if batch.attempts:

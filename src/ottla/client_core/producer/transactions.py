@@ -25,7 +25,7 @@ from typing import Any, Protocol
 
 from ottla.client_core.backoff import Backoff
 from ottla.client_core.coordinators import CoordinatorFinder, CoordinatorKind
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer import transaction_requests as requests
@@ -338,19 +338,25 @@ class TransactionManager:
     @property
     def _has_work(self) -> bool:
         """Whether a request waits only for its time: without a coordinator it waits for that."""
-        if self.is_fatal or self.coordinator.node() is None:
+        if self.is_fatal or not self.coordinator.is_ready:
             return False
         if self._offset_commits and self._offset_commits[0].is_added:
             finder = self._group_coordinators.get(self._offset_commits[0].group.group_id)
-            return finder is None or finder.node() is not None
+            return finder is None or finder.is_ready
+        return self._has_request
+
+    @property
+    def _has_request(self) -> bool:
         is_ending = self.state in (State.COMMITTING, State.ABORTING, State.INITIALIZING)
         return is_ending or bool(self._new_partitions or self._offset_commits)
 
     # Requests
 
     def _next_request(self) -> Request | None:
-        node = self.coordinator.node()
-        if self.state is State.UNINITIALIZED or node is None:
+        if self.state is State.UNINITIALIZED or not self._has_request:
+            return None
+        node = self.coordinator.connected(Channel.DATA)
+        if node is None:
             return None
         if self.state is State.INITIALIZING:
             return requests.init_producer_id(self, node)
@@ -369,6 +375,7 @@ class TransactionManager:
         finder = self._group_coordinators.get(group_id)
         if finder is None:
             finder = CoordinatorFinder(self._metadata, CoordinatorKind.GROUP, group_id, self.settings, self._random_below)
+            finder.connections = self.coordinator.connections
             self._group_coordinators[group_id] = finder
             finder.want()
         if finder.error is not None:
@@ -376,7 +383,7 @@ class TransactionManager:
             self._spoil(finder.error)
             finder.want()
             return None
-        group_node = finder.node()
+        group_node = finder.connected(Channel.GROUP)
         return None if group_node is None else requests.commit_offsets(self, group_node, commit)
 
     def _succeeded(self, context: requests.Context, response: Any) -> None:

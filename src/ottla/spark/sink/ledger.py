@@ -35,8 +35,6 @@ TOPIC_SETTINGS = {
 DECISION_TIMEOUT_MS = 10_000
 """How long a decision may be in transit. A driver that dies meanwhile delays readers of the same partition for that long."""
 READ_TIMEOUT_S = 120.0
-FIRST_BACKOFF = {"retry.backoff.ms": "10"}
-"""A transactional producer lives for one task. Kafka's 100 ms between its first two metadata requests would be most of it."""
 
 Settings = Mapping[str, str]
 
@@ -157,15 +155,11 @@ class Fence:
         ledger.create_topic()
         self._ledger = ledger
         self._query = query
-        settings = (
-            FIRST_BACKOFF
-            | ledger.client
-            | {
-                "transactional.id": driver_id(query),
-                "transaction.timeout.ms": str(DECISION_TIMEOUT_MS),
-                "compression.type": "gzip",
-            }
-        )
+        settings = ledger.client | {
+            "transactional.id": driver_id(query),
+            "transaction.timeout.ms": str(DECISION_TIMEOUT_MS),
+            "compression.type": "gzip",
+        }
         self._producer: Producer[Any, Any] = Producer(config=settings)
         try:
             self._producer.init_transactions()

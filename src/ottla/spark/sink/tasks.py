@@ -13,7 +13,6 @@ from ottla.spark.errors import SinkError
 from ottla.spark.sink import protocol
 from ottla.spark.sink.committing import ledger_of
 from ottla.spark.sink.decision import HeldTransaction
-from ottla.spark.sink.ledger import FIRST_BACKOFF
 from ottla.spark.sink.names import IdPool
 from ottla.spark.sink.options import SinkOptions, TwoPhase
 from ottla.spark.sink.protocol import NO_RECORD, TaskResult
@@ -59,9 +58,7 @@ def _write(options: SinkOptions, job: Job, seen: int, batches: Iterator[Any]) ->
     if _pool is None:
         _pool = IdPool()
     transactional_id = _pool.take(job.query, job.batch)
-    producer: Producer[Any, Any] = Producer(
-        config={**FIRST_BACKOFF, **options.task_client, "transactional.id": transactional_id}
-    )
+    producer: Producer[Any, Any] = Producer(config={**options.task_client, "transactional.id": transactional_id})
     try:
         _init(producer, options)
         reached("task:initialized")

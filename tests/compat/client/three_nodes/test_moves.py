@@ -43,8 +43,14 @@ def test_broker_is_killed_and_started_again(nodes: ThreeNodes, admin: Admin, fac
 def test_paused_leader_is_replaced_and_fenced(nodes: ThreeNodes, admin: Admin, face: Faces, topic: str) -> None:
     """The leader stops without a sign. When it goes on, it still believes that it leads, and must not take a record."""
     make_replicated(admin, topic, SPREAD, {"min.insync.replicas": 2})
-    short = {"request_timeout_ms": 2000, "socket_connection_setup_timeout_ms": 1000}
-    with Load(face, nodes.bootstrap, topic, 3, producer=short, consumer=short) as load:
+    # Attempts to connect to the paused node never end: no request may wait for one.
+    slow_ms = 600_000
+    settings = {
+        "request_timeout_ms": 2000,
+        "socket_connection_setup_timeout_ms": slow_ms,
+        "socket_connection_setup_timeout_max_ms": slow_ms,
+    }
+    with Load(face, nodes.bootstrap, topic, 3, producer=settings, consumer=settings) as load:
         load.await_more(100)
         nodes.pause(2)
         asking = face.admin(nodes.bootstrap_of(1, 3), **QUICK)

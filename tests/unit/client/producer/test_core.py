@@ -22,6 +22,7 @@ from ottla.errors import (
     GroupAuthorizationError,
     IllegalStateError,
     KafkaError,
+    TopicAuthorizationError,
     TransactionAbortedError,
 )
 from ottla.records.kernels import NO_HEADERS
@@ -46,6 +47,34 @@ def test_a_topic_becomes_known_with_its_partitions(broker: Broker) -> None:
         await core.know_topic("t", 99, HANG_S)  # a refresh shows no such partition: the caller decides
         await core.close(HANG_S)
         assert await core.close(HANG_S) == 0
+
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
+def test_a_refused_topic_is_asked_for_again_by_the_next_call(broker: Broker) -> None:
+    async def run() -> None:
+        core = core_for(broker)
+        with pytest.raises(TopicAuthorizationError):
+            await core.know_topic("t", 0, HANG_S)
+        with pytest.raises(TopicAuthorizationError):
+            await core.know_topic("t", 0, HANG_S)
+        broker.faults.clear()
+        await core.know_topic("t", 0, HANG_S)
+        await core.close(HANG_S)
+
+    broker.faults.fail("Metadata", "TOPIC_AUTHORIZATION_FAILED", topic="t")
+    asyncio.run(asyncio.wait_for(run(), HANG_S))
+
+
+def test_a_new_topic_does_not_wait_for_the_retry_backoff(broker: Broker) -> None:
+    async def run() -> None:
+        settings = producer_settings(
+            broker.bootstrap_servers, config={"retry.backoff.ms": 600_000, "retry.backoff.max.ms": 600_000}
+        )
+        core = ProducerCore(settings, real_client_world(), TaskWaiting())
+        for topic in ("t", "u", "v"):  # each after the answer to the one before
+            await core.know_topic(topic, 0, HANG_S)
+        await core.close(HANG_S)
 
     asyncio.run(asyncio.wait_for(run(), HANG_S))
 

@@ -13,6 +13,7 @@ from tests.support.machines.consumer_cluster import (
     place,
     settings,
 )
+from tests.support.machines.open_connections import OpenConnections
 
 from ottla.client_core.consumer.commits import Commit, Commits
 from ottla.client_core.coordinators import CoordinatorFinder
@@ -188,3 +189,22 @@ def test_nothing_to_commit_is_done_and_a_given_up_commit_is_not_sent() -> None:
     commits.give_up(start(commits, 5))
     assert commits.step(0) == []
     assert commits.is_idle
+
+
+def test_commits_fail_while_the_consumer_is_not_in_its_group() -> None:
+    commits, finder = machine()
+    connections = finder.connections = OpenConnections()
+    member = commits.member = Member(4)
+    first, second = start(commits, 10), start(commits, 11, is_retried=False)
+    assert commits.step(0) == [], "the coordinator is not connected"
+    member.generation_or_epoch = -1
+    coordinator = finder.node()
+    assert coordinator is not None
+    connections.open.add((coordinator, Channel.GROUP))
+    assert commits.step(1) == []
+    assert isinstance(first.error, CommitFailedError)
+    assert isinstance(second.error, CommitFailedError)
+    commits.member = None
+    third = start(commits, 12)
+    assert offsets_of(sent(commits, 2)) == [12], "a consumer without a subscription commits from outside"
+    assert third.error is None

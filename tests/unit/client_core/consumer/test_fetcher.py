@@ -11,12 +11,13 @@ from tests.support.machines.consumer_cluster import (
     place,
     settings,
 )
+from tests.support.machines.open_connections import OpenConnections
 
 from ottla.client_core.consumer.fetch_errors import FetchErrors
 from ottla.client_core.consumer.fetcher import Fetcher
 from ottla.client_core.consumer.reset import EARLIEST
 from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
-from ottla.client_core.machine import Channel, Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.errors import NetworkError, RecordTooLargeError, SaslAuthenticationError
 from ottla.errors.codes import ErrorCode
@@ -259,3 +260,62 @@ def test_an_answer_that_sends_elsewhere_does_not_say_that_there_is_nothing(data:
     world = World()
     world.answer(world.sent(), partition_index=0, **data)
     assert (world.state(0).nothing_from, world.state(1).nothing_from) == (-1, -1)
+
+
+def test_nothing_is_asked_of_a_broker_until_it_is_connected() -> None:
+    world = World()
+    connections = world.fetcher.connecting.connections = OpenConnections()
+    request = world.sent(0)
+    assert isinstance(request, Connect)
+    assert (request.node, request.channel) == (1, Channel.FETCH)
+    assert world.fetcher.step(10) == []
+    connections.open.add((1, Channel.FETCH))
+    world.fetcher.answered(request, None, 0, 20)
+    assert asked(world.sent(20)) == {0: 0, 1: 0}
+
+
+def test_partitions_follow_their_leader_while_the_old_one_cannot_be_connected_to() -> None:
+    world = World()
+    world.fetcher.connecting.connections = OpenConnections((2, Channel.FETCH))
+    assert isinstance(world.sent(0), Connect)
+    world.metadata.learn_leader("t", 0, 2, 1)
+    request = world.sent(100)
+    assert (request.node, asked(request)) == (2, {0: 0})
+
+
+def test_the_metadata_is_refreshed_while_a_broker_is_slow_to_connect() -> None:
+    world = World()
+    world.fetcher.connecting.connections = OpenConnections()
+    world.sent(5_000)
+    deadline_ms = world.fetcher.next_deadline_ms()
+    assert deadline_ms is not None
+    assert world.metadata.step(deadline_ms) == []
+    assert world.fetcher.step(deadline_ms) == []
+    assert len(world.metadata.step(deadline_ms)) == 1
+
+
+def test_a_failed_connection_is_tried_again_after_the_backoff() -> None:
+    world = World()
+    world.fetcher.connecting.connections = OpenConnections()
+    world.state(0).preferred_node = world.state(1).preferred_node = 2
+    world.state(0).preferred_until_ms = world.state(1).preferred_until_ms = 1_000_000
+    request = world.sent(0)
+    assert request.node == 2
+    world.fetcher.failed(request, NetworkError("refused"), 0)
+    again = world.sent(1)
+    assert (type(again), again.node) == (Connect, 1), "the leader takes the place of a replica that cannot be reached"
+    world.fetcher.failed(again, NetworkError("refused"), 1)
+    assert world.fetcher.step(2) == []
+    deadline_ms = world.fetcher.next_deadline_ms()
+    assert deadline_ms is not None
+    assert isinstance(world.sent(deadline_ms), Connect)
+
+
+def test_a_refused_login_is_an_error_of_every_partition() -> None:
+    world = World()
+    world.fetcher.connecting.connections = OpenConnections()
+    error = SaslAuthenticationError("wrong password")
+    world.fetcher.failed(world.sent(0), error, 0)
+    assert world.fetcher.error is error
+    assert world.fetcher.step(600_000) == []
+    assert world.fetcher.next_deadline_ms() is None

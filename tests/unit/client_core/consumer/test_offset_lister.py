@@ -3,11 +3,12 @@
 from typing import Any
 
 from tests.support.machines.consumer_cluster import TOPIC, FakeCluster, known_metadata, no_chance, place, settings
+from tests.support.machines.open_connections import OpenConnections
 
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp, OffsetLister
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import NO_LEADER, Metadata
-from ottla.errors import NetworkError, TopicAuthorizationError, UnsupportedVersionError
+from ottla.errors import NetworkError, SaslAuthenticationError, TopicAuthorizationError, UnsupportedVersionError
 from ottla.errors.codes import ErrorCode
 from ottla.wire.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsResponse, ListOffsetsTopicResponse
 
@@ -161,3 +162,37 @@ def test_a_dropped_query_is_not_sent_and_an_empty_one_is_done() -> None:
     lister.drop(lister.ask({place(0): -1}))
     assert lister.step(0) == []
     assert lister.ask({}).is_done
+
+
+def test_a_query_follows_the_leader_while_the_old_one_cannot_be_connected_to() -> None:
+    lister, metadata = machine()
+    lister.connecting.connections = OpenConnections((2, Channel.DATA))
+    lister.ask({place(0): -1})
+    assert (type(sent(lister)), lister.step(10)) == (Connect, [])
+    metadata.learn_leader(TOPIC, 0, 2, 4)
+    assert asked(sent(lister, 20)) == {0: (-1, 4)}
+
+
+def test_a_query_waits_for_the_connection_and_says_why() -> None:
+    lister, _ = machine()
+    connections = lister.connecting.connections = OpenConnections()
+    query = lister.ask({place(0): -1})
+    error = NetworkError("refused")
+    lister.failed(sent(lister), error, 0)
+    assert query.retried is error
+    deadline_ms = lister.next_deadline_ms()
+    assert deadline_ms == 100
+    again = sent(lister, deadline_ms)
+    connections.open.add((1, Channel.DATA))
+    lister.answered(again, None, 0, 110)
+    answer(lister, sent(lister, 110), found(0, 7))
+    assert query.is_done
+
+
+def test_a_refused_login_ends_the_query() -> None:
+    lister, _ = machine()
+    lister.connecting.connections = OpenConnections()
+    query = lister.ask({place(0): -1, place(1): -1})
+    lister.failed(sent(lister), SaslAuthenticationError("wrong password"), 0)
+    assert query.is_done
+    assert set(query.errors) == {place(0), place(1)}

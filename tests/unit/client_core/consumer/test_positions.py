@@ -5,19 +5,21 @@ from typing import Any
 
 import pytest
 from tests.support.machines.consumer_cluster import TOPIC, FakeCluster, known_metadata, no_chance, place, settings
+from tests.support.machines.open_connections import OpenConnections
 
 from ottla.client_core.consumer.committed import CommittedQuery
 from ottla.client_core.consumer.offset_lister import OffsetAndTimestamp, OffsetLister, OffsetQuery
 from ottla.client_core.consumer.positions import Positions
 from ottla.client_core.consumer.reset import EARLIEST, LATEST, NO_RESET, Reset
 from ottla.client_core.consumer.subscription import PartitionState, Phase, Position, Subscription
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.offsets import OffsetAndMetadata
 from ottla.errors import (
     GroupAuthorizationError,
     LogTruncationError,
     NetworkError,
     NoOffsetForPartitionError,
+    SaslAuthenticationError,
     TopicAuthorizationError,
     UnsupportedVersionError,
 )
@@ -251,3 +253,47 @@ def test_outcomes_that_other_machines_find_in_their_steps_are_taken_at_once() ->
     assert world.positions.next_deadline_ms() == 0
     world.step()
     assert world.positions.next_deadline_ms() is None
+
+
+def to_validate() -> tuple[World, OpenConnections]:
+    """Partition 0 was read in epoch 3, and its leader of epoch 5, node 2, is not connected."""
+    world = World()
+    connections = world.positions.connecting.connections = OpenConnections()
+    world.metadata.learn_leader(TOPIC, 0, 2, 5)
+    world.state().jump(Position(10, 3))
+    world.state().phase = Phase.VALIDATE
+    return world, connections
+
+
+def test_a_position_is_validated_when_the_new_leader_is_connected() -> None:
+    world, connections = to_validate()
+    (request,) = world.step()
+    assert (type(request), request.node) == (Connect, 2)
+    assert world.step(10) == []
+    connections.open.add((2, Channel.DATA))
+    world.positions.answered(request, None, 0, 20)
+    (asked,) = world.step(20)
+    assert not isinstance(asked, Connect)
+    assert asked.node == 2
+
+
+def test_a_validation_follows_the_leader_while_another_cannot_be_connected_to() -> None:
+    world, connections = to_validate()
+    world.step()
+    connections.open.add((1, Channel.DATA))
+    world.metadata.learn_leader(TOPIC, 0, 1, 6)
+    (asked,) = world.step(10)
+    assert (asked.node, isinstance(asked, Connect)) == (1, False)
+
+
+def test_a_validation_waits_after_a_failed_connection_and_fails_with_the_login() -> None:
+    world, _ = to_validate()
+    (request,) = world.step()
+    world.positions.failed(request, NetworkError("refused"), 0)
+    assert world.step(1) == []
+    deadline_ms = world.positions.next_deadline_ms()
+    assert deadline_ms is not None
+    (again,) = world.step(deadline_ms)
+    error = SaslAuthenticationError("wrong password")
+    world.positions.failed(again, error, deadline_ms)
+    assert world.state().error is error

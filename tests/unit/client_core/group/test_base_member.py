@@ -28,7 +28,9 @@ def member(coordinator: Any = None) -> BaseMember:
         retry_backoff_max_ms=1,
         max_poll_interval_ms=300,
     )
-    metadata: Any = SimpleNamespace(responses=3, want=lambda names: None, unwant=lambda names: None, want_all=lambda on: None)
+    metadata: Any = SimpleNamespace(
+        full_responses=3, want=lambda names: None, unwant=lambda names: None, want_all=lambda on: None
+    )
     return BaseMember(settings, metadata, coordinator, lambda limit: 0, "me")
 
 

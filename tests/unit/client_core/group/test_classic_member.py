@@ -347,6 +347,23 @@ def test_the_coordinator_moves(assignor: Callable[[], Assignor]) -> None:
     assert all(client.count(Lost) == 0 for client in clients)
 
 
+def test_the_coordinator_moves_away_from_a_node_that_cannot_be_reached() -> None:
+    world = GroupWorld()
+    clients = joined(world, 3, RangeAssignor)
+    world.unreachable.add(world.coordinator)
+    for client in clients:
+        world.disconnect(client)
+    world.run_for(4_000)  # every member has begun to connect to the old coordinator
+    world.move_coordinator()
+    asked = [len(client.messages(HeartbeatRequest)) for client in clients]
+    world.run_until(
+        lambda: all(len(client.messages(HeartbeatRequest)) > count for client, count in zip(clients, asked, strict=True)),
+        2_000,
+    )
+    world.run_for(20_000)
+    assert all(client.member.is_stable and client.count(Lost) == 0 for client in clients)
+
+
 @pytest.mark.parametrize("code", [ErrorCode.GROUP_AUTHORIZATION_FAILED, ErrorCode.GROUP_MAX_SIZE_REACHED])
 def test_a_fatal_error_is_told_and_the_next_poll_tries_again(code: ErrorCode) -> None:
     world = GroupWorld()

@@ -63,4 +63,4 @@ def test_settings_of_a_consumer_are_group_settings() -> None:
 
 
 def test_missing_names_are_found() -> None:
-    assert lacks(object(), Coordinator) == ["error", "want", "node", "lost"]
+    assert lacks(object(), Coordinator) == ["error", "want", "is_ready", "node", "connected", "lost"]

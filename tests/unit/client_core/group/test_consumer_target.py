@@ -93,7 +93,7 @@ def test_unknown_topic_is_asked_for_and_does_not_hold_up_the_rest() -> None:
     assert len(member.metadata.refreshes) == 1
     assert member.advance() == []
     assert len(member.metadata.refreshes) == 1, "each response is waited for once"
-    member.metadata.responses += 1
+    member.metadata.full_responses += 1
     assert member.advance() == []
     assert len(member.metadata.refreshes) == 2
     member.metadata.put("later", [()])

@@ -30,13 +30,13 @@ def liveness(identity: Identity) -> Liveness:
 
 
 def sent(liveness: Liveness, now_ms: int) -> Request:
-    (request,) = liveness.send_if_due(NODE, now_ms)
-    return request
+    assert liveness.is_due(now_ms)
+    return liveness.send(NODE, now_ms)
 
 
 def test_first_heartbeat_is_due_one_interval_after_the_join(liveness: Liveness) -> None:
-    assert liveness.due_ms(NODE) == 4_000
-    assert liveness.send_if_due(NODE, 3_999) == []
+    assert liveness.due_ms == 4_000
+    assert not liveness.is_due(3_999)
     request = sent(liveness, 4_000)
     message: Any = request.message
     assert (message.group_id, message.generation_id, message.member_id, message.group_instance_id) == ("g", 5, "m", "i")
@@ -46,16 +46,11 @@ def test_first_heartbeat_is_due_one_interval_after_the_join(liveness: Liveness) 
 def test_one_heartbeat_is_out_at_a_time(liveness: Liveness) -> None:
     request = sent(liveness, 4_000)
     assert liveness.is_mine(request)
-    assert liveness.due_ms(NODE) is None
-    assert liveness.send_if_due(NODE, 20_000) == []
+    assert liveness.due_ms is None
+    assert not liveness.is_due(20_000)
     assert liveness.answered(request, keeps_session=True, now_ms=5_000)
     assert not liveness.is_mine(request)
-    assert liveness.due_ms(NODE) == 7_000, "one interval after the last was sent"
-
-
-def test_nothing_is_sent_without_a_coordinator(liveness: Liveness) -> None:
-    assert liveness.due_ms(None) is None
-    assert liveness.send_if_due(None, 50_000) == []
+    assert liveness.due_ms == 7_000, "one interval after the last was sent"
 
 
 def test_good_answer_extends_the_session_and_a_bad_one_does_not(liveness: Liveness) -> None:
@@ -71,19 +66,19 @@ def test_answer_to_an_older_generation_says_nothing(liveness: Liveness, identity
     identity.generation = 6
     assert not liveness.answered(request, keeps_session=True, now_ms=4_500)
     assert liveness.session_ends_ms == 11_000
-    assert liveness.due_ms(NODE) == 7_000, "the next may go out"
+    assert liveness.due_ms == 7_000, "the next may go out"
 
 
 def test_failed_heartbeat_is_sent_again_after_the_backoff(liveness: Liveness) -> None:
     sent(liveness, 4_000)
     liveness.failed(4_200)
-    assert liveness.due_ms(NODE) == 4_300
+    assert liveness.due_ms == 4_300
 
 
 def test_heartbeat_that_fails_late_does_not_delay_the_next(liveness: Liveness) -> None:
     sent(liveness, 4_000)
     liveness.failed(6_950)
-    assert liveness.due_ms(NODE) == 7_000
+    assert liveness.due_ms == 7_000
 
 
 def test_poll_moves_the_deadline_of_polls_only(liveness: Liveness) -> None:

@@ -38,7 +38,21 @@ PASSING = [ErrorCode.NOT_COORDINATOR, ErrorCode.COORDINATOR_NOT_AVAILABLE, Error
 ENDING = [ErrorCode.UNKNOWN_MEMBER_ID]
 OF_CLASSIC = [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.ILLEGAL_GENERATION, ErrorCode.GROUP_AUTHORIZATION_FAILED]
 OF_CONSUMER = [ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.GROUP_AUTHORIZATION_FAILED]
-OPERATIONS = ["run", "run", "run", "disconnect", "move", "leave", "unsubscribe", "subscribe", "add", "lazy", "topic", "slow"]
+OPERATIONS = [
+    "run",
+    "run",
+    "run",
+    "disconnect",
+    "move",
+    "isolate",
+    "leave",
+    "unsubscribe",
+    "subscribe",
+    "add",
+    "lazy",
+    "topic",
+    "slow",
+]
 CLEAR_MS = 180_000
 
 
@@ -109,6 +123,9 @@ class Story:
             world.disconnect(client)
         elif operation == "move":
             world.move_coordinator()
+        elif operation == "isolate":
+            world.unreachable = {world.coordinator}
+            world.disconnect(client)
         elif operation == "leave":
             client.member.leave(now_ms, chance.choice(list(LeaveOption)))
         elif operation == "unsubscribe":
@@ -128,6 +145,7 @@ class Story:
     def end(self) -> None:
         """The weather clears, and everybody behaves: the group settles."""
         self._weather.is_clear = True
+        self.world.unreachable.clear()
         for client in self.world.clients:
             client.is_polling, client.listener_ms = True, 0
             if client.member.subscribed_topics == frozenset():

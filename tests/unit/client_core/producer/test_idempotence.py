@@ -90,6 +90,23 @@ def test_out_of_order_is_retried_until_it_is_the_next_batch() -> None:
     assert idempotence.is_bump_due  # the broker lost something
 
 
+@pytest.mark.parametrize("code", [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, ErrorCode.UNKNOWN_PRODUCER_ID])
+def test_a_renumbered_batch_is_renumbered_again_if_the_broker_loses_the_new_epoch(code: ErrorCode) -> None:
+    idempotence = started()
+    lost, first, second = made(), made(), made()
+    sent(idempotence, lost, first, second)
+    idempotence.failed(lost, refusal(ErrorCode.TOPIC_AUTHORIZATION_FAILED), is_known_unstored=True)
+    idempotence.bump()
+    sent(idempotence, first)
+    idempotence.acked(first, 10)
+    sent(idempotence, second)
+    assert (second.producer, second.base_sequence) == ((7, 1), 2)
+    assert idempotence.is_worth_retrying(second, refusal(code), 0)
+    assert idempotence.is_bump_due
+    idempotence.bump()
+    assert (second.producer, second.base_sequence) == ((7, 2), 0)
+
+
 def test_a_transaction_does_not_survive_a_gap() -> None:
     idempotence = started(is_transactional=True)
     first = made()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tests.support.producers.model_cluster import NODES, TOPIC, InFlight, ModelCluster
 from tests.support.producers.settings import small_settings
 
-from ottla.client_core.machine import Connect
+from ottla.client_core.machine import Channel, Connect
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.producer.accumulator import Accumulator
 from ottla.client_core.producer.idempotence import Idempotence
@@ -43,7 +43,7 @@ class World:
         if self.idempotence is not None:
             self.idempotence.take_id(PRODUCER_ID, 0)
         self.sender = Sender(self.settings, self.accumulator, self.metadata, lambda below: below // 2, self.idempotence)
-        self.sender.connections = self
+        self.sender.connecting.connections = self
         self.open = set(NODES)
         self.connects: dict[int, Connect] = {}
         self.in_flight = InFlight()
@@ -73,7 +73,7 @@ class World:
         limit = self.settings.max_in_flight_requests_per_connection
         assert all(len(requests) <= limit for requests in self.in_flight.requests.values())
 
-    def is_open(self, node_id: int) -> bool:
+    def is_open(self, node_id: int, channel: Channel = Channel.DATA) -> bool:
         return node_id in self.open
 
     def connect(self, node: int, error: KafkaError | None = None) -> None:

@@ -5,9 +5,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.support.machines.open_connections import OpenConnections
 from tests.support.producers.settings import small_settings
 
-from ottla.client_core.machine import Request
+from ottla.client_core.machine import Channel, Connect, Request
 from ottla.client_core.metadata import Metadata
 from ottla.client_core.offsets import ConsumerGroupMetadata, OffsetAndMetadata
 from ottla.client_core.producer.idempotence import Idempotence
@@ -443,3 +444,28 @@ def test_without_an_open_transaction_there_is_nothing_to_keep() -> None:
     world = two_phase()
     world.run(world.manager.initialize(keep_prepared=True))
     assert (world.manager.prepared, world.manager.state) == (None, State.READY)
+
+
+def test_requests_follow_the_coordinator_while_the_old_one_cannot_be_connected_to() -> None:
+    world = World(raises_epochs=True)
+    connections = world.manager.coordinator.connections = OpenConnections()
+    pending = world.manager.initialize()
+    world.step()
+    world.answer()
+    world.step()
+    (connect,) = world.in_flight
+    assert isinstance(connect, Connect)
+    world.in_flight.clear()
+    deadline_ms = world.manager.next_deadline_ms()
+    assert deadline_ms is not None
+    world.now_ms = deadline_ms
+    world.step()
+    (search,) = world.in_flight
+    assert isinstance(search.message, FindCoordinatorRequest)
+    world.in_flight.clear()
+    moved = FindCoordinatorResponse(coordinators=[Coordinator(key="tx", node_id=connect.node + 1, host="h", port=1)])
+    world.manager.answered(search, moved, 4, world.now_ms)
+    connections.open.add((connect.node + 1, Channel.DATA))
+    world.run(pending)
+    world.manager.failed(connect, NetworkError("no connection in time"), world.now_ms)
+    assert world.manager.coordinator.node() == connect.node + 1
