@@ -56,7 +56,7 @@ class ConnectionSettings(Protocol):
 class _Place:
     """One node and channel: its connection, or the attempt to open it."""
 
-    __slots__ = ("attempt", "backoff", "link", "not_before_s", "setup_failures", "used_s", "was_open")
+    __slots__ = ("attempt", "backoff", "is_lost", "link", "not_before_s", "setup_failures", "used_s", "was_open")
 
     def __init__(self, settings: ConnectionSettings, world: ClientWorld) -> None:
         below = world.randomness.below
@@ -64,6 +64,8 @@ class _Place:
         self.attempt: asyncio.Task[Link] | None = None
         self.backoff = Backoff(settings.reconnect_backoff_ms, settings.reconnect_backoff_max_ms, below)
         self.setup_failures = 0
+        self.is_lost = False
+        """Whether the last connection has ended by itself, and no other was opened since."""
         self.was_open = False
         """Whether a connection was made before: the address is right then, and the node is down."""
         self.not_before_s = 0.0
@@ -142,7 +144,7 @@ class ConnectionPool:
         return {
             self._address(node_id)
             for (node_id, _), place in self._places.items()
-            if place.setup_failures or (place.link is not None and place.link.is_over)
+            if place.setup_failures or place.is_lost or (place.link is not None and place.link.is_over)
         }
 
     def _trust(self, node_id: int) -> None:
@@ -150,6 +152,7 @@ class ConnectionPool:
         for (other_id, _), place in self._places.items():
             if other_id == node_id:
                 place.setup_failures = 0
+                place.is_lost = False
                 if place.link is not None and place.link.is_over:
                     place.link = None
 
@@ -180,6 +183,7 @@ class ConnectionPool:
             return None
         if place.link.is_over:
             place.link = None
+            place.is_lost = True  # still suspect while it is connected to again
             return None
         place.used_s = self._loop.time()
         return place.link

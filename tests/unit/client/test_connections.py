@@ -148,6 +148,8 @@ def test_a_node_that_fails_on_one_connection_comes_after_the_others() -> None:
         assert pool.any_node() == BOOTSTRAP_ID
         fetching.close()  # as after a request that timed out
         assert pool.any_node() == 2, "its other connections, under both of its ids, are not trusted"
+        assert pool.open_link(1, Channel.FETCH) is None
+        assert pool.any_node() == 2, "nor are they while it is connected to again"
         await pool.link(2)
         assert pool.any_node() == 2
         await pool.link(1, Channel.FETCH)

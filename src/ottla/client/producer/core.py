@@ -75,7 +75,7 @@ class ProducerCore:
             level=codec_level(settings),
         )
         self.metrics = ClientMetrics("producer", settings, world)
-        self.measured = self.sender.metrics = ProducerMetrics(self.metrics.registry)
+        self.measured = self.sender.outcomes.metrics = ProducerMetrics(self.metrics.registry)
         self.transactions: TransactionManager | None = None
         self._completing: PreparedTransaction | None = None
         self._ids: ProducerIds | None = None
@@ -87,7 +87,7 @@ class ProducerCore:
                 self.transactions = TransactionManager(
                     settings.transactional_id, settings, self.idempotence, self.metadata, below
                 )
-                self.sender.gate = self.transactions
+                self.sender.outcomes.gate = self.transactions
                 machines.append(self.transactions)
             else:
                 self._ids = ProducerIds(settings, self.idempotence, below)
@@ -170,7 +170,7 @@ class ProducerCore:
                 future.set_result(None)
 
     def _call_back(self) -> None:
-        finished, self.sender.finished = self.sender.finished, []
+        finished, self.sender.outcomes.finished = self.sender.outcomes.finished, []
         for batch in finished:
             if self.on_finished is not None:
                 self.on_finished(batch)
@@ -188,7 +188,7 @@ class ProducerCore:
     def _give_up(self, error: KafkaError) -> None:
         self.fault = error
         self.accumulator.looked(NEVER_MS)
-        self.sender.fail_all(error)
+        self.sender.outcomes.fail_all(error)
         self._call_back()
 
     # Topics
@@ -297,7 +297,7 @@ class ProducerCore:
             if left:
                 text = f"the producer was closed before it had stored {counted(left, 'record')}: give close() more time"
                 logger.warning("%s", text)
-                self.sender.fail_all(IllegalStateError(text))
+                self.sender.outcomes.fail_all(IllegalStateError(text))
             self._call_back()
             self.runner.close()
             self._pool.close()
@@ -327,7 +327,9 @@ class ProducerCore:
             return None
         place = f"{left[0].topic}-{left[0].partition}"
         count = counted(sum(batch.count for batch in left), "record")
-        return f"{call} waits for {count} to be stored. The oldest are for {place}: {self.sender.why_not_stored(left[0])}"
+        return (
+            f"{call} waits for {count} to be stored. The oldest are for {place}: {self.sender.outcomes.why_not_stored(left[0])}"
+        )
 
     def why_memory_full(self) -> str | None:
         """What send() waits for when buffer.memory is used up, for the log. Called in the thread or task that sends."""
@@ -337,7 +339,8 @@ class ProducerCore:
             oldest = next(iter(self.accumulator.incomplete), None)
         if oldest is None:
             return used
-        return f"{used}. The oldest records are for {oldest.topic}-{oldest.partition}: {self.sender.why_not_stored(oldest)}"
+        reason = self.sender.outcomes.why_not_stored(oldest)
+        return f"{used}. The oldest records are for {oldest.topic}-{oldest.partition}: {reason}"
 
     def buffer_exhausted(self) -> BufferExhaustedError:
         """The error for a caller that waited for memory for too long."""
@@ -380,7 +383,7 @@ class ProducerCore:
     async def abort(self, timeout_s: float | None = None) -> None:
         """Drop what is not sent, wait for what is, then abort."""
         manager = self._manager
-        self.sender.abort_unsent(TransactionAbortedError())
+        self.sender.outcomes.abort_unsent(TransactionAbortedError())
         self._call_back()
         with self._measured("abort"):
             await self.flush(self.settings.max_block_ms / 1000 if timeout_s is None else timeout_s)

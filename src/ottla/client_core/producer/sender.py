@@ -1,4 +1,4 @@
-"""`Sender`: turns batches into Produce requests and their answers into results.
+"""`Sender`: turns batches into Produce requests. What becomes of them is in `outcomes.py`.
 
 A machine (`machine.py`). Each step takes what is due, per leader: one batch of each partition per request, up to
 max.request.size, and up to max.in.flight.requests.per.connection requests per node. Order is kept in one of two ways: with
@@ -17,25 +17,20 @@ Version notes (Produce): v13: topic ids; v12: adds partitions to a transaction o
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
 
-from ottla.client_core.backoff import Backoff
 from ottla.client_core.connecting import Connecting
 from ottla.client_core.machine import Connect, Request
 from ottla.client_core.metadata import Metadata, Node
-from ottla.client_core.metrics.producer import ProducerMetrics
-from ottla.client_core.metrics.registry import MetricsRegistry
 from ottla.client_core.producer.accumulator import NEVER_MS, Accumulator, Key, PartitionQueue
 from ottla.client_core.producer.batch import ProducerBatch
+from ottla.client_core.producer.collaborators import SenderSettings
 from ottla.client_core.producer.idempotence import Idempotence
-from ottla.errors import KafkaError, OutOfOrderSequenceError, TimeoutError, TransactionAbortedError, exception_of
-from ottla.errors.codes import ErrorCode, error_meaning
-from ottla.errors.texts import counted
+from ottla.client_core.producer.outcomes import BatchOutcomes
+from ottla.errors import KafkaError, TimeoutError, TransactionAbortedError, exception_of
 from ottla.ids import ZERO_UUID, Uuid
 from ottla.records.compression import Codec
 from ottla.wire.messages.produce import (
     PartitionProduceData,
-    PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceData,
@@ -46,52 +41,6 @@ _CLIENT_WAITS_SINCE_VERSION = 6
 """Brokers that answer in an older version have waited themselves."""
 _REQUEST_OVERHEAD = 64
 """A bound for what a partition adds to a request beside its batch and its topic's name."""
-_TOO_LARGE = frozenset({ErrorCode.MESSAGE_TOO_LARGE, ErrorCode.RECORD_LIST_TOO_LARGE})
-
-
-class SenderSettings(Protocol):
-    """The settings that sending depends on."""
-
-    @property
-    def acks(self) -> int: ...
-    @property
-    def compression_type(self) -> str: ...
-    @property
-    def delivery_timeout_ms(self) -> int: ...
-    @property
-    def max_in_flight_requests_per_connection(self) -> int: ...
-    @property
-    def max_request_size(self) -> int: ...
-    @property
-    def request_timeout_ms(self) -> int: ...
-    @property
-    def retries(self) -> int: ...
-    @property
-    def retry_backoff_ms(self) -> int: ...
-    @property
-    def retry_backoff_max_ms(self) -> int: ...
-
-
-class Gate(Protocol):
-    """What a transaction says about sending."""
-
-    @property
-    def is_fatal(self) -> bool: ...
-    @property
-    def is_spoiled(self) -> bool:
-        """Whether nothing can be sent: the transaction must be aborted, or the producer is unusable."""
-        ...
-
-    @property
-    def is_implicit(self) -> bool:
-        """Whether Produce adds partitions to the transaction (transaction.version 2)."""
-        ...
-
-    def may_send(self, key: Key) -> bool:
-        """Whether a partition is part of the transaction; if not, it is going to be added."""
-        ...
-
-    def batch_failed(self, error: KafkaError) -> None: ...
 
 
 class _Sent:
@@ -122,16 +71,11 @@ class Sender:
         transactional_id: str | None = None,
         level: int | None = None,
     ) -> None:
-        self.metrics = ProducerMetrics(MetricsRegistry("producer"))
-        """What it records; the owner sets its own."""
-        self.finished: list[ProducerBatch] = []
-        """Batches that are done and whose callbacks are to be called; the owner takes them."""
-        self.gate: Gate | None = None
         self.connecting = Connecting(metadata, settings.retry_backoff_max_ms)
+        self.outcomes = BatchOutcomes(settings, accumulator, metadata, self.connecting, random_below, idempotence)
         self._settings = settings
         self._accumulator = accumulator
         self._metadata = metadata
-        self._random_below = random_below
         self._idempotence = idempotence
         self._transactional_id = transactional_id
         self._level = level
@@ -144,18 +88,17 @@ class Sender:
         """Nodes whose quota is used up. Their batches stay here until then, and take more records (KIP-219)."""
         self._turn = 0
         self._deadline_ms: int | None = None
-        self._step_ms = 0
 
     # Machine
 
     def step(self, now_ms: int) -> list[Request]:
-        self._step_ms = now_ms
+        self.outcomes.step_ms = now_ms
         accumulator = self._accumulator
         accumulator.looked(NEVER_MS)
-        self._expire(now_ms)
+        self.outcomes.expire(now_ms)
         self.connecting.look(now_ms)
-        if self.gate is not None and self.gate.is_spoiled:
-            self.abort_unsent(TransactionAbortedError())  # a flush must not wait for what is never sent
+        if self.outcomes.gate is not None and self.outcomes.gate.is_spoiled:
+            self.outcomes.abort_unsent(TransactionAbortedError())  # a flush must not wait for what is never sent
         oldest = next(iter(accumulator.incomplete), None)
         expires_ms = NEVER_MS if oldest is None else oldest.created_ms + self._settings.delivery_timeout_ms
         self._wake_by(expires_ms)
@@ -198,9 +141,9 @@ class Sender:
         self._over(sent, is_answered=True)
         if response is None:  # acks=0
             for batch in list(sent.batches.values()):
-                self._complete(batch, -1, -1, now_ms)
+                self.outcomes.complete(batch, -1, -1, now_ms)
             return
-        self.metrics.request_answered(now_ms - sent.sent_ms, response.throttle_time_ms, now_ms)
+        self.outcomes.metrics.request_answered(now_ms - sent.sent_ms, response.throttle_time_ms, now_ms)
         if response.throttle_time_ms > 0 and version >= _CLIENT_WAITS_SINCE_VERSION:
             self._throttled_until_ms[sent.node] = now_ms + response.throttle_time_ms
         nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
@@ -209,15 +152,17 @@ class Sender:
             for partition in topic.partition_responses:
                 answered = sent.batches.pop((name, partition.index), None)
                 if answered is not None and not answered.is_done:
-                    self._answered(answered, partition, nodes, now_ms)
+                    self.outcomes.answered(answered, partition, nodes, now_ms)
         for batch in list(sent.batches.values()):
-            self._failed(batch, exception_of(-1, f"the broker's answer leaves out {batch.topic}-{batch.partition}"), -1, now_ms)
+            self.outcomes.failed(
+                batch, exception_of(-1, f"the broker's answer leaves out {batch.topic}-{batch.partition}"), -1, now_ms
+            )
 
     def failed(self, request: Request, error: KafkaError, now_ms: int) -> None:
         if isinstance(request, Connect):
             self.connecting.failed(request, error)
             if not error.is_retriable:
-                self._fail_unsent_to(request.node, error)
+                self.outcomes.fail_unsent_to(request.node, error)
             return
         sent: _Sent = request.context
         self._over(sent, is_answered=False)
@@ -226,7 +171,7 @@ class Sender:
             self._metadata.refresh(f"a Produce request to node {sent.node} failed: {error}")
         for batch in list(sent.batches.values()):
             batch.is_uncertain = batch.is_uncertain or not error.is_unsent
-            self._failed(batch, error, -1, now_ms)
+            self.outcomes.failed(batch, error, -1, now_ms)
 
     def next_deadline_ms(self) -> int | None:
         return self.connecting.next_deadline_ms(self._deadline_ms)
@@ -238,14 +183,14 @@ class Sender:
 
     def _prepare(self, idempotence: Idempotence) -> bool:
         """Settle sequence numbers; False if nothing may be sent now."""
-        if not idempotence.resolve() and self.gate is not None:
+        if not idempotence.resolve() and self.outcomes.gate is not None:
             text = "records were sent and not acknowledged in time, so they may be stored or not: abort the transaction"
-            self.gate.batch_failed(TimeoutError(text))
+            self.outcomes.gate.batch_failed(TimeoutError(text))
         # Answers that are still to come decide what a new epoch must carry. Other partitions go on.
         is_answered = not any(self._accumulator.queues[key].in_flight for key in idempotence.bump_keys)
         if idempotence.is_bump_due and idempotence.is_bump_safe and is_answered:
             idempotence.bump()
-        return idempotence.has_id and (self.gate is None or not self.gate.is_fatal)
+        return idempotence.has_id and (self.outcomes.gate is None or not self.outcomes.gate.is_fatal)
 
     def _is_allowed(self, queue: PartitionQueue) -> bool:
         if self._settings.max_in_flight_requests_per_connection == 1 and queue.in_flight:
@@ -256,7 +201,7 @@ class Sender:
                 self._accumulator.bring_forward(queue, asked)
             if not self._idempotence.may_send(queue.batches[0]):
                 return False
-        return self.gate is None or self.gate.may_send(queue.key)
+        return self.outcomes.gate is None or self.outcomes.gate.may_send(queue.key)
 
     def _has_new_leader(self, batch: ProducerBatch, epoch: int) -> bool:
         """A retry does not wait if the leader has changed since (KIP-951)."""
@@ -305,7 +250,7 @@ class Sender:
             topic.partition_data.append(PartitionProduceData(index=batch.partition, records=batch.payload))
             sent.batches[batch.key] = batch
             size = len(batch.payload)
-            self.metrics.batch_sent(
+            self.outcomes.metrics.batch_sent(
                 batch.topic,
                 batch.count,
                 size,
@@ -314,14 +259,14 @@ class Sender:
                 uncompressed_bytes=batch.end,
                 record_bytes_max=batch.record_bytes_max,
             )
-        self.metrics.request_sent(sum(batch.count for batch in batches), now_ms)
+        self.outcomes.metrics.request_sent(sum(batch.count for batch in batches), now_ms)
         message = ProduceRequest(
             transactional_id=self._transactional_id,
             acks=self._acks,
             timeout_ms=self._settings.request_timeout_ms,
             topic_data=list(topics.values()),
         )
-        is_tv1 = self._transactional_id is not None and self.gate is not None and not self.gate.is_implicit
+        is_tv1 = self._transactional_id is not None and self.outcomes.gate is not None and not self.outcomes.gate.is_implicit
         return Request(
             message,
             node,
@@ -330,145 +275,9 @@ class Sender:
             version_max=_PRODUCE_VERSION_MAX_BEFORE_TV2 if is_tv1 else None,
         )
 
-    # Results
-
     def _over(self, sent: _Sent, *, is_answered: bool) -> None:
         if not sent.is_over:
             sent.is_over = True
             self._in_flight[sent.node] -= 1
         if is_answered:
             self._trusted.add(sent.node)
-
-    def _answered(self, batch: ProducerBatch, answer: PartitionProduceResponse, nodes: list[Node], now_ms: int) -> None:
-        if answer.error_code in (ErrorCode.NONE, ErrorCode.DUPLICATE_SEQUENCE_NUMBER):
-            is_stored_now = answer.error_code == ErrorCode.NONE
-            self._complete(batch, answer.base_offset if is_stored_now else -1, answer.log_append_time_ms, now_ms)
-            return
-        said = answer.error_message or error_meaning(answer.error_code)
-        error = exception_of(answer.error_code, f"records for {batch.topic}-{batch.partition} were refused: {said}")
-        error.record_errors = tuple((each.batch_index, each.batch_index_error_message or said) for each in answer.record_errors)
-        leader = answer.current_leader
-        if leader is not None and leader.leader_id >= 0:
-            self._metadata.learn_leader(*batch.key, leader.leader_id, leader.leader_epoch, nodes)
-        if answer.error_code in _TOO_LARGE and batch.count > 1:
-            self._split(batch)
-            self.metrics.batch_split(now_ms)
-            return
-        known = batch.attempts
-        self._failed(batch, error, answer.log_start_offset, now_ms)
-        if error.is_retriable and batch.attempts > known:
-            self._metadata.refresh(f"{batch.topic}-{batch.partition}: {error}")
-
-    def _split(self, batch: ProducerBatch) -> None:
-        self._accumulator.split(batch)
-        if self._idempotence is not None:
-            self._idempotence.replace(batch, [part for _, part in batch.parts])
-
-    def _complete(self, batch: ProducerBatch, base_offset: int, append_time_ms: int, now_ms: int) -> None:
-        if batch.is_done:
-            return
-        if self._idempotence is not None:
-            self._idempotence.acked(batch, base_offset)
-        batch.complete(base_offset, append_time_ms)
-        self.finished.extend(self._accumulator.finish(batch))
-
-    def _failed(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int, now_ms: int) -> None:
-        """An attempt has failed: try again, or fail the batch for good."""
-        if batch.is_done:
-            queue = self._accumulator.queues[batch.key]
-            if batch in queue.in_flight:
-                queue.in_flight.remove(batch)
-            return
-        has_attempts = batch.attempts < self._settings.retries
-        has_time = now_ms < batch.created_ms + self._settings.delivery_timeout_ms
-        is_doomed = self.gate is not None and self.gate.is_fatal
-        if has_attempts and has_time and not is_doomed and self._is_worth_retrying(batch, error, log_start_offset):
-            batch.attempts += 1
-            batch.retried_error = error
-            backoff = Backoff(self._settings.retry_backoff_ms, self._settings.retry_backoff_max_ms, self._random_below)
-            backoff.failures = batch.attempts - 1
-            batch.retry_at_ms = now_ms + backoff.failed()
-            self.metrics.batch_retried(batch.topic, batch.count, now_ms)
-            self._accumulator.put_back(batch)
-            return
-        if (
-            isinstance(error, OutOfOrderSequenceError)
-            and self._idempotence is not None
-            and self._idempotence.is_overtaken(batch)
-        ):
-            error = exception_of(
-                error.code,
-                f"records for {batch.topic}-{batch.partition} may be stored or not: the broker has later records of this "
-                "producer, and nothing that tells whether it has these. They are not sent again, because they would be stored "
-                "behind the later ones. Look for them in the topic, or accept the other order and send them again",
-            )
-        self._give_up(batch, error, is_known_unstored=not batch.is_uncertain and not error.is_retriable)
-
-    def _is_worth_retrying(self, batch: ProducerBatch, error: KafkaError, log_start_offset: int) -> bool:
-        if self._idempotence is not None:
-            return self._idempotence.is_worth_retrying(batch, error, log_start_offset)
-        return error.is_retriable
-
-    def _give_up(self, batch: ProducerBatch, error: KafkaError, *, is_known_unstored: bool) -> None:
-        if self._idempotence is not None and batch.has_sequence:
-            if is_known_unstored:
-                self._idempotence.failed(batch, error, is_known_unstored=True)
-            else:
-                self._idempotence.expired(batch)
-        if self.gate is not None:
-            self.gate.batch_failed(error)
-        self.metrics.batch_failed(batch.topic, batch.count, self._step_ms)
-        batch.fail(error)
-        self.finished.extend(self._accumulator.finish(batch))
-
-    def _fail_unsent_to(self, node: int, error: KafkaError) -> None:
-        """Fail what waits for a connection that will not be opened, as when the login is refused."""
-        for batch in self._accumulator.unsent():
-            if self._metadata.is_led_by(node, *batch.key):
-                self._accumulator.drop(batch)
-                self._give_up(batch, error, is_known_unstored=not batch.is_uncertain)
-
-    def _expire(self, now_ms: int) -> None:
-        """Fail batches that are older than delivery.timeout.ms."""
-        limit_ms = self._settings.delivery_timeout_ms
-        while self._accumulator.incomplete:
-            batch = next(iter(self._accumulator.incomplete))
-            if now_ms < batch.created_ms + limit_ms:
-                return
-            for each in [part for _, part in batch.parts if not part.is_done] or [batch]:
-                self._accumulator.drop(each)
-                self._give_up(each, self._timed_out(each, now_ms), is_known_unstored=False)
-
-    def _timed_out(self, batch: ProducerBatch, now_ms: int) -> KafkaError:
-        waited = f"{batch.topic}-{batch.partition}: {now_ms - batch.created_ms} ms have passed since the batch was opened"
-        reason = self.why_not_stored(batch)
-        return TimeoutError(f"{waited} (delivery.timeout.ms); {reason}. The records may be stored if they were sent")
-
-    def why_not_stored(self, batch: ProducerBatch) -> str:
-        """What keeps a batch from being stored, as far as is known."""
-        leader = self._metadata.leader(*batch.key)
-        if leader is None:
-            return str(self._metadata.topic_error(batch.topic) or self._metadata.failure or "its leader is not known").rstrip(
-                "."
-            )
-        unreachable = self.connecting.failure(leader[0])
-        if unreachable is not None:
-            return f"node {leader[0]} is not connected: {str(unreachable).rstrip('.')}"
-        if batch.attempts:
-            return f"{counted(batch.attempts, 'attempt')} failed, the last one: {str(batch.retried_error).rstrip('.')}"
-        return f"node {leader[0]} has not answered" if batch.sent_ms else f"it was not yet sent to node {leader[0]}"
-
-    # For the owner
-
-    def abort_unsent(self, error: KafkaError) -> None:
-        """Fail the batches that are in no request, as when a transaction is aborted."""
-        for batch in self._accumulator.unsent():
-            self._accumulator.drop(batch)
-            self._give_up(batch, error, is_known_unstored=not batch.has_sequence)
-
-    def fail_all(self, error: KafkaError) -> None:
-        """Fail everything that is not done, as when the producer is closed before it could send."""
-        for batch in list(self._accumulator.incomplete):
-            if not batch.is_done and not batch.parts:
-                self._accumulator.drop(batch)
-                self._give_up(batch, error, is_known_unstored=False)

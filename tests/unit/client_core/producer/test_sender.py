@@ -360,7 +360,7 @@ def test_attempts_to_connect_do_not_use_up_retries() -> None:
         world.now_ms += 10
     ((batch,),) = [queue.batches for queue in world.accumulator.busy.values()]
     assert batch.attempts == 0
-    assert world.sender.why_not_stored(batch) == "node 1 is not connected: connection refused"
+    assert world.sender.outcomes.why_not_stored(batch) == "node 1 is not connected: connection refused"
     world.settle()
     world.check_results(is_ordered=True, is_single=True)
 
