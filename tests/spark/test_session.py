@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ottla.spark.places import NoSuchPlace
-from ottla.spark.session import SessionFailed, _errors_to, defaults, local_session, python_of_cluster, use_python
+from ottla.spark.session import SessionFailed, _errors_to, _explained, defaults, local_session, python_of_cluster, use_python
 from ottla.spark.shipping.packages import Wishes
 
 SCRIPT = """
@@ -55,6 +55,14 @@ def test_python_that_the_user_names_is_kept_and_must_be_here(monkeypatch: pytest
     assert os.environ["PYSPARK_PYTHON"] == sys.executable
     with pytest.raises(SessionFailed, match=r"PYSPARK_PYTHON is no-such-python, which is not on this machine"):
         use_python({"spark.pyspark.python": "no-such-python"}, sys.executable)
+
+
+def test_refused_session_is_explained() -> None:
+    stopped = "An error occurred\n: java.lang.IllegalStateException: Cannot call methods on a stopped SparkContext.\n\tat X"
+    with pytest.raises(SessionFailed) as found, _explained("spark://h:1", Path("spark.log")):
+        raise RuntimeError(stopped)
+    why = "what answers there accepts no session: it is no master of Spark 4.3"
+    assert str(found.value) == f"Spark did not start on spark://h:1: {why}; spark.log has the rest"
 
 
 def test_wrong_master_is_told_before_java_starts(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -162,7 +162,10 @@ def _explained(place: str, log_file: Path | None) -> Iterator[None]:
         raise
     except Exception as error:
         hint = "" if log_file is None else f"; {log_file} has the rest"
-        raise SessionFailed(f"Spark did not start on {place}: {reason_of(error)}{hint}") from error
+        # A master that does not answer Spark's registration, three times 20 s long, shows only as this.
+        is_refused = "stopped SparkContext" in str(error)
+        why = "what answers there accepts no session: it is no master of Spark 4.3" if is_refused else reason_of(error)
+        raise SessionFailed(f"Spark did not start on {place}: {why}{hint}") from error
 
 
 @contextmanager
