@@ -7,7 +7,7 @@ import os
 import pytest
 
 from ottla.errors import TimeoutError
-from ottla.spark.errors import SinkError, SourceError, plain_errors, sentence_of
+from ottla.spark.errors import SinkError, SourceError, plain_errors, reason_of, sentence_of
 
 
 def test_errors_of_the_cluster_become_errors_of_the_source() -> None:
@@ -34,3 +34,10 @@ def test_the_sentence_is_found_in_what_pyspark_raises(text: str) -> None:
 
 def test_other_errors_have_no_sentence_of_ours() -> None:
     assert sentence_of(RuntimeError("division by zero")) is None
+
+
+def test_reason_of_an_error_of_java_is_its_message() -> None:
+    text = "An error occurred while calling None.org.X.\n: java.lang.IllegalStateException: it is full\n\tat org.X"
+    assert reason_of(RuntimeError(text)) == "it is full"
+    assert reason_of(RuntimeError("one\ntwo")) == "one"
+    assert reason_of(RuntimeError()) == "RuntimeError"

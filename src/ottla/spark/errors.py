@@ -54,3 +54,10 @@ def sentence_of(error: BaseException) -> str | None:
     """The sentence of ours in an exception of PySpark; None if the error is not ours."""
     found = _SENTENCE.search(str(error))
     return None if found is None else found[1].strip()
+
+
+def reason_of(error: BaseException) -> str:
+    """The line of an exception that says why: of one of Java's, its message without class and call."""
+    text = str(error).strip()
+    java = re.search(r"^: ([\w.$]+): (.+)$", text, re.MULTILINE)
+    return java[2] if java else text.partition("\n")[0] or type(error).__name__

@@ -7,16 +7,26 @@ runs, and a terminal shows nothing but our own lines.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from ottla.errors import OttlaError
+from ottla.spark.errors import reason_of
 from ottla.spark.java import use_java
+from ottla.spark.places import check_master, check_remote, is_local
+from ottla.spark.shipping.packages import Wishes, parts_to_ship
+from ottla.spark.shipping.shipment import pack, register_data_sources, temporary_folder
+from ottla.spark.shipping.workers import Notice, check_workers
 
 LOCAL = "local[*]"
+SHIP = "spark.ottla.ship"
+"""A setting: false if workers have Ottla and its packages installed. Then only the pipeline's own modules are shipped."""
+ON_PATH = "so name one that is on the PATH of every machine"
 NO_PYSPARK = "this needs PySpark 4.3, which is not installed: pip install 'ottla[spark]'"
 
 
@@ -32,8 +42,8 @@ def require_pyspark() -> None:
         raise SessionFailed(NO_PYSPARK) from None
 
 
-def defaults(master: str) -> dict[str, str]:
-    """The settings of a session on `master` that nobody has set."""
+def defaults(master: str, address: str | None = None) -> dict[str, str]:
+    """The settings of a session on `master` that nobody has set. `address` is ours, as the cluster sees it."""
     found = {
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
@@ -41,6 +51,9 @@ def defaults(master: str) -> dict[str, str]:
             "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
         ),
     }
+    if address is not None and ":" not in address and "SPARK_LOCAL_IP" not in os.environ:
+        # Workers connect to the driver. Spark would name the host, which machines of another network may not know.
+        found["spark.driver.host"] = address
     if master.startswith("local"):
         # Spark's 200 shuffle partitions would make 200 state stores for each query. A checkpoint keeps its first number.
         found["spark.sql.shuffle.partitions"] = str(min(16, max(2, os.cpu_count() or 2)))
@@ -62,31 +75,97 @@ def local_session(
     remote: str | None = None,
     configuration: Mapping[str, str] | None = None,
     log_file: Path | None = None,
+    ships: Wishes | None = None,
+    notice: Notice = lambda text: None,
 ) -> Any:
-    """A session on this machine, on the cluster `master`, or of the Spark Connect server `remote`."""
+    """A session on this machine, on the cluster `master`, or of the Spark Connect server `remote`.
+
+    Ottla is shipped to the workers of a cluster, with what `ships` names; a server must have it. `notice` is told what is
+    unusual or takes long.
+    """
     require_pyspark()
+    settings = dict(configuration or {})
+    wishes = replace(ships or Wishes(), modules_only=settings.get(SHIP, "true").lower() == "false")
+    place = remote or master or settings.get("spark.master") or LOCAL
+    with _errors_to(log_file), _explained(place, log_file):
+        if remote is not None:
+            check_remote(remote)
+            spark = _built(name, settings, remote=remote)
+        else:
+            address = check_master(place)
+            use_java()
+            _make_importable(wishes.folder)
+            if is_local(place):
+                # Workers must be this Python: the one on the PATH may lack pyarrow and ottla.
+                use_python(settings, sys.executable)
+            else:
+                use_python(settings, python_of_cluster())
+                settings |= pack(parts_to_ship(wishes)).settings(settings)
+            spark = _built(name, defaults(place, address) | settings, master=place)
+    if is_local(place) and remote is None:
+        return spark
+    try:
+        with _explained(place, log_file):
+            register_data_sources(spark)
+            check_workers(spark, is_remote=remote is not None, notice=notice)
+    except BaseException:
+        spark.stop()
+        raise
+    return spark
+
+
+def _built(name: str, settings: Mapping[str, str], *, master: str | None = None, remote: str | None = None) -> Any:
     from pyspark.sql import SparkSession
 
-    settings = dict(configuration or {})
-    if remote is not None:
-        builder = SparkSession.builder.remote(remote).appName(name)
-    else:
-        use_java()
-        # Workers must be this Python: the one on the PATH may lack pyarrow and ottla.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
-        place = master or settings.get("spark.master") or LOCAL
-        settings = defaults(place) | settings
-        builder = SparkSession.builder.master(place).appName(name)
+    builder: Any = SparkSession.builder
+    builder = builder.master(master) if remote is None else builder.remote(remote)
+    builder = builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
+    return builder.getOrCreate()
+
+
+def use_python(settings: Mapping[str, str], default: str) -> None:
+    """Set the program that Spark starts as Python, here and in workers, unless the user has set one."""
+    # PySpark reads the setting only in its own launcher.
+    chosen = settings.get("spark.pyspark.python") or os.environ.get("PYSPARK_PYTHON") or default
+    if shutil.which(chosen) is None:
+        raise SessionFailed(f"PYSPARK_PYTHON is {chosen}, which is not on this machine: Spark starts it here too, {ON_PATH}")
+    os.environ["PYSPARK_PYTHON"] = chosen
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+
+
+def python_of_cluster() -> str:
+    """The name under which every machine of a cluster is to find its Python, such as `python3.12`; here it is this Python."""
+    name = f"python{sys.version_info[0]}.{sys.version_info[1]}"
+    folder = temporary_folder()
+    # A script, as a link to the Python of a virtual environment would not find its packages.
+    (folder / name).write_text(f'#!/bin/sh\nexec "{sys.executable}" "$@"\n', encoding="utf-8")
+    (folder / name).chmod(0o755)
+    os.environ["PATH"] = f"{folder}{os.pathsep}{os.environ.get('PATH', '')}"
+    return name
+
+
+def _make_importable(folder: Path | None) -> None:
+    """Let the Python processes that Spark starts here import the modules of a pipeline."""
+    if folder is not None:
+        given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+        os.environ["PYTHONPATH"] = os.pathsep.join(dict.fromkeys([*filter(None, given), str(folder)]))
+
+
+@contextmanager
+def _explained(place: str, log_file: Path | None) -> Iterator[None]:
+    """What Spark raises becomes a sentence; what is one already stays."""
     try:
-        with _errors_to(log_file):
-            return builder.getOrCreate()
+        yield
+    except OttlaError:
+        raise
     except Exception as error:
-        place = remote or master or LOCAL
         hint = "" if log_file is None else f"; {log_file} has the rest"
-        raise SessionFailed(f"Spark did not start on {place}: {_first_line(error)}{hint}") from error
+        # A master that does not answer Spark's registration, three times 20 s long, shows only as this.
+        is_refused = "stopped SparkContext" in str(error)
+        why = "what answers there accepts no session: it is no master of Spark 4.3" if is_refused else reason_of(error)
+        raise SessionFailed(f"Spark did not start on {place}: {why}{hint}") from error
 
 
 @contextmanager
@@ -106,7 +185,3 @@ def _errors_to(path: Path | None) -> Iterator[None]:
         sys.stderr.flush()
         os.dup2(saved, 2)
         os.close(saved)
-
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().partition("\n")[0] or type(error).__name__

@@ -20,6 +20,11 @@ def test_report_becomes_rate_time_and_lag() -> None:
     assert flow_progress("f", None) is None
 
 
+def test_report_of_spark_connect_counts_rows_by_source() -> None:
+    report = {"batchId": 1, "batchDuration": 100, "sources": [{"numInputRows": 30}, {"numInputRows": 20}, {}]}
+    assert flow_progress("f", report) == FlowProgress("f", 1, 50, 500.0, 100, None)
+
+
 def test_lag_is_unknown_without_offsets_by_partition() -> None:
     assert lag_of([{"endOffset": {"logOffset": 3}, "latestOffset": {"logOffset": 4}}]) is None
     assert lag_of([{"endOffset": '{"a": {"0": 1}}', "latestOffset": '{"a": {"0": 3}}'}]) == 2

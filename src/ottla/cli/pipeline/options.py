@@ -12,7 +12,9 @@ import click
 from ottla.cli.common.output import say
 from ottla.cli.common.settings import ENVIRONMENT_VARIABLE
 from ottla.spark.pipelines import storage
+from ottla.spark.pipelines.shipped import wishes_of
 from ottla.spark.pipelines.spec import Spec
+from ottla.spark.places import check_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -42,6 +44,7 @@ def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bo
 
     if master is not None and remote is not None:
         raise click.UsageError("--master and --remote exclude each other: give one of them")
+    check_place(master, remote)
     require_pyspark()
     if (active := active_session()) is not None:
         yield active
@@ -52,7 +55,15 @@ def session_for(spec: Spec, master: str | None, remote: str | None, *, quiet: bo
     # A server has a warehouse of its own, which its clients cannot change.
     warehouse = {} if remote else {"spark.sql.warehouse.dir": str(log.parent / "warehouse")}
     settings = warehouse | spec.configuration
-    spark = local_session(spec.name, master=master, remote=remote, configuration=settings, log_file=log)
+    spark = local_session(
+        spec.name,
+        master=master,
+        remote=remote,
+        configuration=settings,
+        log_file=log,
+        ships=wishes_of(spec),
+        notice=lambda text: say(text, err=True),
+    )
     try:
         yield spark
     finally:

@@ -19,7 +19,6 @@ MESSAGE = "starting Spark…"
 SETTINGS = {
     # Times are UTC in all output of the verbs, so functions of dates and times must mean UTC too.
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "ERROR",
 }
 
 
@@ -64,8 +63,11 @@ class Session:
             sys.stderr.write(MESSAGE)
             sys.stderr.flush()
         self._begin_log()
-        warehouse = self.log.parent / "warehouse"
-        configuration = {"spark.sql.warehouse.dir": str(warehouse)} | SETTINGS | settings.spark
+        # A Spark Connect server has a warehouse and a log of its own, which its clients cannot change.
+        own = (
+            {} if self._remote else {"spark.sql.warehouse.dir": str(self.log.parent / "warehouse"), "spark.log.level": "ERROR"}
+        )
+        configuration = own | SETTINGS | settings.spark
         try:
             self._mine = local_session(
                 "ottla sql", master=self._master, remote=self._remote, configuration=configuration, log_file=self.log

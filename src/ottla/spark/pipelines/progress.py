@@ -31,9 +31,12 @@ def flow_progress(flow: str, report: Any) -> FlowProgress | None:
     if report is None:
         return None
     found: Mapping[str, Any] = json.loads(report.json) if hasattr(report, "json") else report
-    rows, batch_ms = int(found.get("numInputRows") or 0), int(found.get("batchDuration") or 0)
+    sources = found.get("sources") or []
+    # The total is not in the reports of Spark Connect.
+    rows = int(found.get("numInputRows") or sum(each.get("numInputRows") or 0 for each in sources))
+    batch_ms = int(found.get("batchDuration") or 0)
     rate = 1000 * rows / batch_ms if batch_ms else 0.0
-    return FlowProgress(flow, int(found["batchId"]), rows, rate, batch_ms, lag_of(found.get("sources") or []))
+    return FlowProgress(flow, int(found["batchId"]), rows, rate, batch_ms, lag_of(sources))
 
 
 def lag_of(sources: list[Mapping[str, Any]]) -> int | None:

@@ -16,6 +16,7 @@ from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.definitions import describe, load_graph
 from ottla.spark.pipelines.errors import PipelineError
 from ottla.spark.pipelines.graph import FlowDefinition, Graph, Output
+from ottla.spark.pipelines.shipped import own_modules, pickle_by_value
 from ottla.spark.pipelines.spec import Spec
 
 NOT_FOUND = "TABLE_OR_VIEW_NOT_FOUND"
@@ -46,8 +47,11 @@ def prepared(spec: Spec, spark: Any) -> Iterator[Resolved]:
     before = _configure(spec, spark)
     resolved = None
     try:
-        resolved = resolve(spec, load_graph(spec, spark), spark)
-        yield resolved
+        with own_modules(spec.folder):
+            graph = load_graph(spec, spark)
+            pickle_by_value(spec.folder)
+            resolved = resolve(spec, graph, spark)
+            yield resolved
     finally:
         if resolved is not None:
             resolved.forget(spark)

@@ -31,7 +31,7 @@ from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 SPEC_NAMES = ("spark-pipeline.yml", "spark-pipeline.yaml")
 OTTLA_NAMES = ("ottla.yml", "ottla.yaml")
 SPEC_KEYS = ("name", "storage", "catalog", "database", "schema", "configuration", "libraries")
-OTTLA_KEYS = ("schedule", "group", "sources", "sinks")
+OTTLA_KEYS = ("schedule", "group", "packages", "sources", "sinks")
 ONCE_ONLY = Schedule()
 BOOTSTRAP = "kafka.bootstrap.servers"
 """The key of `configuration` with the cluster's address: for every source and sink that names no other."""
@@ -62,6 +62,8 @@ class Spec:
     schedule: Schedule = ONCE_ONLY
     group: str | None = None
     """The consumer group that shows how far the flows have read."""
+    packages: tuple[str, ...] = ()
+    """Installed packages that the pipeline's functions import: shipped to the workers of a cluster."""
     sources: tuple[Connection, ...] = ()
     sinks: tuple[Connection, ...] = ()
 
@@ -157,6 +159,7 @@ def _with_ottla_file(spec: Spec) -> Spec:
         spec,
         schedule=schedule,
         group=group,
+        packages=_packages(path, given.get("packages") or []),
         sources=_connections(path, "sources", given.get("sources") or {}, spec.folder),
         sinks=_connections(path, "sinks", given.get("sinks") or {}, spec.folder),
     )
@@ -211,6 +214,12 @@ def _libraries(path: Path, given: Any) -> tuple[str, ...]:
             raise PipelineError(f"{path}: libraries includes {include}: it may only be a file, or a folder with /** after it")
         found.append(include)
     return tuple(found)
+
+
+def _packages(path: Path, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        raise PipelineError(f"{path}: packages must be a list of names such as [requests], not {given}")
+    return tuple(given)
 
 
 def _texts(path: Path, key: str, given: Any) -> dict[str, str]:

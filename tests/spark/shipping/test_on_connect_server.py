@@ -1,0 +1,41 @@
+"""`ottla pipeline run --remote sc://…` on a Spark Connect server, whose Python must have Ottla."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from tests.spark.shipping.shop import check_results, fill, run_pipeline, write_shop
+from tests.support.servers.spark_cluster import FOR_SERVERS, ConnectServer, python_with_ottla, python_without_ottla
+
+from ottla.testing import Broker
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture
+def broker() -> Iterator[Broker]:
+    with Broker() as found:
+        fill(found)
+        yield found
+
+
+def test_pipeline_gives_every_result_once_on_a_server_with_ottla(tmp_path: Path, broker: Broker) -> None:
+    pytest.importorskip("deltalake")
+    programs, folder = python_with_ottla(tmp_path / "python"), write_shop(tmp_path / "shop")
+    with ConnectServer(tmp_path / "connect", programs) as server:
+        done = run_pipeline(folder, broker, "--remote", server.remote)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "keep_grades\t10 rows" in done.stdout
+    check_results(folder, broker, programs, is_shipped=False)
+
+
+def test_server_without_ottla_is_one_sentence(tmp_path: Path, broker: Broker) -> None:
+    programs = python_without_ottla(tmp_path / "python", FOR_SERVERS)
+    with ConnectServer(tmp_path / "connect", programs) as server:
+        done = run_pipeline(write_shop(tmp_path / "shop"), broker, "--remote", server.remote)
+    assert done.returncode == 1
+    assert f"ottla: the Python of the Spark Connect server ({programs}/python" in done.stderr.splitlines()[-1]
+    assert "No module named 'ottla'" in done.stderr
+    assert len(done.stderr.splitlines()) == 2, done.stderr
