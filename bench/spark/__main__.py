@@ -19,9 +19,9 @@ from pathlib import Path
 from bench.clients.broker import BenchBroker
 from bench.side_by_side.machine import machine_facts
 from bench.spark import sink, source
-from bench.spark.jars import ConnectorUnavailable
 from bench.spark.results import SparkResults, table
 from bench.spark.run import Run, say, spark_session
+from tests.support.servers.spark_connector import JarsUnavailable
 
 KINDS: dict[str, Callable[[Run], None]] = {"source": source.measure, "sink": sink.measure}
 """What can be measured. Another kind is one function and one line here."""
@@ -59,7 +59,7 @@ def main(arguments: list[str]) -> int:
             run = Run(spark, broker, results, options.rounds, options.scale, has_connector)
             for kind in options.kinds:
                 KINDS[kind](run)
-    except ConnectorUnavailable as problem:
+    except JarsUnavailable as problem:
         say(f"{problem}\n--ours-only measures without Spark's connector")
         return 1
     print(table(results))

@@ -13,8 +13,8 @@ from typing import Any
 
 from bench.clients.__main__ import finish_child, start_child
 from bench.clients.broker import BenchBroker
-from bench.spark.jars import connector_jars
 from bench.spark.results import Row, SparkResults
+from tests.support.servers.spark_connector import connector_jars
 
 PARTITIONS = 4
 
