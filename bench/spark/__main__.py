@@ -18,8 +18,8 @@ from bench.clients.broker import BenchBroker
 from bench.side_by_side.figures import Results
 from bench.side_by_side.machine import machine_facts
 from bench.spark import report, sink, source, stream
-from bench.spark.jars import ConnectorUnavailable
 from bench.spark.run import Run, say, spark_session
+from tests.support.servers.spark_connector import JarsUnavailable
 
 KINDS: dict[str, Callable[[Run], None]] = {
     "source": source.measure,
@@ -60,7 +60,7 @@ def main(arguments: list[str]) -> int:
             run = Run(spark, broker, results, options.rounds, options.scale)
             for kind in options.kinds:
                 KINDS[kind](run)
-    except ConnectorUnavailable as problem:
+    except JarsUnavailable as problem:
         say(str(problem))
         return 1
     print(report.terminal(results))

@@ -14,7 +14,7 @@ from typing import Any
 from bench.clients.__main__ import finish_child, start_child
 from bench.clients.broker import BenchBroker
 from bench.side_by_side.figures import Figure, Goal, Results
-from bench.spark.jars import connector_jars
+from tests.support.servers.spark_connector import connector_jars
 
 PARTITIONS = 4
 

@@ -1,4 +1,4 @@
-"""One Spark session and one broker for all tests of this folder, which `make test` runs in one process (tools/run_tests.py)."""
+"""One Spark session, broker and PostgreSQL for all tests of this folder, which run in one process (tools/run_tests.py)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from tests.support.servers.postgres_server import PostgresServer, postgres_programs
 
 from ottla.testing import Broker
 
@@ -62,3 +63,15 @@ def read(spark: Any, shared_broker: Broker) -> Callable[..., Any]:
         return reader.options(**options).load()
 
     return load
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[PostgresServer]:
+    """A PostgreSQL server; each test uses tables of its own."""
+    pytest.importorskip("psycopg")
+    programs = postgres_programs()
+    if programs is None:
+        pytest.skip("PostgreSQL is not installed: there is no initdb on the PATH or in /usr/lib/postgresql")
+    server = PostgresServer(programs)
+    yield server
+    server.close()

@@ -130,8 +130,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
         warn(explain(error), lines=isinstance(error, InvalidConfig))
         sys.exit(1)
-    except (click.Abort, KeyboardInterrupt):
-        warn("interrupted")
+    except (click.Abort, KeyboardInterrupt) as error:
+        # click turns a KeyboardInterrupt into an Abort without its text.
+        warn(str(error.__cause__ or error) or "interrupted")
         sys.exit(130)
     sys.exit(code if isinstance(code, int) else 0)
 

@@ -39,6 +39,9 @@ def test_a_missing_topic_says_what_is_there(shared_broker: Broker, topic: str) -
     wanted = options(shared_broker, subscribe=f"{topic},not-there")
     with pytest.raises(SourceError, match=f"there is no topic not-there at {shared_broker.bootstrap_servers}; it has .*"):
         find_partitions(wanted)
+    misspelt = topic.replace("missing", "mising")
+    with pytest.raises(SourceError, match=rf"; did you mean {topic}\? It has .*"):
+        find_partitions(options(shared_broker, subscribe=misspelt))
     assert find_partitions(wanted, must_exist=False).partitions == [TopicPartition(topic, number) for number in range(3)]
     with pytest.raises(SourceError, match=f"assign names partition 3 of {topic}, which has 3"):
         find_partitions(options(shared_broker, assign=f'{{"{topic}": [0, 3]}}'))

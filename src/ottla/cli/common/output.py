@@ -56,6 +56,11 @@ def warn(text: str, *, lines: bool = False) -> None:
     click.echo("ottla: " + "\n".join(map(escape, text.split("\n") if lines else [text])), err=True)
 
 
+def fit(line: str, width: int) -> str:
+    """The line, cut off if it is wider than the terminal."""
+    return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"
+
+
 def confirm(question: str, yes: bool) -> None:
     """Ask on a terminal unless `yes`; raises if the answer is no. Without a terminal the answer is yes."""
     if not yes and can_ask() and not click.confirm(escape(question), err=True):

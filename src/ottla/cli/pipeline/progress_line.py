@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from ottla.cli.common.escaping import escape
-from ottla.cli.common.output import print_json, say
+from ottla.cli.common.output import fit, print_json, say
 from ottla.spark.pipelines.progress import FlowProgress
 
 LOG_INTERVAL_S = 10.0
@@ -65,8 +65,3 @@ def text_of(progress: FlowProgress) -> str:
     lag = "" if progress.lag is None else f", lag {progress.lag:,}"
     batch = f"batch {progress.batch} in {progress.batch_ms / 1000:.1f} s"
     return f"{escape(progress.flow)}: {progress.rows_per_s:,.0f} rows/s, {batch}{lag}"
-
-
-def fit(line: str, width: int) -> str:
-    """The line, cut off if it is wider than the terminal."""
-    return line if len(line) <= width else f"{line[: max(0, width - 1)]}…"

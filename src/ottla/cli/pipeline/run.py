@@ -11,10 +11,13 @@ import click
 
 from ottla.cli.common.options import json_option, yes_option
 from ottla.cli.common.output import can_ask, confirm, say, warn
+from ottla.cli.common.waiting import wait_option
+from ottla.cli.pipeline.clusters import Outages, topics_within
 from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options, shown
 from ottla.cli.pipeline.progress_line import make_reporter
 from ottla.cli.pipeline.summary import print_summary
 from ottla.spark.pipelines import checks, storage
+from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.errors import FlowFailed, PipelineError
 from ottla.spark.pipelines.schedule import Schedule, parse_schedule
 from ottla.spark.pipelines.spec import Spec, read_spec
@@ -37,6 +40,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 @click.option("--schedule", metavar="WHEN", help="once, continuous or 'every 30s', instead of what ottla.yml says.")
 @click.option("--reset", is_flag=True, help="Delete checkpoints, state and tables first: everything is read again.")
 @yes_option
+@wait_option("5m")
 @session_options
 @bootstrap_option
 @json_option
@@ -45,6 +49,7 @@ def run(
     schedule: str | None,
     reset: bool,
     yes: bool,
+    wait_s: float,
     master: str | None,
     remote: str | None,
     bootstrap_server: str | None,
@@ -52,38 +57,45 @@ def run(
 ) -> None:
     """Run the pipeline in FOLDER (default: the working directory). It continues where the last run stopped.
 
-    Ctrl-C stops it after the batches that are under way. With --json, a line for each batch and one at the end.
+    Ctrl-C stops it after the batches that are under way. With --json, a line for each batch and one at the end. Brokers that
+    are away are waited for, at the start and during the run, as long as --wait says.
     """
     spec = read_spec(place).with_bootstrap(bootstrap_server)
     when = spec.schedule if schedule is None else parse_schedule(schedule)
-    check_before_spark(spec)
+    check_before_spark(spec, topics_within(wait_s))
     with storage.locked(spec):
         if reset:
             _reset(spec, yes)
         with session_for(spec, master, remote, quiet=as_json) as spark:
-            totals = run_pipeline(spec, spark, when, as_json)
+            totals = run_pipeline(spec, spark, when, as_json, Outages(spec, wait_s))
     print_summary(totals, as_json)
 
 
-def check_before_spark(spec: Spec) -> None:
+def check_before_spark(spec: Spec, list_topics: ListTopics) -> None:
     """Raise for mistakes that show before Spark starts: all of them but the last as warnings."""
-    problems = checks.option_problems(spec) or checks.topic_problems(checks.topics_wanted(spec))
+    problems = checks.option_problems(spec) or checks.topic_problems(checks.topics_wanted(spec), list_topics)
     for problem in problems[:-1]:
         warn(problem)
     if problems:
         raise PipelineError(problems[-1])
 
 
-def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool) -> Totals:
-    """Run it, with a live line on a terminal. A broken flow leaves Spark's pages in the log file."""
+def run_pipeline(spec: Spec, spark: Any, when: Schedule, as_json: bool, outages: Outages) -> Totals:
+    """Run it, with a live line on a terminal, through outages. A broken flow leaves Spark's pages in the log file."""
     from ottla.spark.pipelines.resolving import prepared
-    from ottla.spark.pipelines.running import Run
+    from ottla.spark.pipelines.running import Run, Totals
 
     try:
         with prepared(spec, spark) as resolved, make_reporter(as_json) as report:
-            one = Run(resolved, spark, when, report)
-            with _stopped_by_signals(one):
-                return one.run()
+            totals = Totals()
+            while True:
+                one = Run(resolved, spark, when, report, totals)
+                try:
+                    with _stopped_by_signals(one), outages.told():
+                        return one.run()
+                except FlowFailed as failure:
+                    if not outages.wait_for_end(failure):
+                        raise
     except FlowFailed as failure:
         log = storage.log_file(spec)
         with open(log, "a", encoding="utf-8") as file:

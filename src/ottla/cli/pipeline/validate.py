@@ -6,9 +6,12 @@ import click
 
 from ottla.cli.common.options import json_option
 from ottla.cli.common.output import print_json, say, warn
+from ottla.cli.common.waiting import wait_option
+from ottla.cli.pipeline.clusters import topics_within
 from ottla.cli.pipeline.options import bootstrap_option, pipeline_argument, session_for, session_options
 from ottla.errors import OttlaError
 from ottla.spark.pipelines import checks
+from ottla.spark.pipelines.checks import ListTopics
 from ottla.spark.pipelines.spec import Spec, read_spec
 
 EXAMPLES = """\b
@@ -23,6 +26,7 @@ Examples:
 @pipeline_argument
 @click.option("--cluster/--no-cluster", default=True, help="Ask the cluster whether the topics exist.  [default: ask]")
 @click.option("--graph/--no-graph", default=True, help="Start Spark and analyse every query.  [default: analyse]")
+@wait_option("10s")
 @session_options
 @bootstrap_option
 @json_option
@@ -30,6 +34,7 @@ def validate(
     place: str,
     cluster: bool,
     graph: bool,
+    wait_s: float,
     master: str | None,
     remote: str | None,
     bootstrap_server: str | None,
@@ -40,7 +45,8 @@ def validate(
     First what needs no Spark: the YAML files, options, Java, and the topics of the cluster. Then Spark analyses every query:
     names, columns, circles. Exit code 1 if anything is wrong.
     """
-    problems, flows = _find(place, bootstrap_server, cluster, graph, master, remote, as_json)
+    list_topics = topics_within(wait_s) if cluster else None
+    problems, flows = _find(place, bootstrap_server, list_topics, graph, master, remote, as_json)
     if as_json:
         print_json({"problems": problems, "flows": flows})
     else:
@@ -52,13 +58,19 @@ def validate(
 
 
 def _find(
-    place: str, servers: str | None, cluster: bool, graph: bool, master: str | None, remote: str | None, quiet: bool
+    place: str,
+    servers: str | None,
+    list_topics: ListTopics | None,
+    graph: bool,
+    master: str | None,
+    remote: str | None,
+    quiet: bool,
 ) -> tuple[list[str], int]:
-    """The problems, and how many flows were analysed."""
+    """The problems, and how many flows were analysed. Without `list_topics` no cluster is asked."""
     try:
         spec = read_spec(place).with_bootstrap(servers)
         spec.files()
-        problems = before_spark(spec, cluster, needs_java=graph and remote is None)
+        problems = before_spark(spec, list_topics, needs_java=graph and remote is None)
         if problems or not graph:
             return problems, 0
         with session_for(spec, master, remote, quiet=quiet) as spark:
@@ -70,11 +82,11 @@ def _find(
         return [str(error)], 0
 
 
-def before_spark(spec: Spec, cluster: bool, needs_java: bool) -> list[str]:
+def before_spark(spec: Spec, list_topics: ListTopics | None, needs_java: bool) -> list[str]:
     """What is wrong that can be known without Spark."""
     problems = checks.option_problems(spec)
-    if cluster and not problems:
-        problems += checks.topic_problems(checks.topics_wanted(spec))
+    if list_topics is not None and not problems:
+        problems += checks.topic_problems(checks.topics_wanted(spec), list_topics)
     if needs_java:
         from ottla.spark.java import NoJava, find_java
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ottla.cli.common.running import with_cluster
 from ottla.cli.common.settings import ClientSettings, login_for
+from ottla.cli.common.waiting import with_cluster_awaited
 from ottla.client.admin.topic_descriptions import list_topics
 from ottla.client.admin.topics import NewTopic, create_topics
 from ottla.client.cluster import Cluster
@@ -13,14 +14,15 @@ LOGIN = 'org.apache.kafka.common.security.{module} required username="{name}" pa
 
 
 class TopicsOfCluster:
-    """The topics of the cluster that the command was pointed at."""
+    """The topics of the cluster that the command was pointed at. Brokers that are away are waited for, up to `wait_s`."""
 
-    def __init__(self, settings: ClientSettings) -> None:
+    def __init__(self, settings: ClientSettings, wait_s: float = 0) -> None:
         self._settings = settings
+        self._wait_s = wait_s
 
     def topics(self) -> dict[str, int]:
         """The topics and how many partitions they have."""
-        found = with_cluster(self._settings, list_topics)
+        found = with_cluster_awaited(self._settings, list_topics, self._wait_s)
         return {name: topic.partitions for name, topic in found.items()}
 
     def create_topic(self, name: str, partitions: int) -> None:

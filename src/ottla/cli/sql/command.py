@@ -10,6 +10,7 @@ import click
 from ottla.cli.common.options import cluster_options, wide_option
 from ottla.cli.common.output import is_typed, say
 from ottla.cli.common.settings import ClientSettings
+from ottla.cli.common.waiting import wait_option
 from ottla.cli.sql.cluster import TopicsOfCluster, client_properties
 from ottla.cli.sql.completing import Completer
 from ottla.cli.sql.executing import run_all
@@ -51,6 +52,7 @@ Examples:
 )
 @click.option("--master", metavar="URL", help="Where Spark runs: local[4], spark://…, yarn, k8s://…  [default: local[*]]")
 @click.option("--remote", metavar="sc://HOST:PORT", help="Run on a Spark Connect server.")
+@wait_option("10s")
 @wide_option
 @cluster_options(known=frozenset({*CONSUMER.table, *PRODUCER.table}))
 def sql(
@@ -62,6 +64,7 @@ def sql(
     catalog_path: str | None,
     master: str | None,
     remote: str | None,
+    wait_s: float,
 ) -> int:
     """Query topics with SQL, on Spark: one result, a live result, or a shell.
 
@@ -75,7 +78,7 @@ def sql(
     if not servers:
         raise click.UsageError("SQL reads topics from brokers: give --bootstrap-server, not bootstrap.controllers alone")
     session = Session(master=master, remote=remote, log=log_path())
-    cluster = TopicsOfCluster(settings)
+    cluster = TopicsOfCluster(settings, wait_s)
     catalog = Catalog(Path(catalog_path) if catalog_path else default_path(servers))
     runner = Runner(
         catalog=catalog,
@@ -88,9 +91,9 @@ def sql(
     try:
         if text is not None:
             return run_all(text, runner, session)
-        topics = cluster.topics()  # a broker that does not answer is an error now, before Spark starts
+        topics = cluster.topics()  # brokers that are away are waited for, or an error, before Spark starts
         say(f"SQL over {len(topics)} topics at {servers}. Statements end with ;, help explains them, Ctrl-D ends the shell.")
-        with_history(Shell(runner, session).run, Completer(catalog, cluster.topics), history_path())
+        with_history(Shell(runner, session).run, Completer(catalog, TopicsOfCluster(settings).topics), history_path())
         return 0
     finally:
         runner.close()

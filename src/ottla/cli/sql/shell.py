@@ -86,9 +86,9 @@ class Shell:
                     return
         except SqlError as error:
             warn(str(error))
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             say("", err=True)
-            warn("interrupted")
+            warn(str(interrupt) or "interrupted")
 
 
 def with_history(work: Callable[[], Any], completer: Completer, path: Path) -> Any:

@@ -1,22 +1,26 @@
 """Checks of a pipeline that need no Spark: options of topics, and whether the cluster has the topics.
 
-They return sentences instead of raising, so that a person sees all mistakes at once.
+They return sentences instead of raising, so that a person sees all mistakes at once. The cluster is asked by a function of the
+caller, who knows how long a person will wait.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ottla.errors import KafkaError
 from ottla.errors.texts import near_words
-from ottla.spark import clients
 from ottla.spark.errors import SparkOptionError
+from ottla.spark.option_names import KAFKA_PREFIX
 from ottla.spark.pipelines.connections import with_address
 from ottla.spark.pipelines.spec import BOOTSTRAP, OTTLA_NAMES, SPEC_NAMES, Connection, Spec
 from ottla.spark.sink.options import sink_options
 from ottla.spark.source.options import source_options
 
-NAMES_SHOWN = 8
+NAMES_SHOWN, NEAR_SHOWN = 8, 3
+
+ListTopics = Callable[[Mapping[str, str]], Collection[str]]
+"""The topics of the cluster of a client with these settings. Raises a `KafkaError` if it does not answer."""
 
 
 def option_problems(spec: Spec) -> list[str]:
@@ -66,18 +70,22 @@ def topics_of(options: Mapping[str, str]) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
-def topic_problems(wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """Topics that their cluster does not have, and clusters that do not answer."""
-    by_cluster: dict[tuple[tuple[str, str], ...], list[str]] = {}
+def by_cluster(wanted: Mapping[str, Mapping[str, str]]) -> list[tuple[dict[str, str], list[str]]]:
+    """The settings of the clients that a pipeline needs, and the topics that each asks for."""
+    found: dict[tuple[tuple[str, str], ...], list[str]] = {}
     for topic, options in wanted.items():
-        settings = {key.removeprefix("kafka."): value for key, value in options.items() if key.startswith("kafka.")}
-        by_cluster.setdefault(tuple(sorted(settings.items())), []).append(topic)
+        client = {key.removeprefix(KAFKA_PREFIX): value for key, value in options.items() if key.startswith(KAFKA_PREFIX)}
+        found.setdefault(tuple(sorted(client.items())), []).append(topic)
+    return [(dict(client), topics) for client, topics in found.items()]
+
+
+def topic_problems(wanted: Mapping[str, Mapping[str, str]], list_topics: ListTopics) -> list[str]:
+    """Topics that their cluster does not have, and clusters that do not answer."""
     found: list[str] = []
-    for settings_of, topics in by_cluster.items():
-        client = dict(settings_of)
+    for client, topics in by_cluster(wanted):
         servers = client.get("bootstrap.servers", "")
         try:
-            there = set(clients.admin(client).list_topics())
+            there = set(list_topics(client))
         except (KafkaError, OSError) as error:
             found.append(f"the cluster at {servers} does not answer: {error}")
             continue
@@ -87,9 +95,9 @@ def topic_problems(wanted: Mapping[str, Mapping[str, str]]) -> list[str]:
 
 def _hint(topic: str, there: Iterable[str]) -> str:
     names = sorted(name for name in there if not name.startswith("__"))
-    near = near_words(topic, names, cutoff=0.7)
+    near = near_words(topic, names, count=NEAR_SHOWN, cutoff=0.7)
     if near:
-        return f"did you mean {near[0]}? If not, create it: ottla topics create {topic}"
+        return f"did you mean {' or '.join(near)}? If not, create it: ottla topics create {topic}"
     more = f" and {len(names) - NAMES_SHOWN} more" if len(names) > NAMES_SHOWN else ""
     listed = f"there are {', '.join(names[:NAMES_SHOWN])}{more}" if names else "there is no topic yet"
     return f"create it with `ottla topics create {topic}`; {listed}"

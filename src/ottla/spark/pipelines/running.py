@@ -53,7 +53,14 @@ class Totals:
 class Run:
     """One run of a pipeline. `stop()` may be called from any thread or from a signal handler."""
 
-    def __init__(self, resolved: Resolved, spark: Any, schedule: Schedule, report: Report = lambda progress: None) -> None:
+    def __init__(
+        self,
+        resolved: Resolved,
+        spark: Any,
+        schedule: Schedule,
+        report: Report = lambda progress: None,
+        totals: Totals | None = None,
+    ) -> None:
         self._resolved = resolved
         self._spark = spark
         self._schedule = schedule
@@ -61,7 +68,8 @@ class Run:
         self._stopping = threading.Event()
         self._queries: dict[str, Any] = {}
         self._seen: dict[str, int] = {}
-        self.totals = Totals()
+        self.totals = Totals() if totals is None else totals
+        """With those of earlier runs, if they are given."""
 
     def stop(self) -> None:
         """Ask the run to end after the batches that are under way."""
@@ -78,7 +86,7 @@ class Run:
                     self._run_on()
             finally:
                 self._stop_queries()
-                self.totals.seconds = time.monotonic() - begin_s
+                self.totals.seconds += time.monotonic() - begin_s
         return self.totals
 
     def _shown_in_group(self) -> AbstractContextManager[Any]:
@@ -178,25 +186,29 @@ class Run:
         """Report new batches; raise if a query has ended with an error."""
         for name, query in self._queries.items():
             is_active, error = query.isActive, query.exception()
-            last = query.lastProgress
-            for report in [] if last is None or last.batchId <= self._seen.get(name, -1) else query.recentProgress:
-                progress = flow_progress(name, report)
-                # A trigger without new records has the number of the next batch, but no batch.
-                if progress is not None and progress.batch > self._seen.get(name, -1) and "addBatch" in report.durationMs:
-                    self._seen[name] = progress.batch
-                    self.totals.add(progress)
-                    self._report(progress)
+            self._count(name, query)
             if error is not None:
                 raise self._failure(name, error)
             if not is_active and self._schedule.kind != ONCE and not self._stopping.is_set():
                 raise PipelineError(f"the flow {name} has stopped by itself: run the pipeline again")
 
+    def _count(self, name: str, query: Any) -> None:
+        last = query.lastProgress
+        for report in [] if last is None or last.batchId <= self._seen.get(name, -1) else query.recentProgress:
+            progress = flow_progress(name, report)
+            # A trigger without new records has the number of the next batch, but no batch.
+            if progress is not None and progress.batch > self._seen.get(name, -1) and "addBatch" in report.durationMs:
+                self._seen[name] = progress.batch
+                self.totals.add(progress)
+                self._report(progress)
+
     def _stop_queries(self) -> None:
         deadline_s = time.monotonic() + STOP_TIMEOUT_S
-        for query in self._queries.values():
+        for name, query in self._queries.items():
             # Between two batches: a batch that is cut off is written again by the next run.
             while query.isActive and query.status["isTriggerActive"] and time.monotonic() < deadline_s:
                 time.sleep(0.01)
+            self._count(name, query)
             if query.isActive:
                 query.stop()
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from ottla import TopicPartition
 from ottla.errors import UnknownTopicOrPartitionError
+from ottla.errors.texts import near_words
 from ottla.ids import Uuid
 from ottla.spark import clients
 from ottla.spark.errors import SourceError
@@ -33,7 +34,9 @@ def find_partitions(options: SourceOptions, *, must_exist: bool = True) -> Found
     counts, ids = _described(options, names)
     missing = [name for name in names if name not in counts]
     if missing and must_exist:
-        raise SourceError(f"there is no topic {', '.join(missing)} at {options.bootstrap_servers}; {_there_is(options)}")
+        raise SourceError(
+            f"there is no topic {', '.join(missing)} at {options.bootstrap_servers}; {_there_is(options, missing)}"
+        )
     if not options.partitions:
         return Found(_all_of(counts), ids)
     there = [each for each in options.partitions if each.partition < counts.get(each.topic, 0)]
@@ -73,9 +76,10 @@ def _all_of(counts: Mapping[str, int]) -> list[TopicPartition]:
     return [TopicPartition(name, number) for name, count in sorted(counts.items()) for number in range(count)]
 
 
-def _there_is(options: SourceOptions) -> str:
+def _there_is(options: SourceOptions, missing: list[str]) -> str:
     topics = ask(options, "its topics", lambda limit_s: clients.admin(options.client).with_timeout(limit_s).list_topics())
-    return listed(topics)
+    near = near_words(missing[0], [name for name in topics if not name.startswith("__")], cutoff=0.75)
+    return f"did you mean {near[0]}? {listed(topics).replace('it', 'It', 1)}" if near else listed(topics)
 
 
 def listed(topics: Iterable[str]) -> str:

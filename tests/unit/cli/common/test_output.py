@@ -1,4 +1,4 @@
-"""Confirmation questions on a terminal."""
+"""Confirmation questions on a terminal, and lines that fit it."""
 
 import click
 import pytest
@@ -26,3 +26,7 @@ def test_answer_no_ends_the_command_with_a_message(answers: list[bool]) -> None:
 def test_yes_flag_skips_the_question(answers: list[bool]) -> None:
     output.confirm("Delete it?", yes=True)
     assert answers == []
+
+
+def test_line_is_cut_off_at_the_width() -> None:
+    assert (output.fit("abcdef", 4), output.fit("abc", 4)) == ("abc…", "abc")

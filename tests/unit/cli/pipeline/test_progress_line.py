@@ -8,7 +8,7 @@ from unittest import mock
 import pytest
 
 from ottla.cli.pipeline import progress_line
-from ottla.cli.pipeline.progress_line import fit, line_of, make_reporter
+from ottla.cli.pipeline.progress_line import line_of, make_reporter
 from ottla.spark.pipelines.progress import FlowProgress
 
 ONE = FlowProgress("copy", 3, 500, 2000.0, 250, 1200)
@@ -24,7 +24,6 @@ def test_line_has_rate_time_and_lag_of_each_flow() -> None:
     assert line_of([ONE, TWO]) == (
         "copy: 2,000 rows/s, batch 3 in 0.2 s, lag 1,200  │  view\\x1b[2J: 4 rows/s, batch 0 in 0.2 s"
     )
-    assert (fit("abcdef", 4), fit("abc", 4)) == ("abc…", "abc")
 
 
 def test_terminal_is_redrawn_in_place() -> None:

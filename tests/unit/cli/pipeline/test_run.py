@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.servers.ottla_cli import run_cli
+from tests.unit.cli.late_broker import LateBroker
 
 from ottla.spark.pipelines import storage
 from ottla.spark.pipelines.spec import read_spec
@@ -32,6 +33,15 @@ def test_all_missing_topics_are_named(folder: Path) -> None:
         "ottla: there is no topic orders",
         "ottla: there is no topic large-orders",
     ]
+
+
+def test_broker_that_starts_late_is_waited_for(folder: Path) -> None:
+    with LateBroker("large-orders") as late, late.started_by_a_message() as messages:
+        said = run_cli("pipeline", "run", folder, "-b", late.address)
+    assert messages[0].startswith(f"waiting for a broker at {late.address}")
+    assert " of 5 min: " in messages[0]
+    assert messages[-1].startswith(f"{late.address} answers after ")
+    assert said.err.startswith(f"ottla: there is no topic orders at {late.address}: create it with ")
 
 
 def test_reset_without_a_terminal_needs_yes(folder: Path) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.servers.ottla_cli import run_cli
+from tests.unit.cli.late_broker import LateBroker
 
 from ottla.testing import Broker
 
@@ -27,6 +28,34 @@ def test_missing_topics_are_found_in_the_cluster(folder: Path) -> None:
         broker.create_topic("large-orders")
         said = run_cli("pipeline", "validate", folder, "--no-graph", "-b", broker.bootstrap_servers)
         assert (said.rc, said.out) == (0, f"{folder} is valid.\n")
+
+
+def test_similar_topics_are_named(folder: Path) -> None:
+    with Broker() as broker:
+        for name in ("large-orders", "order", "orders2", "customers"):
+            broker.create_topic(name)
+        said = run_cli("pipeline", "validate", folder, "--no-graph", "-b", broker.bootstrap_servers)
+    assert said.rc == 1
+    assert said.err == (
+        f"ottla: there is no topic orders at {broker.bootstrap_servers}: did you mean orders2 or order? If not, create it: "
+        "ottla topics create orders\n"
+    )
+
+
+def test_broker_that_starts_late_is_waited_for(folder: Path) -> None:
+    with LateBroker("orders", "large-orders") as late, late.started_by_a_message() as messages:
+        said = run_cli("pipeline", "validate", folder, "--no-graph", "-b", late.address, "--wait", "2m")
+    assert (said.rc, said.out, said.err) == (0, f"{folder} is valid.\n", "")
+    assert messages[0].startswith(f"waiting for a broker at {late.address}")
+
+
+def test_broker_that_stays_away_is_a_problem(folder: Path) -> None:
+    said = run_cli("pipeline", "validate", folder, "--no-graph", "-b", "127.0.0.1:1", "--wait", "0")
+    assert said.rc == 1
+    assert said.err == (
+        "ottla: the cluster at 127.0.0.1:1 does not answer: no broker can be reached: nothing listens at 127.0.0.1:1: check "
+        "the address, and that the node is up\n"
+    )
 
 
 def test_all_mistakes_in_options_are_shown(folder: Path) -> None:

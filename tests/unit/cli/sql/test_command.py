@@ -73,7 +73,7 @@ def test_mistake_is_told_before_spark_starts(
 
 
 def test_broker_that_is_away_is_told_before_spark_starts(ottla: RunOttla) -> None:
-    said = ottla("sql", "SELECT * FROM orders", "-b", "localhost:1")
+    said = ottla("sql", "SELECT * FROM orders", "-b", "localhost:1", "--wait", "0")
     assert said.rc == 1
     assert "Start a node with `ottla up`" in said.err
 
