@@ -43,11 +43,11 @@ def test_pipeline_gives_every_result_once_on_workers_without_ottla(
     folder = write_shop(tmp_path / "shop")
     done = run_pipeline(folder, broker, "--master", cluster.master)
     assert done.returncode == 0, done.stdout + done.stderr
-    check_results(folder, broker, programs)
+    check_results(folder, broker, programs, cluster.folder)
     # The next run continues: nothing is written twice.
     done = run_pipeline(folder, broker, "--master", cluster.master)
     assert done.returncode == 0, done.stdout + done.stderr
-    check_results(folder, broker, programs)
+    check_results(folder, broker, programs, cluster.folder)
 
 
 def test_worker_without_pyarrow_is_one_sentence(tmp_path: Path, cluster: SparkCluster, broker: Broker) -> None:
