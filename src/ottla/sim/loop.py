@@ -78,6 +78,10 @@ class VirtualLoop(base_events.BaseEventLoop):
         try:
             try:
                 result = self.run_until_complete(work)
+            except Exception as later:
+                if self.failures:
+                    raise self.failures[0] from later  # it came first, and may be the cause
+                raise
             finally:
                 self._cancel_all()
             if self.failures:

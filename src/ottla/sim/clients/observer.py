@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ottla.client_core.machine import Request
 from ottla.errors import KafkaError
+from ottla.sim.checkers.checker import Violation
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -22,7 +24,11 @@ class ClientObserver:
 
     def sent(self, request: Request, message: Message, version: int) -> None:
         self._sent[request] = (message, self.stage.now_s())
-        self.on_sent(message)
+        try:
+            self.on_sent(message)
+        except Violation as violation:
+            # Not raised: the client would take it for a failure of its machine, and the run would report that instead.
+            asyncio.get_running_loop().call_exception_handler({"message": str(violation), "exception": violation})
 
     def answered(self, request: Request, response: Any, version: int) -> None:
         message, sent_s = self._sent.pop(request)
