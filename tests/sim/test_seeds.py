@@ -14,6 +14,7 @@ FOUND = {
     "a_commit_of_a_consumer_that_has_lost_its_membership": 283,
     "retries_of_batches_that_a_later_one_has_overtaken": 2316,
     "an_upgrade_while_a_cooperative_member_revokes": 3304,
+    "a_static_member_that_closes_before_it_has_joined": 2482,
     "an_abort_that_is_repeated_while_it_gets_a_new_epoch": 3587,
 }
 """Seeds that have failed, by what they found. A change to the plans gives a seed another run, so each has a unit test, too."""

@@ -307,11 +307,11 @@ class ClassicMember(BaseMember):
         if self._identity.is_member and self._handover.revoke(self._handover.assigned):
             return []
         self._exchange.abandon()
-        is_known = bool(self._identity.member_id or self.group_instance_id)
         if node is None or not sends_leave(option, self.group_instance_id):
             self._left()
             return []
-        if not is_known:
+        if not self._identity.member_id:
+            # Not by group.instance.id alone: that would remove another process that has joined with it.
             if self._exchange.phase is not Phase.JOINING:  # else its answer tells the member id to leave with
                 self._left()
             return []

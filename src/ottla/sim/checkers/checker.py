@@ -134,7 +134,7 @@ class Assigned(NamedTuple):
 class Beat(NamedTuple):
     """An answered heartbeat of a member of a consumer group. `places` is None if the assignment did not change.
 
-    For classic members of mixed groups also a SyncGroup answer; then `is_joined` is set.
+    For classic members of mixed groups also a SyncGroup answer. `is_joined` is set for these, and where the member joined.
     """
 
     group: str

@@ -5,7 +5,7 @@ members here release partitions at once, so the rebalance timeout never expires.
 cannot commit for it, except in its current epoch. A member's epochs rise.
 
 The same holds for groups with members of both protocols. Their classic members release all partitions before they join again.
-They keep their member ids, so a member that may have been fenced may join a new group with the same name in an early epoch.
+Members keep their ids, so one that may have been fenced may join a new group with the same name in an early epoch.
 """
 
 from __future__ import annotations

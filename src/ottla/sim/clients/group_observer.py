@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from ottla.client_core.group.consumer_heartbeat import JOIN_EPOCH
 from ottla.client_core.machine import Request
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
@@ -138,7 +139,8 @@ class GroupObserver(ClientObserver):
         if response.assignment is not None:
             places = self._by_id((each.topic_id, each.partitions) for each in response.assignment.topic_partitions)
             self._assigned(response.member_epoch, message.member_id, places)
-        beat = Beat(self._group, message.member_id, response.member_epoch, places, sent_s, self.stage.now_s())
+        is_joined = message.member_epoch == JOIN_EPOCH
+        beat = Beat(self._group, message.member_id, response.member_epoch, places, sent_s, self.stage.now_s(), is_joined)
         self.stage.checkers.heartbeat_answered(beat)
 
     def _assigned(self, epoch: int, member: str, places: list[Place]) -> None:

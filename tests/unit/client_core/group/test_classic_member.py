@@ -136,6 +136,22 @@ def test_leave_options(instance_id: str | None, option: LeaveOption, is_sent: bo
     assert (client.member.member_id, client.member.generation_or_epoch) == ("", -1)
 
 
+def test_a_static_member_that_knows_no_member_id_leaves_without_a_request() -> None:
+    """Leaving by group.instance.id alone would remove another process that has joined with it."""
+    world = GroupWorld()
+    client = world.add(classic(), group_instance_id="i")
+    world.spoil = lambda client, request, response: (
+        JoinGroupResponse(error_code=ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
+        if isinstance(response, JoinGroupResponse)
+        else response
+    )
+    client.member.subscribe(["t"], world.now_ms)
+    world.run_until(lambda: len(client.messages(JoinGroupRequest)) == 2)
+    client.member.leave(world.now_ms, LeaveOption.LEAVE_GROUP)
+    world.run_until(lambda: client.count(Left) == 1)
+    assert client.messages(LeaveGroupRequest) == []
+
+
 def test_unsubscribe_and_subscribe_again() -> None:
     world = GroupWorld({"t": 2, "u": 2})
     (client,) = joined(world, 1)
