@@ -106,11 +106,16 @@ def fill(broker: Broker) -> None:
 
 def run_pipeline(folder: Path, broker: Broker, *flags: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """`ottla pipeline run` in a process of its own, whose Python for workers is not set unless `variables` does."""
+    return run_ottla(folder.parent, "pipeline", "run", str(folder), "-b", broker.bootstrap_servers, *flags, **variables)
+
+
+def run_ottla(where: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A command in a process of its own, in the folder `where`."""
     hidden = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_REMOTE", "SPARK_LOCAL_IP")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    command = [sys.executable, "-m", "ottla.cli.main", "pipeline", "run", str(folder), "-b", broker.bootstrap_servers, *flags]
+    command = [sys.executable, "-m", "ottla.cli.main", *arguments]
     return subprocess.run(
-        command, env=environment | variables, capture_output=True, text=True, timeout=HANG_S, cwd=folder.parent, check=False
+        command, env=environment | variables, capture_output=True, text=True, timeout=HANG_S, cwd=where, check=False
     )
 
 

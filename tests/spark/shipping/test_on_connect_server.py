@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.shipping.shop import check_results, fill, run_pipeline, write_shop
+from tests.spark.shipping.shop import check_results, fill, run_ottla, run_pipeline, write_shop
 from tests.support.servers.spark_cluster import FOR_SERVERS, ConnectServer, python_with_ottla, python_without_ottla
 
 from ottla.testing import Broker
@@ -26,6 +27,23 @@ def test_pipeline_gives_every_result_once_on_a_server_with_ottla(tmp_path: Path,
     programs, folder = python_with_ottla(tmp_path / "python"), write_shop(tmp_path / "shop")
     with ConnectServer(tmp_path / "connect", programs) as server:
         done = run_pipeline(folder, broker, "--remote", server.remote)
+        queried = run_ottla(
+            tmp_path,
+            *(
+                "sql",
+                "-b",
+                broker.bootstrap_servers,
+                "--remote",
+                server.remote,
+                "--catalog",
+                str(tmp_path / "catalog"),
+                "--json",
+            ),
+            "CREATE STREAM orders (id BIGINT, amount DOUBLE) WITH (kafka_topic='orders', value_format='json'); "
+            "SELECT count(*) AS n, sum(amount) AS total FROM orders",
+        )
+    assert queried.returncode == 0, queried.stdout + queried.stderr
+    assert json.loads(queried.stdout.splitlines()[-1]) == {"n": 58, "total": 1730.0}
     assert done.returncode == 0, done.stdout + done.stderr
     assert "keep_grades\t10 rows" in done.stdout
     check_results(folder, broker, programs, programs.parent)

@@ -68,6 +68,8 @@ class Runner:
         self._spark: Any = None
         self._views: dict[str, str] = {}
         """Views that statements for Spark have made, and their SQL."""
+        self._sources: set[str] = set()
+        """Views of what the statement reads. One that stayed would hide a topic of its name after DROP STREAM."""
         self._inserts: dict[str, Any] = {}
         self._numbers = itertools.count(1)
 
@@ -80,6 +82,12 @@ class Runner:
 
     def run(self, statement: Statement) -> None:
         """Run one statement."""
+        try:
+            self._run(statement)
+        finally:
+            self._drop_sources()
+
+    def _run(self, statement: Statement) -> None:
         match statement:
             case Select():
                 self._select(statement.query)
@@ -289,12 +297,13 @@ class Runner:
                 observed_as=OBSERVED + declaration.name,
             )
             made.createOrReplaceTempView(f"`{name}`")
-        try:
-            return _without_repeats(self.spark.sql(resolved.sql))
-        finally:
-            # The DataFrame keeps its plan. A view that stays would hide a topic of its name after DROP STREAM.
-            for name in sources:
-                self.spark.catalog.dropTempView(name)
+            self._sources.add(name)
+        return _without_repeats(self.spark.sql(resolved.sql))
+
+    def _drop_sources(self) -> None:
+        """Only after the statement: Spark Connect looks views up when it runs a query."""
+        while self._sources:
+            self.spark.catalog.dropTempView(self._sources.pop())
 
     def _make_topic(self, declaration: Declaration, partitions: int | None) -> None:
         if check_topic(declaration, partitions, self.cluster.topics()) and partitions is not None:
