@@ -6,6 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from ottla import Producer
 from ottla.testing import Broker
 
@@ -35,6 +37,7 @@ def test_a_batch_write_keeps_keys_together(shared_broker: Broker, topic: str, sp
     assert len({(each.key, each.partition) for each in found}) == 7
 
 
+@pytest.mark.slow
 def test_a_stream_reads_on_where_it_stopped(shared_broker: Broker, topic: str, spark: Any, tmp_path: Path) -> None:
     target = f"{topic}-out"
     shared_broker.create_topic(target, partitions=2)

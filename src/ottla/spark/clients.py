@@ -3,6 +3,9 @@
 Spark reuses its Python workers: connections, metadata and fetch sessions survive from task to task. A consumer belongs to one
 task at a time, so a task takes one out of the pool and puts it back; a failed task closes it. The pool is bounded: the
 consumers that were used longest ago are closed.
+
+A client is imported when the first of its kind is made (`ottla.Admin`): Spark starts a Python process for every plan, and most
+of them need none.
 """
 
 from __future__ import annotations
@@ -11,11 +14,14 @@ import atexit
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla import Admin, Consumer, Producer
+import ottla
 from ottla.config.client.kinds import ADMIN
 from ottla.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ottla import Admin, Consumer, Producer
 
 Settings = Mapping[str, str]
 _Key = tuple[tuple[str, str], ...]
@@ -39,7 +45,7 @@ def _key(settings: Settings) -> _Key:
 def consumer(settings: Settings) -> Iterator[Consumer[Any, Any]]:
     """A consumer that commits nothing, for the length of a `with` block."""
     key = _key(settings)
-    found = _take(key) or Consumer(config=dict(settings), enable_auto_commit=False)
+    found = _take(key) or ottla.Consumer(config=dict(settings), enable_auto_commit=False)
     try:
         yield found
     except BaseException:
@@ -67,7 +73,7 @@ def producer(settings: Settings) -> Producer[Any, Any]:
     with _lock:
         found = _producers.get(key)
         if found is None:
-            found = _producers[key] = Producer(config=dict(settings))
+            found = _producers[key] = ottla.Producer(config=dict(settings))
         return found
 
 
@@ -78,7 +84,7 @@ def admin(settings: Settings) -> Admin:
     with _lock:
         found = _admins.get(key)
         if found is None:
-            found = _admins[key] = Admin(config=known)
+            found = _admins[key] = ottla.Admin(config=known)
         return found
 
 

@@ -63,10 +63,7 @@ def test_broken_flow_ends_with_one_sentence_and_a_log(folder: Path) -> None:
     assert "=== Streaming Query ===" in log.read_text()
 
 
-def test_tests_of_a_pipeline_pass_and_fail(folder: Path) -> None:
-    said = run_cli("pipeline", "test", folder)
-    assert said.rc == 0, said.out + said.err
-    assert said.lines[-1] == "1 passed, 0 failed"
+def test_test_of_a_pipeline_that_fails_shows_the_differences(folder: Path) -> None:  # test_page.py has one that passes
     expected = folder / "tests" / "large-orders-only" / "expected" / "large-orders.jsonl"
     expected.write_text(expected.read_text().replace("250.0", "251.0"))
     said = run_cli("pipeline", "test", folder, "--json")

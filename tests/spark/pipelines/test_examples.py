@@ -12,7 +12,7 @@ from ottla.cli.pipeline.test import run_case
 from ottla.spark.pipelines.spec import read_spec
 
 EXAMPLES = sorted(path for path in (Path(__file__).parents[3] / "examples").iterdir() if path.is_dir())
-QUICK = {"filter", "map"}
+QUICK = {"map"}
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from tests.spark.sql.conftest import Sql
 
 from ottla.testing import Broker
@@ -14,6 +15,7 @@ PAGE = Path(__file__).parents[3] / "docs" / "sql.md"
 BLOCK = re.compile(r"```sql\n(.*?)```(?:\n\n```text\n(.*?)```)?", re.DOTALL)
 
 
+@pytest.mark.slow
 def test_every_block_of_the_page_works(spark: Any) -> None:
     blocks = BLOCK.findall(PAGE.read_text(encoding="utf-8"))
     compared = 0

@@ -10,9 +10,8 @@ import logging
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla import Producer
 from ottla.errors import KafkaError
 from ottla.spark import clients
 from ottla.spark.errors import SinkError
@@ -22,6 +21,9 @@ from ottla.spark.sink.ledger import Fence, Ledger, admin_of
 from ottla.spark.sink.options import SinkOptions, TwoPhase
 from ottla.spark.sink.protocol import TaskResult
 from ottla.spark.sink.steps import reached
+
+if TYPE_CHECKING:
+    from ottla import Producer
 
 logger = logging.getLogger("ottla.spark.sink")
 

@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ottla import Admin, Producer
 from ottla.client_core.producer.finishing import Finish
 from ottla.errors import InvalidTxnStateError, TransactionalIdNotFoundError, UnsupportedVersionError
 from ottla.spark.sink.decision import HeldTransaction
 from ottla.spark.sink.names import driver_id, query_prefix
 from ottla.spark.sink.protocol import Look
 from ottla.spark.sink.steps import reached
+
+if TYPE_CHECKING:
+    from ottla import Admin, Producer
 
 THREADS_MAX = 16
 

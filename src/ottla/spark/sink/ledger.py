@@ -11,10 +11,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
-from ottla import Admin, Consumer, NewTopic, Producer, TopicPartition
+import ottla
 from ottla.config.client.kinds import ADMIN, CONSUMER
 from ottla.errors import KafkaError, TopicExistsError, UnknownTopicOrPartitionError
 from ottla.spark import clients
@@ -22,6 +22,9 @@ from ottla.spark.errors import SinkError
 from ottla.spark.sink.decision import Decision, Found, UnknownDecision, decode, encode
 from ottla.spark.sink.names import driver_id
 from ottla.spark.sink.steps import reached
+
+if TYPE_CHECKING:
+    from ottla import Admin, Consumer, Producer
 
 PARTITIONS = 8
 """A query's partition is a hash of its id: the number of partitions of the decisions topic must never change."""
@@ -59,7 +62,7 @@ class Ledger:
         self._consumers: dict[int, Consumer[Any, Any]] = {}
         self._records: dict[str, tuple[bytes, int]] = {}
 
-    def partition_of(self, query: str) -> TopicPartition | None:
+    def partition_of(self, query: str) -> ottla.TopicPartition | None:
         """The partition that holds a query's decisions; None if the topic does not exist."""
         if not self._partitions:
             try:
@@ -67,7 +70,7 @@ class Ledger:
             except UnknownTopicOrPartitionError:
                 return None
             self._partitions = len(described.partitions)
-        return TopicPartition(self.topic, crc32(query.encode()) % self._partitions)
+        return ottla.TopicPartition(self.topic, crc32(query.encode()) % self._partitions)
 
     def read(self, query: str) -> Found | None:
         """The query's last decision, as of now."""
@@ -83,10 +86,10 @@ class Ledger:
         if self.partition_of("") is None:
             return {}
         for number in range(self._partitions):
-            self._read_on(TopicPartition(self.topic, number))
+            self._read_on(ottla.TopicPartition(self.topic, number))
         return {query: Found(self._decoded(query, value), offset) for query, (value, offset) in self._records.items()}
 
-    def _read_on(self, place: TopicPartition) -> None:
+    def _read_on(self, place: ottla.TopicPartition) -> None:
         # The high watermark, not the last stable offset: a decision may lie behind another driver's open transaction.
         end = admin_of(self.client).list_offsets({place: "latest"})[place].offset
         consumer = self._consumers.get(place.partition)
@@ -97,7 +100,7 @@ class Ledger:
                 "enable.auto.commit": "false",
                 "allow.auto.create.topics": "false",
             }
-            consumer = self._consumers[place.partition] = Consumer(config=settings)
+            consumer = self._consumers[place.partition] = ottla.Consumer(config=settings)
             consumer.assign(place)
         deadline_s = time.monotonic() + READ_TIMEOUT_S
         while consumer.position(place) < end:
@@ -122,7 +125,7 @@ class Ledger:
     def create_topic(self) -> None:
         """Create the topic if it is missing; refuse one that would lose decisions."""
         if self.partition_of("") is None:
-            new = NewTopic(self.topic, PARTITIONS, configs=TOPIC_SETTINGS)
+            new = ottla.NewTopic(self.topic, PARTITIONS, configs=TOPIC_SETTINGS)
             created = admin_of(self.client).create_topics([new])
             error = created.errors.get(self.topic)
             if error is not None and not isinstance(error, TopicExistsError):
@@ -160,7 +163,7 @@ class Fence:
             "transaction.timeout.ms": str(DECISION_TIMEOUT_MS),
             "compression.type": "gzip",
         }
-        self._producer: Producer[Any, Any] = Producer(config=settings)
+        self._producer: Producer[Any, Any] = ottla.Producer(config=settings)
         try:
             self._producer.init_transactions()
             self.found = ledger.read(query)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla import Producer
+import ottla
 from ottla.errors import InvalidTxnTimeoutError, KafkaError, TransactionalIdAuthorizationError, UnsupportedVersionError
 from ottla.spark.errors import SinkError
 from ottla.spark.sink import protocol
@@ -18,6 +18,9 @@ from ottla.spark.sink.options import SinkOptions, TwoPhase
 from ottla.spark.sink.protocol import NO_RECORD, TaskResult
 from ottla.spark.sink.steps import reached
 from ottla.spark.sink.writing import write_rows
+
+if TYPE_CHECKING:
+    from ottla import Producer
 
 _pool: IdPool | None = None
 
@@ -58,7 +61,7 @@ def _write(options: SinkOptions, job: Job, seen: int, batches: Iterator[Any]) ->
     if _pool is None:
         _pool = IdPool()
     transactional_id = _pool.take(job.query, job.batch)
-    producer: Producer[Any, Any] = Producer(config={**options.task_client, "transactional.id": transactional_id})
+    producer: Producer[Any, Any] = ottla.Producer(config={**options.task_client, "transactional.id": transactional_id})
     try:
         _init(producer, options)
         reached("task:initialized")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ottla import Producer
 from ottla.client.producer.deliveries import Deliveries
 from ottla.errors import KafkaError, RecordTooLargeError
 from ottla.spark.errors import SinkError
 from ottla.spark.sink.columns import Part, by_topic
 from ottla.spark.sink.steps import reached
+
+if TYPE_CHECKING:
+    from ottla import Producer
 
 CHUNKS_IN_FLIGHT = 8
 """How many calls of send_many may be unanswered. What they hold is bounded by buffer.memory too."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from ottla import TopicPartition
 from ottla.client.consumer.reader import Views
@@ -139,6 +138,8 @@ def _headers(columns: Columns) -> Any:
     values = _binary(pa.binary(), count, columns.header_values)
     pairs = pa.StructArray.from_arrays([keys, values], fields=list(HEADER))
     lists = pa.Array.from_buffers(TYPES["headers"], rows, [None, pa.py_buffer(positions)], children=[pairs])
+    import pyarrow.compute as pc  # late: takes 0.1 s, and only headers need it
+
     return pc.if_else(pc.greater(pc.list_value_length(lists), 0), lists, pa.scalar(None, TYPES["headers"]))
 
 

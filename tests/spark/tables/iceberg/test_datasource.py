@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.slow
 def test_a_batch_that_spark_replays_is_stored_once(stream_with_replay: Callable[..., None], tmp_path: Path) -> None:
     catalogs = pytest.importorskip("pyiceberg.catalog")
     properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
