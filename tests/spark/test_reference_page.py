@@ -128,7 +128,7 @@ def test_upsert_example(spark: Any, load: Callable[[Any], Any], run: Run, postgr
 
 
 def test_every_example_of_the_page_is_run() -> None:
-    assert len(EXAMPLES) == 5
+    assert len(EXAMPLES) == 6, "five here, and one in shipping/test_on_cluster.py"
 
 
 def test_every_format_mode_and_option_is_on_the_page() -> None:

@@ -111,11 +111,21 @@ def run_pipeline(folder: Path, broker: Broker, *flags: str, **variables: str) ->
 
 def run_ottla(where: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
     """A command in a process of its own, in the folder `where`."""
+    return run_python(where, "-m", "ottla.cli.main", *arguments, **variables)
+
+
+def run_python(where: Path, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Python in a process of its own, without the variables that choose a Spark or the Python of its workers."""
     hidden = ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON", "SPARK_REMOTE", "SPARK_LOCAL_IP")
     environment = {name: value for name, value in os.environ.items() if name not in hidden}
-    command = [sys.executable, "-m", "ottla.cli.main", *arguments]
     return subprocess.run(
-        command, env=environment | variables, capture_output=True, text=True, timeout=HANG_S, cwd=where, check=False
+        [sys.executable, *arguments],
+        env=environment | variables,
+        capture_output=True,
+        text=True,
+        timeout=HANG_S,
+        cwd=where,
+        check=False,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.shipping.shop import check_results, fill, run_pipeline, write_shop
+from tests.spark.shipping.shop import check_results, fill, run_pipeline, run_python, write_shop
 from tests.support.servers.spark_cluster import SparkCluster, python_without_ottla
 
 from ottla.testing import Broker
@@ -48,6 +49,18 @@ def test_pipeline_gives_every_result_once_on_workers_without_ottla(
     done = run_pipeline(folder, broker, "--master", cluster.master)
     assert done.returncode == 0, done.stdout + done.stderr
     check_results(folder, broker, programs, cluster.folder)
+
+
+def test_example_of_the_reference_page_reads_a_topic_on_the_cluster(
+    tmp_path: Path, cluster: SparkCluster, broker: Broker
+) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "spark.md").read_text(encoding="utf-8")
+    (example,) = [each for each in re.findall(r"```python\n(.*?)```", page, flags=re.DOTALL) if "local_session" in each]
+    where = {"kafka.bootstrap.servers": broker.bootstrap_servers, "subscribe": "orders"}
+    rest = f"print('rows', spark.read.format('ottla').options(**{where}).load().count())\nspark.stop()\n"
+    done = run_python(tmp_path, "-c", example.replace("spark://host:7077", cluster.master) + rest)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "rows 60" in done.stdout
 
 
 def test_worker_without_pyarrow_is_one_sentence(tmp_path: Path, cluster: SparkCluster, broker: Broker) -> None:
