@@ -75,16 +75,16 @@ test-long-alone: $(STAMP)
 	$(BIN)/python -m pytest -m slow $(ALONE)
 
 # Close other programs: all parts measure on two cores. QUICK=1 takes little data and only prints.
-bench: bench-servers bench-clients bench-spark  ## all benchmarks, about 45 minutes (QUICK=1: 9); figures go to README and docs/benchmarks.md
+bench: bench-servers bench-clients bench-spark  ## all benchmarks, about 35 minutes (QUICK=1: 9); figures go to README and docs/benchmarks.md
 
 # ROWS=…, ROUNDS=…: see bench/side_by_side/__main__.py.
 bench-servers: $(STAMP)  ## Apache Kafka and Ottla side by side, about 20 minutes
 	@ROWS='$(ROWS)' ROUNDS='$(ROUNDS)' QUICK='$(QUICK)' SAVE='$(SAVE)' $(BIN)/python -m bench.side_by_side
 
-bench-clients: $(STAMP)  ## the Python clients beside three others, about 7 minutes
+bench-clients: $(STAMP)  ## the Python clients beside three others, about 5 minutes
 	@$(BIN)/python -m bench.clients $(if $(QUICK),--quick) $(ARGS)
 
-bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector, about 15 minutes
+bench-spark: $(STAMP)  ## the Spark source and sink beside Spark's own Kafka connector, about 8 minutes
 	@$(BIN)/python -m bench.spark $(if $(QUICK),--quick) $(ARGS)
 
 generate: $(STAMP)  ## generate message classes and docs from their tables

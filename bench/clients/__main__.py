@@ -1,6 +1,6 @@
 """`make bench-clients`: Ottla's Python clients, confluent-kafka, aiokafka and kafka-python against one broker, in turn.
 
-python -m bench.clients                         everything, about 7 minutes; keeps the figures: results.json and documents
+python -m bench.clients                         everything, about 5 minutes; keeps the figures: results.json and documents
 python -m bench.clients --quick                 little data and one round, about 2 minutes; prints only
 python -m bench.clients --kinds produce --only 'Ottla send;confluent-kafka' --cases '100 B' --rounds 5
 --save / --no-save                              keep the figures of a partial run, or do not keep those of a full one

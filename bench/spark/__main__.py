@@ -1,6 +1,6 @@
 """`make bench-spark`: the Spark source and sink beside Spark's own Kafka connector, on one broker, in turn.
 
-python -m bench.spark                      everything, about 15 minutes; keeps the figures: results.json, plot, documents
+python -m bench.spark                      everything, about 8 minutes; keeps the figures: results.json, plot, documents
 python -m bench.spark --quick              a tenth of the records and one round; prints only (also with QUICK=1)
 python -m bench.spark --kinds source --rounds 5
 --save / --no-save                         keep the figures of a partial run, or do not keep those of a full one
