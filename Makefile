@@ -7,8 +7,8 @@ CORE := $(VENV)/.core-installed
 SPARK := $(VENV)/.spark-installed
 STAMP := $(VENV)/.installed
 KERNELS := $(shell find src -name 'kernel*.py' -o -name 'kernel*.pxd')
-# One more than cores, and the tests on Spark beside them: tests that start servers wait for half of their time.
-WORKERS ?= 3
+# Twice the cores, and the tests on Spark beside them: tests that start servers wait for half of their time.
+WORKERS ?= 4
 
 # Without byte code files every process compiles all of Ottla again: 0.3 s for each node, command and worker that a test starts.
 unexport PYTHONDONTWRITEBYTECODE
