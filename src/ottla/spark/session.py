@@ -80,7 +80,7 @@ def local_session(
 ) -> Any:
     """A session on this machine, on the cluster `master`, or of the Spark Connect server `remote`.
 
-    Ottla is shipped to the workers of a cluster, with what `ships` names; a server must have it. `notice` is told what is
+    Ottla is shipped to the workers of a cluster, with what `ships` names; a server must have it. `notice` gets what is
     unusual or takes long.
     """
     require_pyspark()

@@ -50,7 +50,7 @@ class WorkerFacts:
 
 
 def check_workers(spark: Any, *, is_remote: bool, notice: Notice = lambda text: None) -> None:
-    """Raise `WorkersUnfit` if a worker cannot run our code; `notice` is told what is unusual but works."""
+    """Raise `WorkersUnfit` if a worker cannot run our code; `notice` gets what is unusual but works."""
     tasks = 2
     if not is_remote:
         await_executor(spark, notice)
