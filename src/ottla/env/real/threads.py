@@ -127,7 +127,7 @@ class RealLoopThread:
             raise
         if call.error is not None:
             raise call.error
-        return call.result  # type: ignore[no-any-return]
+        return call.result  # type: ignore[no-any-return]  # a call keeps it untyped
 
     def post(self, callback: Callable[[], Any]) -> None:
         self._loop.call_soon_threadsafe(callback)

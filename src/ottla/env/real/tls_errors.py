@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ssl
 from collections.abc import Mapping
+from typing import Any
 
 from ottla.env.tls import TlsFailed
 
@@ -81,11 +82,11 @@ def explain_name(address: str, wanted: str, names: list[str]) -> TlsFailed:
     return TlsFailed(f"the certificate of {address} is not for {wanted}: {made_out}. Either {advice}")
 
 
-def certificate_names(certificate: Mapping[str, object]) -> list[str]:
+def certificate_names(certificate: Mapping[str, Any]) -> list[str]:
     """The hosts that a certificate is for, from `getpeercert`: alternative names, or the common name if there are none."""
     alternatives = certificate.get("subjectAltName", ())
-    names = [str(value) for kind, value in alternatives if kind in ("DNS", "IP Address")]  # type: ignore[attr-defined]
+    names = [str(value) for kind, value in alternatives if kind in ("DNS", "IP Address")]
     if names:
         return names
     subject = certificate.get("subject", ())
-    return [str(value) for part in subject for kind, value in part if kind == "commonName"]  # type: ignore[attr-defined]
+    return [str(value) for part in subject for kind, value in part if kind == "commonName"]
