@@ -17,6 +17,7 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.dispatch import Dispatcher
+from ottla.broker.doors.local import LocalDoor
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.coordinators.coordinators import Coordinators
@@ -123,9 +124,10 @@ class Node:
             lambda delta, image: self._publish(storage, delta, image),
         )
         self._stopping.push_async_callback(controller.close)
-        self._membership = Membership(controller, self.cluster_id, self.node_id)
+        door = LocalDoor(controller)
+        self._membership = Membership(door, lambda: controller.published.provenance.offset, self.cluster_id, self.node_id)
         await controller.start(endpoints_of(config.advertised_controller_listeners, bound))
-        services = self._services(storage, quorum, controller)
+        services = self._services(storage, quorum, controller, door)
         await self._join(self._membership, services.directories)
         self._stopping.push_async_callback(self._membership.leave)
         services.partitions.start()
@@ -144,11 +146,11 @@ class Node:
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
 
-    def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:
+    def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost, door: LocalDoor) -> Services:
         directories, partitions = storage.directories, self._partitions
         assert directories is not None, "the first image is published before the controller has started"
         assert partitions is not None, "the first image is published before the controller has started"
-        producer_ids = ProducerIds(self.node_id, controller, lambda: self._epoch)
+        producer_ids = ProducerIds(self.node_id, door, lambda: self._epoch)
         return Services(
             node_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -157,9 +159,10 @@ class Node:
             metadata=self._metadata,
             quorum=quorum,
             controller=controller,
+            door=door,
             directories=directories,
             partitions=partitions,
-            moves=Moves(partitions, self._metadata, controller),
+            moves=Moves(partitions, self._metadata, door, lambda: self._epoch),
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
             producer_ids=producer_ids,
             coordinators=Coordinators(self._world, self._settings, partitions, self._metadata, producer_ids),

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
@@ -30,6 +31,7 @@ class Services:
     metadata: MetadataCache
     quorum: QuorumHost
     controller: ControllerHost
+    door: ControllerDoor
     directories: LogDirectories
     partitions: Partitions
     moves: Moves

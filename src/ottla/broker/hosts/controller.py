@@ -14,12 +14,13 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts import activation
 from ottla.broker.hosts.snapshot_writer import SnapshotWriter
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
@@ -122,6 +123,14 @@ class ControllerHost:
         logger.info("controller %d is active in epoch %d", settings.node_id, self.epoch)
 
     # -- writing
+
+    async def call(self, request: Message, version: int) -> Any:
+        """The response to a request of an API in `metadata/controller/apis.py`, once its records are committed.
+
+        Raises the `KafkaError` with which the decision refuses the request as a whole; nothing is written then.
+        """
+        decide = decision_of(request.KEY)
+        return await self.write(lambda state, now_ms: decide(state, request, now_ms, version))
 
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
         """The response of `decide(state, now_ms)`, once its records are committed and published.
