@@ -18,6 +18,11 @@ SEEDS = 300
 BREAK_SEEDS = 100
 
 
+def run_seeds(count: int, faults: Faults | None = None) -> None:
+    for seed in range(count):
+        run_seed(seed, faults)
+
+
 def test_three_voters_keep_every_promise() -> None:
     for seed in range(SEEDS):
         run_seed(seed)
@@ -111,5 +116,4 @@ def test_a_deliberate_break_is_found(
 ) -> None:
     faults = make_mistake(monkeypatch)
     with pytest.raises((Violation, AssertionError, IndexError)):
-        for seed in range(BREAK_SEEDS):
-            run_seed(seed, faults)
+        run_seeds(BREAK_SEEDS, faults)

@@ -11,7 +11,7 @@ from ottla.records.control import ControlRecord
 def first_records(
     local: ReplicaKey, granting: tuple[ReplicaKey, ...], history: VoterHistory, endpoints: Endpoints
 ) -> tuple[ControlRecord, ...]:
-    """LeaderChange; then the voters if only the snapshot of formatting has them, or if this voter's `endpoints` have changed."""
+    """LeaderChange; then the voters, if only the snapshot of formatting has them or this voter's `endpoints` have changed."""
     voters = history.voters
     controls = [control.leader_change(local.id, voters, granting)]
     if history.kraft_version == 0:

@@ -123,8 +123,8 @@ class Replica:
 
     @property
     def has_leader(self) -> bool:
-        """Whether this replica follows a leader or is one."""
-        return isinstance(self.role, Leader | Follower)
+        """Whether the leader of the epoch is known, reachable or not."""
+        return self.leader_id != NO_LEADER
 
     @property
     def leader_endpoints(self) -> Endpoints:
@@ -134,7 +134,7 @@ class Replica:
             return self.settings.endpoints
         if isinstance(role, Follower):
             return role.endpoints
-        return role.leader_endpoints or {} if isinstance(role, Prospective) else {}
+        return (role.leader_endpoints or {}) if isinstance(role, Prospective) else {}
 
     @property
     def voters(self) -> VoterSet:
@@ -162,7 +162,10 @@ class Replica:
     def start(self, now_ms: int) -> list[Effect]:
         """Begin to take part. A single voter leads at once, in the same step."""
         deadline_ms = self._election_deadline_ms(now_ms)
-        self.role = self.role._replace(election_deadline_ms=deadline_ms)  # type: ignore[call-arg, assignment]
+        self.role = self.role._replace(election_deadline_ms=deadline_ms)  # type: ignore[call-arg]
+        endpoints = self.endpoints_of_voter(self.leader_id)
+        if isinstance(self.role, Unattached) and endpoints and not self.is_only_voter:
+            self.become_follower(self.epoch, self.leader_id, endpoints, now_ms)
         if self.log.end_offset > 0 and not self.is_only_voter:
             self.sync()  # a killed process may have left records in the page cache
         return self._finish(now_ms)

@@ -147,7 +147,7 @@ class SimQuorum:
         if replica is None:
             return
         if node.paused_until > self.now:
-            self.at(node.paused_until - self.now, lambda: life == node.life and self.step(node, event) or None)
+            self.at(node.paused_until - self.now, lambda: (life == node.life and self.step(node, event)) or None)
             return
         if node.busy:
             node.queue.append(lambda: self.step(node, event))
@@ -191,7 +191,7 @@ class SimQuorum:
         if deadline > self.now + 10_000_000 or (self.now < node.timer <= deadline):
             return
         node.timer, life = max(deadline, self.now + 1), node.life
-        self.at(node.timer - self.now, lambda: life == node.life and self._tick(node) or None)
+        self.at(node.timer - self.now, lambda: (life == node.life and self._tick(node)) or None)
 
     def _tick(self, node: SimNode) -> None:
         node.timer = -1
@@ -239,7 +239,7 @@ class SimQuorum:
     def _sync(self, node: SimNode) -> None:
         life, generation, target = node.life, node.log.generation, node.log.end_offset
         if self.faults.lies_about_sync:
-            self.at(0, lambda: life == node.life and self.step(node, lambda each: each.synced(target, self.now)) or None)
+            self.at(0, lambda: (life == node.life and self.step(node, lambda each: each.synced(target, self.now))) or None)
             return
 
         def done() -> None:

@@ -208,7 +208,7 @@ class MetadataLog:
     def append_fetched(self, data: Buffer, epoch: int) -> list[MetadataBatch]:
         """Append batches that were fetched from the leader of `epoch`; returns them decoded.
 
-        A cut last batch, and all from one of a later epoch on, are left out. `CorruptRecords` or `DecodeError` for damaged ones.
+        Leaves out a cut last batch, and all from a batch of a later epoch on. `CorruptRecords` or `DecodeError` if damaged.
         """
         end_offset = self.end_offset
         batches: list[MetadataBatch] = []

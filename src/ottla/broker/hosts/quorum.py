@@ -74,8 +74,8 @@ class RaftPending(Pending):
 class QuorumHost:
     """This node's replica of the metadata log.
 
-    A quorum of one: `open`, `load`, `elect`, `start`. Any other: `open`, `join`, `start`. Then `prepare` and `append` work while
-    this node leads.
+    A quorum of one: `open`, `load`, `elect`, `start`. Any other: `open`, `join`, `start`. Then `prepare` and `append` work
+    while this node leads.
     """
 
     def __init__(

@@ -130,7 +130,7 @@ class SnapshotStore:
             file.close()
 
     async def store(self, snapshot_id: SnapshotId, position: int, piece: Buffer, is_last: bool) -> None:
-        """Write a fetched piece; the last one makes the snapshot durable and gives it its name. `CorruptFile` if it is damaged."""
+        """Write a fetched piece; the last one gives the snapshot its name, durably. `CorruptFile` if it is damaged."""
         part = self.path(snapshot_id, PART_SUFFIX)
         if position == 0:
             await self._disk.remove(part)

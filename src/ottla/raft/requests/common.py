@@ -102,7 +102,9 @@ def learn_from_answer(
         return True  # late, or the peer is behind: try again
     if epoch > replica.epoch or error in (ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.NOT_LEADER_OR_FOLLOWER):
         return learn_leader(replica, leader_id, epoch, endpoints, now_ms)
-    if leader_id not in (NO_LEADER, replica.local.id) and not replica.has_leader:
+    if leader_id not in (NO_LEADER, replica.local.id) and (
+        not replica.has_leader or (endpoints and not replica.leader_endpoints)
+    ):
         replica.become_follower(epoch, leader_id, endpoints, now_ms)
         return None if error == ErrorCode.NONE else True
     if error == ErrorCode.BROKER_NOT_AVAILABLE:

@@ -122,10 +122,9 @@ def answered(replica: Replica, sent: InFlight, response: FetchSnapshotResponse, 
     if handled is not None:
         return handled
     role = replica.role
-    if not isinstance(role, Follower) or role.snapshot is None:
+    if not isinstance(role, Follower) or (wanted := role.snapshot) is None:
         return False
     role = role._replace(fetch_deadline_ms=now_ms + replica.settings.fetch_timeout_ms)
-    wanted = role.snapshot
     if has_gone or told.snapshot_id.end_offset < 0 or told.snapshot_id.epoch < 0:
         replica.set_role(role._replace(snapshot=None))  # the leader has deleted it: the next Fetch names another
         return True

@@ -79,7 +79,7 @@ class Leader(NamedTuple):
         """The high watermark after progress or voters have changed."""
         offsets = sorted((self.progress_of(voter.key).end_offset for voter in voters), reverse=True)
         committed = offsets[voters.majority - 1] if offsets else 0
-        # Only a record of its own epoch proves that the records before it stay: a majority may have older ones and yet lose them.
+        # Only a record of its own epoch proves that those before it stay: a majority may have older ones and lose them.
         if committed <= self.epoch_start_offset or (self.high_watermark is not None and committed <= self.high_watermark):
             return self
         return self._replace(high_watermark=committed)
