@@ -7,7 +7,7 @@ import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import NotAQuorumOfOne
+from ottla.broker.hosts.quorum_settings import NotAQuorumOfOne
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
