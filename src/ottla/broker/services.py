@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.metadata_cache import MetadataCache
@@ -30,6 +31,7 @@ class Services:
     settings: BrokerSettings
     metadata: MetadataCache
     quorum: QuorumHost
+    loader: MetadataLoader
     controller: ControllerHost
     door: ControllerDoor
     directories: LogDirectories
