@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.node")
 
 _SHUTDOWN_ROUNDS_MAX = 10
-_NOT_REGISTERED = -1
+NOT_REGISTERED = -1
 
 
 class Membership:
@@ -37,7 +37,7 @@ class Membership:
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
-        self.epoch = _NOT_REGISTERED
+        self.epoch = NOT_REGISTERED
 
     async def join(
         self,
@@ -84,7 +84,7 @@ class Membership:
         await self._tell("the cordoned directories")
 
     async def _tell(self, what: str) -> None:
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return  # the first heartbeat reports it
         try:
             await self._heartbeat()
@@ -93,7 +93,7 @@ class Membership:
 
     async def leave(self) -> None:
         """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return
         for _ in range(_SHUTDOWN_ROUNDS_MAX):
             try:

@@ -75,6 +75,10 @@ class ControllerHost:
         return self._active_epoch is not None and not self._quorum.failure.done()
 
     @property
+    def node_id(self) -> int:
+        return self._settings.node_id
+
+    @property
     def epoch(self) -> int:
         """The controller epoch: the quorum's epoch in which it was elected."""
         return self._quorum.epoch
