@@ -162,6 +162,7 @@ class ControllerHost:
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
             )
+        self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
         decision = decide(self.state, self._now_ms())
         try:
             self._append(decision.records)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.broker.hosts.quorum import QuorumFacts, ReplicaFacts
+from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
