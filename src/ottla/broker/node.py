@@ -22,7 +22,7 @@ from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
 from ottla.broker.hosts.snapshot_writer import SnapshotWriter
-from ottla.broker.hosts.starting import start_metadata
+from ottla.broker.hosts.starting import join_metadata, start_metadata, wait_joined
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
@@ -115,25 +115,37 @@ class Node:
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
         node = await self._open_metadata(storage, controller_endpoints)
-        if config.is_broker:
-            from ottla.broker.doors.local import LocalDoor
-            from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
-
-            self._broker = BrokerRole(node, storage, LocalDoor(node.controller), self._break)
-            node.controller.own_broker_epoch = lambda: self._epoch
-        await start_metadata(node.quorum, node.loader, node.controller, controller_endpoints)
-        services = node if self._broker is None else await self._broker.join(self._endpoints, self._stopping)
-        if config.ottla_metrics_port >= 0 and isinstance(services, Services):
-            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
-        self.dispatcher.services = services
-        self.listeners.serve()
-        self._stopping.push_async_callback(self.listeners.close)
-        if isinstance(services, Services):
-            # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
-            self._stopping.push_async_callback(services.coordinators.stop)
+        await (self._start_broker(node, storage) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
+
+    async def _start_broker(self, node: NodeServices, storage: Storage) -> None:
+        """Lead the quorum of one, join its cluster, and serve all listeners."""
+        from ottla.broker.doors.local import LocalDoor
+        from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
+
+        config, controller = self._settings.current, node.controller
+        self._broker = BrokerRole(node, storage, LocalDoor(controller), self._break)
+        controller.own_broker_epoch = lambda: self._epoch
+        await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
+        services = await self._broker.join(self._endpoints, self._stopping)
+        if config.ottla_metrics_port >= 0:
+            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
+        self._serve(services)
+        # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
+        self._stopping.push_async_callback(services.coordinators.stop)
+
+    async def _start_controller(self, node: NodeServices) -> None:
+        """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
+        await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
+        self._serve(node)
+        await wait_joined(node.quorum, node.loader)
+
+    def _serve(self, services: NodeServices) -> None:
+        self.dispatcher.services = services
+        self.listeners.serve()
+        self._stopping.push_async_callback(self.listeners.close)
 
     async def _open_metadata(self, storage: Storage, endpoints: list[Endpoint]) -> NodeServices:
         """The parts that decide and follow the metadata. They do not run yet."""

@@ -1,5 +1,6 @@
 """A node put together by roles, on a simulated network and disk."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
@@ -8,9 +9,10 @@ from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.remote import RemoteDoor
-from ottla.broker.formatting import format_if_new
+from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
 from ottla.broker.node import Node, NoQuorumToFollow
-from ottla.broker.services import Services
+from ottla.broker.services import NodeServices, Services
+from ottla.config.broker import BrokerConfig
 from ottla.env import World
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -141,3 +143,93 @@ def test_broker_alone_is_refused_with_a_sentence() -> None:
             )
 
     on_stage(work)
+
+
+VOTERS = ",".join(f"{number}@host{number}:9093" for number in (1, 2, 3))
+
+
+class Three:
+    """Three controllers on three machines."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.loop = loop
+        self.network = SimNetwork()
+        self.clock = LoopClock(loop)
+        self.randomness = SeededRandomness(Random(1))  # one for all lives: no id is drawn twice
+        self.disks = {number: MemoryDisk(Random(number), self.clock) for number in (1, 2, 3)}
+        self.nodes: dict[int, Node] = {}
+
+    def settings(self, number: int) -> dict[str, str]:
+        return settings("controller") | {
+            "node.id": str(number),
+            "listeners": f"CONTROLLER://host{number}:9093",
+            "controller.quorum.voters": VOTERS,
+            "controller.quorum.bootstrap.servers": "",
+        }
+
+    def world(self, number: int) -> World:
+        return World(self.disks[number], self.clock, self.network.host(f"host{number}"), self.randomness, None)
+
+    async def start(self, *numbers: int) -> None:
+        for number in numbers:
+            config = BrokerConfig.from_settings(self.settings(number))
+            options = FormatOptions(cluster_id="b3R0bGEtdGVzdHMtMDAwMQ", ignore_formatted=True)
+            await format_directories(self.world(number), config, options)
+        started = await asyncio.gather(
+            *(Node.start(self.world(number), self.settings(number), hostname=f"host{number}") for number in numbers)
+        )
+        self.nodes |= dict(zip(numbers, started, strict=True))
+
+    async def active(self) -> Node:
+        """The node whose controller is active, once there is one."""
+        while True:
+            for node in self.nodes.values():
+                if self.services(node).controller.is_active:
+                    return node
+            await asyncio.sleep(0.05)
+
+    def services(self, node: Node) -> NodeServices:
+        assert node.dispatcher.services is not None
+        return node.dispatcher.services
+
+    async def stop(self, number: int) -> None:
+        await self.nodes.pop(number).stop()
+
+
+def test_three_controllers_hand_over_what_was_decided() -> None:
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        three = Three(loop)
+        await three.start(1, 2, 3)
+        links = ControllerLinks(three.network.host("there"), 7)
+
+        def leader() -> Address | None:
+            for number, node in three.nodes.items():
+                if three.services(node).quorum.is_leader:
+                    return Address(number, f"host{number}", 9093)
+            return None
+
+        door = RemoteDoor(links, leader)
+        first = await three.active()
+        epoch = (await door.call(registration(first))).broker_epoch
+        await door.call(BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9))
+        for turn in range(3):
+            active = await three.active()
+            assert sum(three.services(node).controller.is_active for node in three.nodes.values()) == 1
+            request = CreateTopicsRequest(
+                topics=[CreatableTopic(name=f"t{turn}", num_partitions=1, replication_factor=1)], timeout_ms=60_000
+            )
+            created = await door.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+            assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+            await three.stop(active.node_id)
+            successor = await three.active()
+            assert successor.node_id != active.node_id
+            names = sorted(three.services(successor).controller.state.image.topics.by_name)
+            assert names == [f"t{number}" for number in range(turn + 1)]
+            await three.start(active.node_id)
+        links.close()
+        for number in (1, 2, 3):
+            await three.stop(number)
+
+    loop.run(run())

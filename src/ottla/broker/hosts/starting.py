@@ -33,6 +33,21 @@ async def start_metadata(
     await _published(quorum, loader, quorum.end_offset)
 
 
+async def join_metadata(
+    quorum: QuorumHost, loader: MetadataLoader, controller: ControllerHost, endpoints: Sequence[Endpoint]
+) -> None:
+    """Take part in a quorum of any size. Returns when requests of other nodes can be answered; `wait_joined` has to follow."""
+    await quorum.join({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
+    loader.may_begin = lambda: (known := quorum.replica.high_watermark) is not None and loader.committed_offset >= known
+    loader.start()
+    follow_quorum(quorum, Listeners(loader, controller))
+
+
+async def wait_joined(quorum: QuorumHost, loader: MetadataLoader) -> None:
+    """Wait until the quorum has a leader and this node has published what is committed; raises the reason if that fails."""
+    await _published(quorum, loader, 1)  # a leader's first record is committed before anything else
+
+
 def follow_quorum(quorum: QuorumHost, listeners: Listeners) -> None:
     """Start the quorum, with plain calls to `listeners`."""
 
