@@ -35,6 +35,7 @@ async def create_missing(services: Services, names: Sequence[str]) -> dict[str, 
         return dict(codes)
     request = CreateTopicsRequest(topics=wanted)
     response = await services.door.call(request)
+    await services.loader.caught_up()
     failed: dict[str, int] = dict(codes)
     for result in response.topics:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -7,7 +7,7 @@ controller is in this process: when the process ends, so does the controller. On
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
@@ -18,25 +18,26 @@ from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, F
 
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
 
 _SHUTDOWN_ROUNDS_MAX = 10
-_NOT_REGISTERED = -1
+NOT_REGISTERED = -1
 
 
 class Membership:
-    """The membership of broker `node_id`. `metadata_offset` returns the offset up to which it has applied the metadata."""
+    """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it."""
 
-    def __init__(self, door: ControllerDoor, metadata_offset: Callable[[], int], cluster_id: str, node_id: int) -> None:
+    def __init__(self, door: ControllerDoor, loader: MetadataLoader, cluster_id: str, node_id: int) -> None:
         self._door = door
-        self._metadata_offset = metadata_offset
+        self._loader = loader
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
-        self.epoch = _NOT_REGISTERED
+        self.epoch = NOT_REGISTERED
 
     async def join(
         self,
@@ -67,6 +68,7 @@ class Membership:
         self.cordoned_directories = list(cordoned)
         registered = await self._door.call(request)
         self.epoch = registered.broker_epoch
+        await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
         heard = await self._heartbeat()
         if heard.is_fenced:
             raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
@@ -82,7 +84,7 @@ class Membership:
         await self._tell("the cordoned directories")
 
     async def _tell(self, what: str) -> None:
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return  # the first heartbeat reports it
         try:
             await self._heartbeat()
@@ -91,7 +93,7 @@ class Membership:
 
     async def leave(self) -> None:
         """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return
         for _ in range(_SHUTDOWN_ROUNDS_MAX):
             try:
@@ -106,7 +108,7 @@ class Membership:
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._metadata_offset(),
+            current_metadata_offset=self._loader.published_offset - 1,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline_directories),
             cordoned_log_dirs=list(self.cordoned_directories),

@@ -87,7 +87,11 @@ class ConfigNode:
         self.services = cast(
             "Services",
             SimpleNamespace(
-                node_id=1, settings=self.settings, metadata=self.metadata, door=SimpleNamespace(forward=self.forward)
+                node_id=1,
+                settings=self.settings,
+                metadata=self.metadata,
+                door=SimpleNamespace(forward=self.forward),
+                loader=SimpleNamespace(caught_up=self.caught_up),
             ),
         )
 
@@ -95,6 +99,8 @@ class ConfigNode:
         decision = decision_of(request.KEY)(self.state, request, 0, context.version)
         self.replay(*decision.records)
         return decision.response
+
+    async def caught_up(self) -> None: ...
 
     def replay(self, *records: Message) -> None:
         """Replay committed records."""

@@ -28,6 +28,9 @@ class DecidingController:
             raise self.refusal
         return self.cluster.apply(decision_of(request.KEY)(self.cluster.state, request, self.cluster.now_ms, version))
 
+    async def caught_up(self) -> None:
+        """As a loader: everything is published at once."""
+
     def ask(self, request: Message, version: int | None = None) -> Any:
         """The response of the request's handler on a controller's listener, refusals included."""
         return asyncio.run(self._ask(request, APIS[request.KEY].newest if version is None else version))
@@ -35,7 +38,7 @@ class DecidingController:
     async def _ask(self, request: Message, version: int) -> Any:
         module = load_module(request.KEY, True)
         assert module is not None
-        context = context_of(self.cluster.state.image, request.KEY, version, on_controller=True, controller=self)
+        context = context_of(self.cluster.state.image, request.KEY, version, on_controller=True, controller=self, loader=self)
         try:
             return await future_of(module.handle(context, request))
         except KafkaError as error:

@@ -3,6 +3,7 @@
 On a broker's listener a request goes through the controller's door, wherever the active controller is. On a controller's
 listener this node's own controller decides, and answers NOT_CONTROLLER unless it is the active one.
 
+A client that has its answer can use the change through this node at once: the response waits until this node has published it.
 The change is not taken back when the timeout is over: it is decided, and will be committed or lost with the node.
 """
 
@@ -18,16 +19,24 @@ from ottla.wire.base import Message
 
 
 def ask_controller(context: RequestContext, request: Message, timeout_ms: int | None = None) -> PendingTask:
-    """The controller's response, once its records are committed; REQUEST_TIMED_OUT after `timeout_ms`."""
+    """The controller's response, once this node has published its records; REQUEST_TIMED_OUT after `timeout_ms`."""
     return PendingTask(_ask(context, request, timeout_ms))
 
 
 async def decided(context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
-    """The controller's response, once its records are committed. Raises `KafkaError`."""
+    """The controller's response, once this node has published its records. Raises `KafkaError`."""
     services = context.services
     if context.connection.is_controller_listener:
-        return await services.controller.call(request, context.version)
-    return await services.door.forward(context, request, timeout_ms)
+        response = await services.controller.call(request, context.version)
+    else:
+        response = await services.door.forward(context, request, timeout_ms)
+    await services.loader.caught_up()
+    return response
+
+
+def ask_own_controller(context: RequestContext, request: Message) -> PendingTask:
+    """The response of this node's controller to another node's request, once its records are committed."""
+    return PendingTask(context.services.controller.call(request, context.version))
 
 
 async def _ask(context: RequestContext, request: Message, timeout_ms: int | None) -> Any:

@@ -6,7 +6,7 @@ There is only version 0.
 from __future__ import annotations
 
 from ottla.broker.authorization import check_cluster_action
-from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.handlers.admin.controller_calls import ask_own_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -14,7 +14,7 @@ from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequ
 
 def handle(context: RequestContext, request: AssignReplicasToDirsRequest) -> Handled:
     check_cluster_action(context)
-    return ask_controller(context, request)
+    return ask_own_controller(context, request)
 
 
 def refuse(context: RequestContext, request: AssignReplicasToDirsRequest, error: KafkaError) -> AssignReplicasToDirsResponse:

@@ -6,7 +6,7 @@ v1: offline log directories. v2: cordoned log directories.
 from __future__ import annotations
 
 from ottla.broker.authorization import check_cluster_action
-from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.handlers.admin.controller_calls import ask_own_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
@@ -14,7 +14,7 @@ from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerH
 
 def handle(context: RequestContext, request: BrokerHeartbeatRequest) -> Handled:
     check_cluster_action(context)
-    return ask_controller(context, request)
+    return ask_own_controller(context, request)
 
 
 def refuse(context: RequestContext, request: BrokerHeartbeatRequest, error: KafkaError) -> BrokerHeartbeatResponse:

@@ -7,7 +7,7 @@ lowest level is 0.
 from __future__ import annotations
 
 from ottla.broker.authorization import check_cluster_action
-from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.handlers.admin.controller_calls import ask_own_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
@@ -15,7 +15,7 @@ from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, B
 
 def handle(context: RequestContext, request: BrokerRegistrationRequest) -> Handled:
     check_cluster_action(context)
-    return ask_controller(context, request)
+    return ask_own_controller(context, request)
 
 
 def refuse(context: RequestContext, request: BrokerRegistrationRequest, error: KafkaError) -> BrokerRegistrationResponse:

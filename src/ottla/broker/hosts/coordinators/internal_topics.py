@@ -77,6 +77,7 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
     assert wanted is not None, f"{name} is not an internal topic"
     request = CreateTopicsRequest(topics=[creatable(name, wanted)])
     response = await services.door.call(request)
+    await services.loader.caught_up()
     result = response.topics[0]
     if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return
