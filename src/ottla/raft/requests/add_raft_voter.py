@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ottla import __version__
 from ottla.errors.codes import ErrorCode
 from ottla.ids import ZERO_UUID
 from ottla.raft.effects import Answer, Destination
@@ -53,7 +52,7 @@ def handle(replica: Replica, inbound: Inbound, now_ms: int) -> AddRaftVoterRespo
     change = VoterChange(inbound.token, request.KEY, now_ms + replica.settings.request_timeout_ms, voter)
     replica.voter_change = change
     replica.acks_at_append = inbound.version >= _ACK_SINCE and not request.ack_when_committed
-    question = ApiVersionsRequest(client_software_name="ottla", client_software_version=__version__)
+    question = ApiVersionsRequest(client_software_name="ottla", client_software_version="1")
     replica.send(Destination(request.voter_id, *address), question)
     return None
 
