@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer.reader import Views
@@ -62,6 +64,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
+@cache
 def arrow_schema() -> pyarrow.Schema:
     """The columns of the tables that consumers make."""
     arrow = _pyarrow()
@@ -99,9 +102,14 @@ def to_arrow(partition: TopicPartition, columns: Columns) -> pyarrow.RecordBatch
     pairs = arrow.StructArray.from_buffers(headers_type.value_type, count, [None], children=[keys, values])
     lists = columns.header_lists if len(columns.header_lists) else bytes(4 * (rows + 1))
     numbers = partition.partition.to_bytes(4, "little") * rows  # Arrow is little endian, as are the machines that it runs on
+    # Not pyarrow.array(): its first call imports pandas, which takes half a second.
+    name = partition.topic.encode()
+    names = arrow.Array.from_buffers(
+        arrow.string(), 1, [None, arrow.py_buffer(pack("=ii", 0, len(name))), arrow.py_buffer(name)]
+    )
     return arrow.RecordBatch.from_arrays(
         [
-            arrow.DictionaryArray.from_arrays(plain(arrow.int32(), bytes(4 * rows)), arrow.array([partition.topic])),
+            arrow.DictionaryArray.from_arrays(plain(arrow.int32(), bytes(4 * rows)), names, safe=False),
             plain(arrow.int32(), numbers),
             plain(arrow.int64(), columns.offsets),
             plain(schema.field("timestamp").type, columns.timestamps),

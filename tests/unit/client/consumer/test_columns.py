@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,6 +64,24 @@ def test_a_table_of_several_partitions_has_a_chunk_for_each() -> None:
     assert table.column("topic").to_pylist() == ["t", "t", "u"]
     assert table.column("offset").to_pylist() == [0, 1, 4]
     assert to_table({}).num_rows == 0
+
+
+def test_a_table_does_not_import_pandas() -> None:
+    """pyarrow imports it behind some calls, which then take half a second the first time."""
+    script = """
+import sys
+from ottla.client.consumer.columns import to_table
+from ottla.client.consumer.reader import Views
+from ottla.ids import TopicPartition
+from ottla.records.batch import BatchView
+from ottla.records.builder import build_batch
+from ottla.records.kernels import Record
+table = to_table({TopicPartition("t", 3): Views(0, [BatchView(build_batch([Record(0, 1, b"k", b"v", (("a", b"1"),))]))])})
+assert table.num_rows == 1
+print([name for name in ("pandas", "numpy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "pandas" not in done.stdout
 
 
 def test_damage_is_told_with_its_place() -> None:
