@@ -13,6 +13,7 @@ from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.columns import BinaryColumn, Columns, columns_from_batches
 from ottla.records.reader import read_records
+from ottla.records.spare_buffers import SPARE_BYTES_MIN, SpareBuffers
 
 if TYPE_CHECKING:
     import pyarrow
@@ -35,10 +36,10 @@ def trimmed(views: Views, end: int = OFFSET_MAX) -> list[BatchView]:
     return found
 
 
-def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX) -> Columns:
+def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX, spare: SpareBuffers | None = None) -> Columns:
     """The records of one partition's batches as columns."""
     try:
-        return columns_from_batches(trimmed(views, end))
+        return columns_from_batches(trimmed(views, end), spare=spare)
     except CorruptRecords as damage:
         topic, number = partition
         after = views.batches[-1].next_offset
@@ -51,9 +52,11 @@ def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX) -
         ) from None
 
 
-def to_all_columns(views: dict[TopicPartition, Views]) -> dict[TopicPartition, Columns]:
-    """The records of every partition as columns."""
-    return {each: to_columns(each, found) for each, found in views.items()}
+def to_all_columns(views: dict[TopicPartition, Views], spare: SpareBuffers | None = None) -> dict[TopicPartition, Columns]:
+    """The records of every partition as columns. Large buffers come from `spare`, if given."""
+    if spare is not None and sum(batch.size for found in views.values() for batch in found.batches) < SPARE_BYTES_MIN:
+        spare.clear()  # answers are small now
+    return {each: to_columns(each, found, spare=spare) for each, found in views.items()}
 
 
 def _pyarrow() -> Any:
@@ -121,7 +124,7 @@ def to_arrow(partition: TopicPartition, columns: Columns) -> pyarrow.RecordBatch
     )
 
 
-def to_table(views: dict[TopicPartition, Views]) -> pyarrow.Table:
+def to_table(views: dict[TopicPartition, Views], spare: SpareBuffers | None = None) -> pyarrow.Table:
     """Everything in one table, with a chunk for each partition."""
-    batches = [to_arrow(each, to_columns(each, found)) for each, found in views.items()]
+    batches = [to_arrow(each, found) for each, found in to_all_columns(views, spare).items()]
     return _pyarrow().Table.from_batches(batches, schema=arrow_schema())
