@@ -157,9 +157,9 @@ class Reader:
                     is_enough = take(fetched)
                     if fetched.is_done:
                         ready.popleft()
-                    if fetched.is_refill_due:
-                        self.refills += 1
-                        self._wake()
+                        if fetched.is_last:
+                            self.refills += 1
+                            self._wake()
                     if is_enough:
                         return
         finally:
