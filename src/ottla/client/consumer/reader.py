@@ -19,6 +19,7 @@ from ottla.ids import TopicPartition
 from ottla.records import kernels
 from ottla.records.batch import BatchView
 from ottla.records.kernels import Deserializer
+from ottla.records.spare_buffers import SpareBuffers
 
 Records: TypeAlias = "list[ConsumerRecord[Any, Any]]"
 """Records whose keys and values have the types that the deserializers give them: only the faces name these."""
@@ -61,6 +62,8 @@ class Reader:
         """Whether the caller has got what the current step has taken."""
         self.refills = 0
         """How often the loop was told that there is room to fetch more."""
+        self.spare = SpareBuffers()
+        """Buffers of columns that were handed out."""
 
     # Taking
 
@@ -154,9 +157,9 @@ class Reader:
                     is_enough = take(fetched)
                     if fetched.is_done:
                         ready.popleft()
-                    if fetched.is_refill_due:
-                        self.refills += 1
-                        self._wake()
+                        if fetched.is_last:
+                            self.refills += 1
+                            self._wake()
                     if is_enough:
                         return
         finally:
