@@ -79,7 +79,11 @@ def run(spark: Any, page_broker: Broker, tmp_path: Path) -> Iterator[Run]:
 def test_source_example(run: Run) -> None:
     made = run("key binary, offset long", replace={'"orders"': '"page.orders"'})
     assert [row.offset for row in made["orders"].orderBy("offset").collect()] == [0, 1, 2]
-    assert [(bytes(row.key), row.offset) for row in made["keys"].orderBy("offset").collect()] == [(b"a", 0), (b"b", 1), (b"a", 2)]
+    assert [(bytes(row.key), row.offset) for row in made["keys"].orderBy("offset").collect()] == [
+        (b"a", 0),
+        (b"b", 1),
+        (b"a", 2),
+    ]
 
 
 def test_decoding_example(spark: Any, load: Callable[[Any], Any], run: Run, page_broker: Broker) -> None:
