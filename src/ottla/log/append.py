@@ -112,6 +112,7 @@ def _validate_and_append(
         from_client=origin is AppendOrigin.CLIENT,
         request_version=request_version,
         decline=decline,
+        inspection=log.options.inspection,
     )
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta

@@ -15,6 +15,7 @@ from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.directories.relocation import finish_switched
 from ottla.log.partition_log import LogOptions
+from ottla.records.inspection import Inspection
 
 
 class MustStop(OttlaError):
@@ -48,7 +49,7 @@ class LockedDirectories(NamedTuple):
         self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
     ) -> LogDirectories:
         """Open all logs; see `open_all`. The locks are released if that fails."""
-        options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms)
+        options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms, inspection=Inspection())
         at_once = self.config.num_recovery_threads_per_data_dir
         online = [directory for directory in self.directories if directory.is_online]
         try:
