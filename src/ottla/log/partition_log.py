@@ -37,6 +37,7 @@ from ottla.ids import TopicPartition
 from ottla.log import append, flush, read, truncate
 from ottla.log.fast_path.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
+from ottla.log.producers.producer_limit import ProducerLimit
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.producers.producer_state import ProducerState
 from ottla.log.read import Isolation, ReadInfo
@@ -65,6 +66,8 @@ class LogOptions(NamedTuple):
     """transaction.partition.verification.enable: a transaction's first batch must be verified with its coordinator."""
     inspection: Inspection | None = None
     """Chooses the compressed batches that are unpacked before they are appended: one for all logs. None: each has its own."""
+    producer_limit: ProducerLimit | None = None
+    """How many producers all logs together remember. None: no limit."""
     jitter: Callable[[int], int] = no_jitter
     """A random number from 0 up to, not including, its argument; spreads rolls by segment.jitter.ms."""
 

@@ -163,14 +163,14 @@ class Compactor:
             del self._passes[log.partition]
             work.ended.set()
         if stats.first_unreadable is not None:
-            offset, reason = stats.first_unreadable
+            offset, why = stats.first_unreadable
             logger.warning(
                 "the compaction of %s left %s as it is; the first begins at offset %d: %s. A consumer that stops there can "
                 "only seek past it",
                 log.partition,
                 counted(stats.batches_unreadable, "unreadable batch", "unreadable batches"),
                 offset,
-                reason,
+                why,
             )
         self.passes += 1
         self.bytes_read += stats.bytes_read

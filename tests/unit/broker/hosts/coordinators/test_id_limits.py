@@ -1,4 +1,4 @@
-"""ottla.max.groups and ottla.max.transactional.ids: what clients get beyond them, and that known ids go on."""
+"""ottla.max.groups, .transactional.ids and .producer.ids: what clients get beyond them, and that known ids go on."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -8,19 +8,27 @@ from tests.support.peers.raw_client import RawClient
 from tests.support.peers.topics import make_topic
 
 from ottla.errors.codes import ErrorCode
+from ottla.records.builder import build_batch
+from ottla.records.kernels import Record
 from ottla.testing import Broker
 from ottla.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from ottla.wire.messages.find_coordinator import FindCoordinatorRequest
 from ottla.wire.messages.init_producer_id import InitProducerIdRequest
 from ottla.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from ottla.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitRequestPartition, OffsetCommitRequestTopic
+from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 from ottla.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitRequestPartition,
     TxnOffsetCommitRequestTopic,
 )
 
-LIMITS = {"ottla.max.groups": 3, "ottla.max.transactional.ids": 3, "group.initial.rebalance.delay.ms": 0}
+LIMITS = {
+    "ottla.max.groups": 3,
+    "ottla.max.transactional.ids": 3,
+    "ottla.max.producer.ids": 2,
+    "group.initial.rebalance.delay.ms": 0,
+}
 
 
 @pytest.fixture(scope="module")
@@ -117,3 +125,20 @@ def test_a_new_transactional_id_is_refused(broker: Broker, client: RawClient) ->
     assert initialised("one") == 0
     lines = [line for line in broker.log_lines if " WARNING " in line and "ottla.max.transactional.ids is 3" in line]
     assert len(lines) == 1
+
+
+def test_a_new_producer_is_refused_while_all_others_are_active(broker: Broker, client: RawClient) -> None:
+    def produced(producer_id: int, sequence: int) -> tuple[int, str | None]:
+        batch = build_batch(
+            [Record(0, 1_700_000_000_000, None, b"v", ())], producer_id=producer_id, producer_epoch=0, base_sequence=sequence
+        )
+        data = TopicProduceData(name="topic", partition_data=[PartitionProduceData(index=0, records=bytes(batch))])
+        answer = client.request(ProduceRequest(acks=-1, timeout_ms=5000, topic_data=[data]), 9)
+        partition = answer.responses[0].partition_responses[0]
+        return partition.error_code, partition.error_message
+
+    assert [produced(number, 0)[0] for number in (1000, 1001)] == [0, 0]
+    code, message = produced(1002, 0)
+    assert code == ErrorCode.THROTTLING_QUOTA_EXCEEDED
+    assert "ottla.max.producer.ids is 2" in str(message)
+    assert produced(1000, 1)[0] == produced(-1, -1)[0] == 0
