@@ -112,6 +112,7 @@ def _validate_and_append(
         from_client=origin is AppendOrigin.CLIENT,
         request_version=request_version,
         decline=decline,
+        inspection=log.options.inspection,
     )
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
@@ -137,6 +138,9 @@ def _validate_and_append(
                 and log.log_end_offset - log.recovery_point >= config.flush_messages,
                 0,
             )
+        limit = log.options.producer_limit
+        if limit is not None and origin is AppendOrigin.CLIENT and view.producer_id not in log.producers.producers:
+            limit.take(log.name, view.producer_id, now_ms)
     try:
         segment = log.segments.active
         if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
@@ -178,7 +182,7 @@ def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_
 
 def _apply(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend) -> None:
     """The bytes are in the file: let the producers move on."""
-    for ended in log.producers.apply(producers, end_offset):
+    for ended in log.producers.apply(producers, end_offset, log.clock.now_ms()):
         if ended.aborted:
             segment.txn_index.append(
                 AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)

@@ -8,6 +8,7 @@ cdef Py_ssize_t _HEADER_SIZE
 cdef Py_ssize_t _LOG_OVERHEAD
 cdef long long _MAGIC
 cdef long long _CODEC_MASK
+cdef Py_ssize_t _PAYLOAD_AT
 cdef long long _LZ4
 cdef long long _ZSTD
 cdef Py_ssize_t _LZ4_FLAGS_AT
@@ -45,12 +46,13 @@ cdef class BatchLimits:
     cdef bint _are_records_read
     cdef bint _needs_keys
     cdef RecordWalk _walk
+    cdef object _inspection
 
     @cython.locals(
         size=Py_ssize_t, base_offset=cython.longlong, batch_length=cython.longlong, _=cython.longlong, magic=cython.longlong,
         crc=cython.longlong, attributes=cython.longlong, last_offset_delta=cython.longlong, base_timestamp=cython.longlong,
         max_timestamp=cython.longlong, producer_id=cython.longlong, producer_epoch=cython.longlong,
-        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=CheckedBatch,
+        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=CheckedBatch, is_fast=bint,
     )
     cpdef CheckedBatch check(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, object covered, long long now_ms,

@@ -23,6 +23,7 @@ from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.config.topic import LogConfig
+    from ottla.records.inspection import Inspection
     from ottla.records.kernel_columns import RecordWalk
     from ottla.records.kernel_fields import Buffer
 
@@ -30,6 +31,8 @@ _HEADER_SIZE = layout.HEADER_SIZE
 _LOG_OVERHEAD = layout.LOG_OVERHEAD
 _MAGIC = layout.MAGIC
 _CODEC_MASK = layout.CODEC_MASK
+_PAYLOAD_AT = layout.HEADER_SIZE - layout.CRC_START
+"""Where the records begin in the bytes that the CRC covers."""
 _TRANSACTIONAL = layout.TRANSACTIONAL
 _LZ4 = 3
 _ZSTD = 4
@@ -75,7 +78,10 @@ class CheckedBatch:
 
 
 class BatchLimits:
-    """What a topic's settings demand of a batch, as numbers. `walk` walks the records, and is used for nothing else."""
+    """What a topic's settings demand of a batch, as numbers.
+
+    `walk` walks the records, and is used for nothing else. `inspection` looks into those that are compressed.
+    """
 
     __slots__ = (
         "_after_max_ms",
@@ -83,12 +89,13 @@ class BatchLimits:
         "_are_codecs_kept",
         "_are_records_read",
         "_before_max_ms",
+        "_inspection",
         "_needs_keys",
         "_size_bytes_max",
         "_walk",
     )
 
-    def __init__(self, config: LogConfig, walk: RecordWalk) -> None:
+    def __init__(self, config: LogConfig, walk: RecordWalk, inspection: Inspection) -> None:
         self._are_codecs_kept = config.compression_type == "producer"
         self._are_batches_kept = config.compression_type in ("producer", "uncompressed") and not config.is_append_time
         self._size_bytes_max = config.max_message_bytes
@@ -98,6 +105,7 @@ class BatchLimits:
         # Those of compressed batches too, which takes decompressing: `validate.py` does that.
         self._are_records_read = config.compact or config.message_timestamp_before_max_ms != _TIMESTAMP_UNBOUNDED
         self._walk = walk
+        self._inspection = inspection
 
     def check(
         self, data: Buffer, start: int, end: int, covered: memoryview, now_ms: int, from_client: bool, request_version: int
@@ -150,9 +158,13 @@ class BatchLimits:
         if _checksum(covered) != crc:
             batch.decline = _DECLINE_CRC
             return batch
-        if not codec and not self._are_records_fast(
-            data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms
-        ):
+        if codec:
+            is_fast = not from_client or self._inspection.passes(
+                codec, covered[_PAYLOAD_AT:], count, base_timestamp, max_timestamp, now_ms
+            )
+        else:
+            is_fast = self._are_records_fast(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms)
+        if not is_fast:
             batch.decline = _DECLINE_RECORDS
             return batch
         batch.decline = _DECLINE_NO

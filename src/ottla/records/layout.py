@@ -41,6 +41,8 @@ BATCH_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 CRC_START = ATTRIBUTES_AT
 """Where the bytes that the CRC covers begin; they end with the batch."""
 MAGIC = 2
+RECORD_SIZE_MIN = 7
+"""Bytes of a record without key, value and headers: length, attributes, two deltas, two lengths and a count."""
 
 CODEC_MASK = 0x07
 APPEND_TIME = 0x08

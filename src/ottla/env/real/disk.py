@@ -25,6 +25,8 @@ FLAGS = {
     OpenMode.CREATE: os.O_RDWR | os.O_CREAT,
 }
 
+_HELD_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
+"""A lock is held by another process."""
 _locked_here: dict[str, "RealDirectoryLock"] = {}
 """Directories that this process has locked, by real path. `RealDirectoryLock` says why they are tracked."""
 
@@ -177,11 +179,12 @@ def _even_if_short(call: Callable[[], T]) -> T:
 
 
 class RealDirectoryLock:
-    """The lock on PATH/.lock, taken as `flock` and as a POSIX record lock.
+    """The lock on the directory itself, taken as `flock`, and on PATH/.lock, taken as `flock` and as a POSIX record lock.
 
     Apache Kafka takes the record lock, and on Linux the two kinds do not see each other. We take both, so that neither another
     Ottla nor an Apache broker can open the directory at the same time. A record lock does not exclude its own process, and is
     lost when the process closes *any* descriptor of the file. So `_locked_here` is checked before the file is opened.
+    The directory is locked too, because anybody can delete .lock, and a new file of that name is not locked.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,27 +194,49 @@ class RealDirectoryLock:
                 f"log directory {path} is already open in this process (pid {os.getpid()}): "
                 "two nodes cannot share a directory; give each its own log.dirs"
             )
-        self._fd = os.open(os.path.join(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock_file = os.path.join(path, ".lock")
+        self._fds = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_folder(self._fds[0])
+            self._fds.append(os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            fcntl.flock(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
-            os.close(self._fd)
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK):
+            for fd in self._fds:
+                os.close(fd)
+            if error.errno not in _HELD_ERRORS:
                 raise
-            who = f"process {holder}" if holder.isdigit() else "another process"
             raise DirectoryInUse(
-                f"log directory {path} is in use by {who}, which holds {path}/.lock: "
-                "stop that broker, or point log.dirs elsewhere"
+                f"log directory {path} is in use by {_holder(lock_file)}: stop that broker, or point log.dirs elsewhere"
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
+        os.ftruncate(self._fds[1], 0)
+        os.pwrite(self._fds[1], str(os.getpid()).encode("ascii"), 0)
         _locked_here[self._key] = self
 
     def release(self) -> None:
         """Unlock. Releasing twice is harmless. The file stays, as with Kafka."""
         if _locked_here.get(self._key) is self:
             del _locked_here[self._key]
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
+            os.ftruncate(self._fds[1], 0)
+            for fd in self._fds:
+                os.close(fd)
+
+
+def _lock_folder(fd: int) -> None:
+    """Lock a folder by its descriptor; `OSError` if another process has locked it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD_ERRORS:
+            raise
+        # Some network file systems cannot lock folders: there the file alone has to do.
+
+
+def _holder(lock_file: str) -> str:
+    """The process that holds the lock, as far as its file says."""
+    try:
+        with open(lock_file, "rb") as file:
+            text = file.read(32).decode("ascii", "replace").strip()
+    except OSError:
+        text = ""
+    return f"process {text}" if text.isdigit() else "another process"

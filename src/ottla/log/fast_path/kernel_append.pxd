@@ -78,6 +78,7 @@ cdef class FastAppend:
     cdef ProducerTail entry
     cdef bint is_transaction_start
     cdef long long leader_epoch
+    cdef long long now_ms
     cdef object records
 
 cdef class LogTail:

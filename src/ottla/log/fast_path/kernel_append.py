@@ -185,7 +185,7 @@ class EpochsTail:
 class FastAppend:
     """A batch that the fast path has checked. Without a `decline` it may be written, as long as nothing else is appended."""
 
-    __slots__ = ("batch", "decline", "entry", "is_transaction_start", "leader_epoch", "records")
+    __slots__ = ("batch", "decline", "entry", "is_transaction_start", "leader_epoch", "now_ms", "records")
 
     batch: CheckedBatch | None
     """None: it has not been looked at."""
@@ -194,6 +194,7 @@ class FastAppend:
     entry: ProducerTail | None
     is_transaction_start: bool
     leader_epoch: int
+    now_ms: int
     records: Buffer | None
 
 
@@ -283,6 +284,7 @@ class LogTail:
         append.entry = entry
         append.is_transaction_start = is_transaction_start
         append.leader_epoch = leader_epoch
+        append.now_ms = now_ms
         append.records = records
         return append
 
@@ -320,6 +322,7 @@ class LogTail:
             if append.is_transaction_start:
                 producers.begin_transaction(append.entry, batch.producer_id, batch.producer_epoch, first_offset)
             producers.count_in(append.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
+            append.entry.seen_ms = append.now_ms
         return first_offset
 
     def append_marker(
@@ -357,6 +360,7 @@ class LogTail:
             raise self.fail(error) from error
         self.log_end_offset = offset + 1
         self.producers.commit_transaction(entry, producer_id, epoch, coordinator_epoch, offset, now_ms)
+        entry.seen_ms = now_ms
         return offset
 
     def increment_high_watermark(self, offset: int) -> bool:

@@ -1,0 +1,71 @@
+"""Which compressed batches of clients are unpacked before they are appended, within a budget of work.
+
+A batch that nobody can unpack would stop every consumer of its partition. Apache Kafka unpacks every batch to find that out;
+that would cost more than everything else of a produce request (docs/decisions/0082). So:
+
+- Always: the sizes in the frame (`kernel_frames.py`). Random bytes and cut frames have none that fit, and a frame bounds how
+  many records it can hold.
+- Within the budget: unpack and walk all records. The budget is in unpacked bytes per millisecond, for the whole node. A node
+  with little load inspects every batch, a busy one a sample, in the order of arrival.
+
+What does not pass is not refused here: `validate.py` unpacks it and says what is wrong. One per node, on its event loop.
+"""
+
+from ottla.errors import CorruptRecords
+from ottla.records.batch import CODECS
+from ottla.records.compression import Codec, ExpandsTooFar, decompress
+from ottla.records.kernels import RecordWalk, plain_bytes_max
+from ottla.records.layout import RECORD_SIZE_MIN
+from ottla.records.reader import DECOMPRESSED_BYTES_MAX
+
+BYTES_PER_MS = 20_000
+"""2% of a core, at 1 GB/s."""
+SAVED_BYTES_MAX = 2_000 * BYTES_PER_MS
+"""So much is saved up while nothing is inspected."""
+INSPECTED_BYTES_MAX = 8 << 20
+"""A batch that unpacks to more is left alone: it would hold the event loop for too long."""
+EXPECTED_EXPANSION = 4
+CODEC_PRICES = {Codec.GZIP: 4, Codec.SNAPPY: 1, Codec.LZ4: 1, Codec.ZSTD: 1}
+"""How many times as long as with the fastest codec a byte takes."""
+RECORD_PRICE_BYTES = 16
+"""Walking one record takes as long as unpacking so many bytes."""
+COUNT_MAX = DECOMPRESSED_BYTES_MAX // RECORD_SIZE_MIN
+"""The most records that any reader of this project would take from a compressed batch."""
+
+
+class Inspection:
+    """What may still be unpacked."""
+
+    __slots__ = ("_left", "_now_ms", "_walk")
+
+    def __init__(self) -> None:
+        self._left = SAVED_BYTES_MAX
+        self._now_ms = 0
+        self._walk = RecordWalk()
+
+    def passes(self, codec: int, payload: memoryview, count: int, base_timestamp: int, max_timestamp: int, now_ms: int) -> bool:
+        """False if `payload`, the compressed records of a batch, may be unreadable or not what the batch's header says."""
+        size_max = plain_bytes_max(codec, payload, 0, len(payload))
+        if count > COUNT_MAX or count * RECORD_SIZE_MIN > size_max:
+            return False
+        if now_ms > self._now_ms:
+            self._left = min(SAVED_BYTES_MAX, self._left + (now_ms - self._now_ms) * BYTES_PER_MS)
+        self._now_ms = now_ms
+        price = CODEC_PRICES[CODECS[codec]]
+        expected = min(size_max, len(payload) * EXPECTED_EXPANSION) * price + count * RECORD_PRICE_BYTES
+        if expected > self._left:
+            return True
+        try:
+            plain = decompress(CODECS[codec], payload, INSPECTED_BYTES_MAX)
+        except ExpandsTooFar:
+            self._left -= INSPECTED_BYTES_MAX * price
+            return True
+        except CorruptRecords:
+            return False
+        self._left -= len(plain) * price + count * RECORD_PRICE_BYTES
+        walk = self._walk
+        try:
+            walk.walk(plain, 0, len(plain), count, base_timestamp)
+        except CorruptRecords:
+            return False
+        return walk.max_timestamp == max_timestamp and walk.displaced == 0
