@@ -60,9 +60,9 @@ class HandlerModule(Protocol):
     def refuse(self, context: RequestContext, request: Any, error: KafkaError, /) -> Message | None: ...
 
 
-def load_module(api_key: int) -> HandlerModule | None:
-    """The module that serves an API; None if none does."""
-    name = MODULES.get(api_key)
+def load_module(api_key: int, on_controller: bool = False) -> HandlerModule | None:
+    """The module that serves an API on a broker's listener, or on a controller's; None if none does."""
+    name = (ON_CONTROLLER if on_controller else MODULES).get(api_key)
     return None if name is None else import_module(f"ottla.broker.handlers.{name}")
 
 
@@ -144,7 +144,9 @@ class Parked:
 class Dispatcher:
     """The dispatcher of one node, on the running loop. `services` has to be set before the first `dispatch`."""
 
-    def __init__(self, services: Services | None = None, load: Callable[[int], HandlerModule | None] = load_module) -> None:
+    def __init__(
+        self, services: Services | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
+    ) -> None:
         self.services = services
         self._load = load
         self._monotonic_s = asyncio.get_running_loop().time
@@ -348,9 +350,8 @@ class Dispatcher:
         routes = self._controller_routes if connection.is_controller_listener else self._routes
         route = routes.get(key)
         if route is None:
-            is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
             try:
-                module = self._load(key) if is_served else None
+                module = self._load(key, connection.is_controller_listener)
             except Exception as flaw:
                 raise self._not_loaded(connection, flaw) from None
             if module is not None:

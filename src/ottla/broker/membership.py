@@ -1,8 +1,7 @@
 """This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
-The controller is in this process, so the BrokerRegistration and BrokerHeartbeat requests that other brokers would send are
-passed to it directly; the decisions and the records are the same. No periodic heartbeats are sent: when this process ends, so
-does the controller. One event loop.
+BrokerRegistration and BrokerHeartbeat requests go through the controller's door. No periodic heartbeats are sent while the
+controller is in this process: when the process ends, so does the controller. One event loop.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.ids import Uuid
-from ottla.metadata.controller.broker_registration import register_broker
-from ottla.metadata.controller.brokers import broker_heartbeat
+from ottla.metadata.features import SUPPORTED_FEATURES
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
@@ -29,10 +28,11 @@ _NOT_REGISTERED = -1
 
 
 class Membership:
-    """The membership of broker `node_id`."""
+    """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it."""
 
-    def __init__(self, controller: ControllerHost, cluster_id: str, node_id: int) -> None:
-        self._controller = controller
+    def __init__(self, door: ControllerDoor, loader: MetadataLoader, cluster_id: str, node_id: int) -> None:
+        self._door = door
+        self._loader = loader
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
@@ -49,7 +49,6 @@ class Membership:
         last_epoch: int,
     ) -> None:
         """Register and get unfenced: from then on this broker may lead. `last_epoch` is from its last clean shutdown, or -1."""
-        features = self._controller.state.settings.supported_features
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -60,15 +59,16 @@ class Membership:
             ],
             features=[
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(features.items())
+                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
             ],
             rack=rack,
             log_dirs=sorted(directories),
             previous_broker_epoch=last_epoch,
         )
         self.cordoned_directories = list(cordoned)
-        registered = await self._controller.write(lambda state, now_ms: register_broker(state, request, now_ms))
+        registered = await self._door.call(request)
         self.epoch = registered.broker_epoch
+        await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
         heard = await self._heartbeat()
         if heard.is_fenced:
             raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
@@ -108,9 +108,10 @@ class Membership:
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._controller.published.provenance.offset,
+            current_metadata_offset=self._loader.published_offset - 1,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline_directories),
             cordoned_log_dirs=list(self.cordoned_directories),
         )
-        return await self._controller.write(lambda state, now_ms: broker_heartbeat(state, request, now_ms))
+        response: BrokerHeartbeatResponse = await self._door.call(request)
+        return response

@@ -17,11 +17,15 @@ from contextlib import AsyncExitStack
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.dispatch import Dispatcher
+from ottla.broker.doors.local import LocalDoor
 from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.hosts.controller import ControllerHost
 from ottla.broker.hosts.coordinators.coordinators import Coordinators
+from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.broker.hosts.quorum import QuorumHost
+from ottla.broker.hosts.snapshot_writer import SnapshotWriter
+from ottla.broker.hosts.starting import start_metadata
 from ottla.broker.membership import Membership
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
@@ -116,17 +120,19 @@ class Node:
         quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
         self._stopping.push_async_callback(quorum.close)
         quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
-        controller = ControllerHost(
-            world,
-            config,
-            controller_settings(self.cluster_id, self._settings),
-            quorum,
-            lambda delta, image: self._publish(storage, delta, image),
+        loader = MetadataLoader(
+            lambda delta, image: self._publish(storage, delta, image), SnapshotWriter(world.clock, config, quorum)
         )
-        self._stopping.push_async_callback(controller.close)
-        self._membership = Membership(controller, self.cluster_id, self.node_id)
-        await controller.start(endpoints_of(config.advertised_controller_listeners, bound))
-        services = self._services(storage, quorum, controller)
+        self._stopping.push_async_callback(loader.close)
+        loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
+        endpoints = endpoints_of(config.advertised_controller_listeners, bound)
+        settings = controller_settings(self.cluster_id, self._settings)
+        controller = ControllerHost(world, config, settings, quorum, loader, endpoints)
+        controller.own_broker_epoch = lambda: self._epoch
+        door = LocalDoor(controller)
+        self._membership = Membership(door, loader, self.cluster_id, self.node_id)
+        await start_metadata(quorum, loader, controller, endpoints)
+        services = self._services(storage, quorum, loader, controller, door)
         await self._join(self._membership, services.directories)
         self._stopping.push_async_callback(self._membership.leave)
         services.partitions.start()
@@ -145,11 +151,13 @@ class Node:
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
 
-    def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:
+    def _services(
+        self, storage: Storage, quorum: QuorumHost, loader: MetadataLoader, controller: ControllerHost, door: LocalDoor
+    ) -> Services:
         directories, partitions = storage.directories, self._partitions
         assert directories is not None, "the first image is published before the controller has started"
         assert partitions is not None, "the first image is published before the controller has started"
-        producer_ids = ProducerIds(self.node_id, controller, lambda: self._epoch)
+        producer_ids = ProducerIds(self.node_id, door, lambda: self._epoch)
         return Services(
             node_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -157,10 +165,12 @@ class Node:
             settings=self._settings,
             metadata=self._metadata,
             quorum=quorum,
+            loader=loader,
             controller=controller,
+            door=door,
             directories=directories,
             partitions=partitions,
-            moves=Moves(partitions, self._metadata, controller),
+            moves=Moves(partitions, self._metadata, door, lambda: self._epoch),
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
             producer_ids=producer_ids,
             coordinators=Coordinators(self._world, self._settings, partitions, self._metadata, producer_ids),

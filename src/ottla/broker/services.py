@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.metadata_cache import MetadataCache
@@ -29,7 +31,9 @@ class Services:
     settings: BrokerSettings
     metadata: MetadataCache
     quorum: QuorumHost
+    loader: MetadataLoader
     controller: ControllerHost
+    door: ControllerDoor
     directories: LogDirectories
     partitions: Partitions
     moves: Moves

@@ -12,14 +12,14 @@ from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_
 
 from ottla.broker import dispatch
 from ottla.broker.dispatch import Parked, Route, load_module
-from ottla.broker.handlers import MODULES
+from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Interception
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
-from ottla.wire.apis import ApiKey
+from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
 from ottla.wire.messages.api_versions import ApiVersionsResponse
@@ -295,7 +295,7 @@ def test_unserved_requests_close_the_connection(
 @pytest.mark.parametrize("is_asked_for", [False, True])
 def test_an_unstable_version_is_served_only_with_its_setting(is_asked_for: bool) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.dispatcher._load = lambda key: load_module(ApiKey.INIT_PRODUCER_ID)
+        server.dispatcher._load = lambda key, on_controller: load_module(ApiKey.INIT_PRODUCER_ID)
         services = cast(Any, server.dispatcher.services)
         services.settings = SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=is_asked_for))
         services.producer_ids = SimpleNamespace(take=lambda: 77)
@@ -340,12 +340,16 @@ def test_controller_listener_serves_only_its_own_apis() -> None:
 
 
 def test_every_listed_module_is_there() -> None:
-    for key in MODULES:
-        module = load_module(key)
+    listed = [(key, False) for key in MODULES] + [(key, True) for key in ON_CONTROLLER]
+    for key, on_controller in listed:
+        module = load_module(key, on_controller)
         assert module is not None
         assert callable(module.handle)
         assert callable(module.refuse)
+        assert ("controller" if on_controller else "broker") in APIS[key].listeners
     assert load_module(ApiKey.CREATE_ACLS) is None
+    assert load_module(ApiKey.BROKER_HEARTBEAT) is None
+    assert load_module(ApiKey.PRODUCE, True) is None
 
 
 # Interception

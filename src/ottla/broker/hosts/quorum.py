@@ -5,7 +5,7 @@ file acts: it writes the election to disk before it takes effect, appends the le
 watermark when the log is synced. Only a quorum of one voter is supported.
 
 Loop rule: appends are plain calls. One task syncs; what is appended during a sync shares the next one. Then the batches are
-committed, and the listener is called with them in the order of the log, one call at a time.
+committed, and the listener (`quorum_listener.py`) is called with them in the order of the log.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, PreparedChange, log_config
@@ -27,12 +27,11 @@ from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet, static_voters
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
+    from ottla.broker.hosts.quorum_listener import QuorumListener
     from ottla.config.broker import BrokerConfig
     from ottla.env import World
 
 logger = logging.getLogger("ottla.quorum")
-
-CommitListener = Callable[[Sequence[MetadataBatch]], Awaitable[None]]
 
 
 class NotAQuorumOfOne(OttlaError):
@@ -195,8 +194,9 @@ class QuorumHost:
             "one only: set controller.quorum.voters to this node alone, or format with --standalone"
         )
 
-    def start(self, listener: CommitListener) -> None:
+    def start(self, listener: QuorumListener) -> None:
         """Start to commit what is appended, and to call `listener` with it."""
+        listener.leader_changed(self.quorum.leader_id, self.epoch)
         self._committer = asyncio.get_running_loop().create_task(self._commit_forever(listener))
 
     # -- appending
@@ -221,7 +221,7 @@ class QuorumHost:
         self._uncommitted.append(batch)
         self._appended.set()
 
-    async def _commit_forever(self, listener: CommitListener) -> None:
+    async def _commit_forever(self, listener: QuorumListener) -> None:
         try:
             while True:
                 await self._appended.wait()
@@ -230,7 +230,7 @@ class QuorumHost:
         except Exception as failure:
             self.fail(failure)
 
-    async def _commit(self, listener: CommitListener) -> None:
+    async def _commit(self, listener: QuorumListener) -> None:
         synced_offset = await self.log.sync()
         self.quorum = raft.synced(self.quorum, self._local, synced_offset)
         high_watermark = self.quorum.high_watermark
@@ -241,7 +241,7 @@ class QuorumHost:
         while self._uncommitted and self._uncommitted[0].last_offset < high_watermark:
             committed.append(self._uncommitted.popleft())
         if committed:
-            await listener(committed)
+            listener.committed(committed)
 
     def fail(self, failure: BaseException) -> None:
         """Commit nothing from now on; the node must stop."""
