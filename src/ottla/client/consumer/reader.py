@@ -143,11 +143,16 @@ class Reader:
         return found
 
     def _each_ready(self, take: Callable[[Fetched], bool]) -> None:
-        """Call `take` for the answers in turn, until it returns True. Those of paused partitions stay where they are."""
+        """Call `take` for the answers in turn, until it returns True. Those of paused partitions stay where they are.
+
+        Answers that come meanwhile are left for the next call: a loop that fetches as fast as this thread reads would never let
+        it end.
+        """
         ready = self._fetcher.ready
+        left = len(ready)
         held: list[Fetched] = []
         try:
-            while ready:
+            while left > 0 and ready:
                 fetched = ready[0]
                 if fetched.is_stale:
                     ready.popleft()
@@ -162,6 +167,7 @@ class Reader:
                             self._wake()
                     if is_enough:
                         return
+                left -= 1
         finally:
             ready.extendleft(reversed(held))
             self._fetcher.metrics.poll_ended(self._now_ms())

@@ -88,6 +88,25 @@ def test_the_loop_is_woken_once_when_an_answer_was_read() -> None:
     assert world.wakes == 1
 
 
+@pytest.mark.parametrize("call", ["take", "take_batches", "take_views"])
+def test_answers_that_come_while_others_are_read_wait_for_the_next_call(call: str) -> None:
+    world = World()
+    wake = world.wake
+
+    def fetch_more() -> None:
+        wake()
+        if world.wakes < 4:
+            world.fetch(0)
+            world.fetcher.ready[-1].is_last = True
+
+    world.reader._wake = fetch_more
+    world.fetcher.ready[1].is_last = True
+    found: Any = getattr(world.reader, call)(*([] if call == "take_views" else [1000]))
+    assert world.wakes == 1
+    assert len(found) == (10 if call == "take" else 2)
+    assert len(world.fetcher.ready) == 1
+
+
 def test_paused_partitions_keep_their_place() -> None:
     world = World()
     world.subscription.state(place(0)).is_paused = True
