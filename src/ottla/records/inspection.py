@@ -20,13 +20,15 @@ from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 BYTES_PER_MS = 20_000
 """2% of a core, at 1 GB/s."""
-SAVED_BYTES_MAX = 2_000 * BYTES_PER_MS
-"""So much is saved up while nothing is inspected."""
-INSPECTED_BYTES_MAX = 8 << 20
+SAVED_BYTES_MAX = 1_000 * BYTES_PER_MS
+"""So much is saved up while nothing is inspected: also the most that one request can cost, 20 to 30 ms."""
+INSPECTED_BYTES_MAX = 4 << 20
 """A batch that unpacks to more is left alone: it would hold the event loop for too long."""
 EXPECTED_EXPANSION = 4
 CODEC_PRICES = (0, 4, 1, 1, 1)
 """By codec: how many times as long as with zstd an unpacked byte takes. snappy and lz4 are faster."""
+BATCH_PRICE_BYTES = 10_000
+"""Beginning to unpack a batch takes as long as so many bytes."""
 RECORD_PRICE_BYTES = 16
 """Walking one record takes as long as unpacking so many bytes."""
 COUNT_MAX = DECOMPRESSED_BYTES_MAX // RECORD_SIZE_MIN
@@ -53,9 +55,10 @@ class Inspection:
                 self._left = min(SAVED_BYTES_MAX, self._left + (now_ms - self._now_ms) * BYTES_PER_MS)
             self._now_ms = now_ms
         price = CODEC_PRICES[codec]
-        expected = min(size_max, len(payload) * EXPECTED_EXPANSION) * price + count * RECORD_PRICE_BYTES
-        if expected > self._left:
+        fixed = BATCH_PRICE_BYTES + count * RECORD_PRICE_BYTES
+        if min(size_max, len(payload) * EXPECTED_EXPANSION) * price + fixed > self._left:
             return True
+        self._left -= fixed
         try:
             plain = decompress(CODECS[codec], payload, INSPECTED_BYTES_MAX)
         except ExpandsTooFar:
@@ -63,10 +66,16 @@ class Inspection:
             return True
         except CorruptRecords:
             return False
-        self._left -= len(plain) * price + count * RECORD_PRICE_BYTES
+        self._left -= len(plain) * price
         walk = self._walk
         try:
             walk.walk(plain, 0, len(plain), count, base_timestamp)
         except CorruptRecords:
             return False
         return walk.max_timestamp == max_timestamp and walk.displaced == 0
+
+
+def cannot_hold(codec: int, payload: memoryview, count: int) -> bool:
+    """Whether `payload` has the frame of `codec`, and its sizes rule out that it holds `count` records."""
+    size_max = plain_bytes_max(codec, payload, 0, len(payload))
+    return size_max >= 0 and (count > COUNT_MAX or count * RECORD_SIZE_MIN > size_max)
