@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import CorruptRecords
 from ottla.records import kernel_fields as fields
+from ottla.records import kernel_frames as frames
 from ottla.records import kernel_views as views
 from ottla.records import layout
 from ottla.records.checksum import crc32c
@@ -31,8 +32,8 @@ _HEADER_SIZE = layout.HEADER_SIZE
 _LOG_OVERHEAD = layout.LOG_OVERHEAD
 _MAGIC = layout.MAGIC
 _CODEC_MASK = layout.CODEC_MASK
-_PAYLOAD_AT = layout.HEADER_SIZE - layout.CRC_START
-"""Where the records begin in the bytes that the CRC covers."""
+_RECORD_SIZE_MIN = layout.RECORD_SIZE_MIN
+_COUNT_MAX = layout.COMPRESSED_COUNT_MAX
 _TRANSACTIONAL = layout.TRANSACTIONAL
 _LZ4 = 3
 _ZSTD = 4
@@ -159,8 +160,8 @@ class BatchLimits:
             batch.decline = _DECLINE_CRC
             return batch
         if codec:
-            is_fast = not from_client or self._inspection.passes(
-                codec, covered[_PAYLOAD_AT:], count, base_timestamp, max_timestamp, now_ms
+            is_fast = not from_client or self._is_readable(
+                data, start, end, codec, count, base_timestamp, max_timestamp, now_ms
             )
         else:
             is_fast = self._are_records_fast(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms)
@@ -176,6 +177,20 @@ class BatchLimits:
         batch.producer_id = producer_id
         batch.size_bytes = size
         return batch
+
+    def _is_readable(
+        self, data: Buffer, start: int, end: int, codec: int, count: int, base_timestamp: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether compressed records have a right frame, and nothing is wrong with them as far as they are inspected."""
+        size_max = frames.plain_bytes_max(codec, data, start + _HEADER_SIZE, end)
+        if count > _COUNT_MAX or count * _RECORD_SIZE_MIN > size_max:
+            return False
+        inspection = self._inspection
+        if inspection.spent_ms == now_ms:
+            return True
+        payload = memoryview(data)[start + _HEADER_SIZE : end]
+        passes: bool = inspection.passes(codec, payload, count, base_timestamp, max_timestamp, now_ms)
+        return passes
 
     def takes_own(self, size: int) -> bool:
         """Whether an uncompressed batch of `size` bytes, made now by the broker itself, is appended as it is."""

@@ -9,7 +9,7 @@ topic wants another codec. Of the other compressed batches the frame's sizes are
 budget for the whole node (`inspection.py`): decompressing all of them, as Apache Kafka does, would cost most of its CPU.
 
 So these are accepted here and refused there, in compressed batches only, and only by a node whose budget is used up or if the
-batch unpacks to more than 8 MB: records in a right frame that do not match the header's count or are no records at all (their
+batch unpacks to more than 4 MB: records in a right frame that do not match the header's count or are no records at all (their
 readers get `CorruptRecords`), a maxTimestamp in the header that is not the records' own, and a record beyond
 `message.timestamp.after.max.ms` under a header that hides it. Refused here and accepted there: bytes after the batch that are
 no batch, offset deltas that are not 0, 1, 2... in an uncompressed batch, and more than 19 million records in a compressed one.
@@ -33,7 +33,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.records.batch import CODECS, BatchView
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.decline import Decline
-from ottla.records.inspection import Inspection
+from ottla.records.inspection import Inspection, cannot_hold
 from ottla.records.kernels import RecordIterator, walk_records
 from ottla.records.layout import (
     APPEND_TIME,
@@ -198,6 +198,11 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
             raise _invalid(
                 f"a batch for {partition} says it has {view.count} records and last offset delta {view.last_offset_delta}, "
                 "which cannot both be so"
+            )
+        if number and cannot_hold(number, view.payload, view.count):  # known without unpacking it
+            raise _invalid(
+                f"a batch for {partition} cannot be read: its {len(view.payload)} compressed bytes cannot hold the "
+                f"{view.count} records that its header says"
             )
         if view.attributes & CONTROL:
             raise _invalid(f"a client tried to write control records to {partition}: only brokers may")

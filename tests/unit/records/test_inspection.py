@@ -9,8 +9,9 @@ from ottla.records import inspection as inspection_module
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.compression import Codec, compress
-from ottla.records.inspection import COUNT_MAX, INSPECTED_BYTES_MAX, SAVED_BYTES_MAX, Inspection
+from ottla.records.inspection import INSPECTED_BYTES_MAX, SAVED_BYTES_MAX, Inspection
 from ottla.records.kernels import Record
+from ottla.records.layout import COMPRESSED_COUNT_MAX
 
 NOW = 1_700_000_000_000
 CODECS = [codec for codec in Codec if codec is not Codec.NONE]
@@ -48,7 +49,7 @@ def test_a_count_that_the_frame_cannot_hold_does_not_pass_whatever_the_load(code
     inspection._left, inspection._now_ms = 0, NOW
     assert passes(inspection, view, payload=compress(codec, b"these are no records, " * 50))
     assert not passes(inspection, view, count=2**31 - 1)
-    assert not passes(inspection, batch(Codec.ZSTD, 1, bytes(64 << 20)), count=COUNT_MAX + 1)
+    assert not passes(inspection, batch(Codec.ZSTD, 1, bytes(64 << 20)), count=COMPRESSED_COUNT_MAX + 1)
 
 
 def exhaust(inspection: Inspection, now_ms: int = NOW) -> int:
