@@ -132,7 +132,7 @@ class LoopHealth:
             counted.hold_s_max = max(counted.hold_s_max, rest_s)
             counted.holds += rest_s >= LOGGED_S
             if rest_s >= LOGGED_S:
-                self._log(cause, rest_s, _what(work, request, noted, long), where)
+                self._log(cause, rest_s, _what(work, request, noted, rest_s), where)
 
     def _log(self, cause: str, held_s: float, what: str, where: str) -> None:
         now_s = self._monotonic_s()
@@ -145,11 +145,11 @@ class LoopHealth:
         logger.warning("the event loop was held for %d ms by %s%s%s", held_s * 1000, what, where, more)
 
 
-def _what(work: str, request: RequestHold | None, noted: list[RequestHold], long: list[RequestHold]) -> str:
+def _what(work: str, request: RequestHold | None, noted: list[RequestHold], held_s: float) -> str:
     if request is not None:
         return f"a task for {request}"
-    short = [each for each in noted if each not in long]
-    if short:
+    short = [each for each in noted if each.held_s < LOGGED_S]
+    if sum(each.held_s for each in short) > held_s / 2:
         longest = max(short, key=lambda each: each.held_s)
         return f"{len(short)} requests in one turn; the longest, with {longest.held_s * 1000:.0f} ms, was {longest}"
     return f"background work: {work}"

@@ -34,7 +34,7 @@ from ottla.errors import (
 )
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log import append, flush, read, truncate
+from ottla.log import append, closing, flush, read, truncate
 from ottla.log.fast_path.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
 from ottla.log.producers.producer_limit import ProducerLimit
@@ -326,7 +326,7 @@ class PartitionLog(LogTail):
 
     async def close(self) -> None:
         """Flush, write a producer snapshot, complete the indexes and close. Every later call raises `LogClosed`."""
-        await flush.close(self)
+        await closing.close_all([self])
 
     def fail(self, error: OSError) -> LogDirectoryFailed:
         """Note that the disk has failed; returns the error to raise."""

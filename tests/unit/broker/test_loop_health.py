@@ -119,6 +119,13 @@ def test_many_requests_in_one_turn_are_logged_with_the_longest(caplog: pytest.Lo
     assert health.work["requests"].holds == 1
 
 
+def test_requests_that_took_a_small_part_of_a_turn_are_not_blamed(caplog: pytest.LogCaptureFixture) -> None:
+    health = health_of(Clock())
+    health.note_request(ApiCounters(), hold(0.05))
+    health.turn_ended(turn(0.9, "ottla.broker.node._publish:210"))
+    assert "held for 900 ms by background work: publishing" in caplog.text
+
+
 def test_requests_of_earlier_turns_are_not_blamed(caplog: pytest.LogCaptureFixture) -> None:
     health = health_of(Clock())
     health.note_request(ApiCounters(), hold(0.05, 90.0))

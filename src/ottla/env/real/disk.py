@@ -8,12 +8,22 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
+from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, File, FileRange, OpenMode
 from ottla.env.real.descriptors import Brief, can_open, spares
-from ottla.env.real.file import Descriptor, RealFile, RealFileRange, read_exactly, sync_descriptor, warm, write_all
+from ottla.env.real.file import (
+    NOT_OPENED,
+    Descriptor,
+    RealFile,
+    RealFileRange,
+    Unsynced,
+    read_exactly,
+    sync_descriptor,
+    warm,
+    write_all,
+)
 from ottla.env.work import InlineWorkers, Workers
 from ottla.errors import DirectoryInUse, is_out_of_descriptors
 
@@ -57,6 +67,9 @@ class RealDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return self.file_class(fd, path, status.st_size, self._workers)
 
+    def open_later(self, path: str, size: int) -> RealFile:
+        return self.file_class(NOT_OPENED, path, size, self._workers)
+
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         return can_open(files, Descriptor.open_count, for_growth)
 
@@ -71,6 +84,13 @@ class RealDisk:
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(_even_if_short(lambda: os.listdir(path)))
+
+    def list_files(self, path: str) -> dict[str, int]:
+        def listed() -> list[tuple[str, int]]:
+            with os.scandir(path) as entries:
+                return [(each.name, -1 if each.is_dir() else each.stat().st_size) for each in entries]
+
+        return dict(sorted(_even_if_short(listed)))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -121,6 +141,30 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         await self._workers.run(lambda: _sync_folder(path))
+
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        waiting: list[tuple[RealFile, Unsynced]] = []
+        for file in files:
+            assert isinstance(file, RealFile)
+            if (unsynced := file.unsynced()) is not None:
+                waiting.append((file, unsynced))
+
+        def call() -> None:
+            for _, unsynced in waiting:
+                sync_descriptor(unsynced.descriptor.fd)
+            for folder in folders:
+                _sync_folder(folder)
+
+        if not waiting and not folders:
+            return
+        try:
+            await self._workers.run(call)
+        except OSError as error:
+            for file, _ in waiting:
+                file.sync_failed(error)
+            raise
+        for file, unsynced in waiting:
+            file.note_synced(unsynced)
 
     async def space(self, path: str) -> DiskSpace:
         found = await self._workers.run(lambda: os.statvfs(path))

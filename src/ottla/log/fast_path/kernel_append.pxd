@@ -38,6 +38,7 @@ cdef class SegmentTail:
     cdef public long long created_ms
     cdef public object file
     cdef public long long index_interval_bytes
+    cdef public bint is_dormant
     cdef public IndexTail offset_index
     cdef public long long roll_jitter_ms
     cdef public IndexTail time_index

@@ -94,6 +94,7 @@ class SegmentTail:
         "created_ms",
         "file",
         "index_interval_bytes",
+        "is_dormant",
         "offset_index",
         "roll_jitter_ms",
         "time_index",
@@ -113,6 +114,8 @@ class SegmentTail:
     created_ms: int
     file: Any
     index_interval_bytes: int
+    is_dormant: bool
+    """Whether the segment must be activated before anything is appended: its files are not open yet."""
     offset_index: IndexTail
     roll_jitter_ms: int
     time_index: IndexTail
@@ -260,8 +263,8 @@ class LogTail:
         if end_offset - self.recovery_point >= self.flush_messages:
             return self.declined(_DECLINE_LOG, batch)
         segment = self.segments.active
-        if segment._first_timestamp == _UNKNOWN and segment.file.size:
-            return self.declined(_DECLINE_LOG, batch)  # it would have to be read from the file
+        if segment.is_dormant or (segment._first_timestamp == _UNKNOWN and segment.file.size):
+            return self.declined(_DECLINE_LOG, batch)  # files would have to be opened or read
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, batch.max_timestamp, end_offset - 1, now_ms):
             return self.declined(_DECLINE_LOG, batch)
         entry = None
@@ -346,7 +349,7 @@ class LogTail:
         if offset + 1 - self.recovery_point >= self.flush_messages:
             return -1
         segment = self.segments.active
-        if segment._first_timestamp == _UNKNOWN and segment.file.size:
+        if segment.is_dormant or (segment._first_timestamp == _UNKNOWN and segment.file.size):
             return -1
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, now_ms, offset, now_ms):
             return -1
