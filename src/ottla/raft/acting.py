@@ -111,11 +111,13 @@ def _lead(replica: Replica, role: Leader, now_ms: int) -> int:
 
 
 def _resigned(replica: Replica, role: Resigned, now_ms: int) -> int:
-    from ottla.raft.requests import end_quorum_epoch
-
-    if replica.is_only_voter and not replica.is_stopping:
+    if replica.is_only_voter:
+        if replica.is_stopping:
+            return NEVER_MS
         replica.become_prospective(now_ms)
         return now_ms
+    from ottla.raft.requests import end_quorum_epoch  # late: a quorum of one tells nobody
+
     open_voters = [key for key in role.unacknowledged if not key.matches(replica.local)]
     ready_ms = _send_each(replica, open_voters, lambda _: end_quorum_epoch.build(replica, role), now_ms)
     if replica.is_stopping:

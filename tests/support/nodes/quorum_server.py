@@ -21,7 +21,7 @@ from ottla.raft.snapshots import SnapshotContent, SnapshotId
 from ottla.wire.messages.metadata_records import ConfigRecord
 
 CLUSTER_ID = "b3R0bGEtdGVzdHMtMDAwMQ"
-HANG_S = 60.0
+HANG_S = 150.0
 
 
 class QuorumServer:
@@ -38,9 +38,9 @@ class QuorumServer:
             "listeners": f"CONTROLLER://127.0.0.1:{port}",
             "controller.listener.names": "CONTROLLER",
             "log.dirs": directory,
-            "controller.quorum.election.timeout.ms": "300",
-            "controller.quorum.fetch.timeout.ms": "600",
-            "controller.quorum.request.timeout.ms": "600",
+            "controller.quorum.election.timeout.ms": "600",
+            "controller.quorum.fetch.timeout.ms": "1200",
+            "controller.quorum.request.timeout.ms": "1200",
             "controller.quorum.election.backoff.max.ms": "200",
         } | (settings or {})
         self.records: list[str] = []

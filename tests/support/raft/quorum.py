@@ -36,6 +36,9 @@ class Faults:
     pause_every_ms: int = 2500
     snapshots: bool = True
     lies_about_sync: bool = False
+    piece: int = PIECE
+    """The most records in an answer to a Fetch."""
+    appends_every_ms: int = 30
     nodes: int = 3
     observers: int = 0
 
@@ -82,7 +85,7 @@ class SimQuorum:
             (self.faults.crash_every_ms, self._crash_one),
             (self.faults.cut_every_ms, self._cut_or_heal),
             (self.faults.pause_every_ms, self._pause_one),
-            (30, self._append_some),
+            (self.faults.appends_every_ms, self._append_some),
             (400, self._snapshot_one),
         ):
             if every_ms:
@@ -211,7 +214,8 @@ class SimQuorum:
         elif isinstance(effect, fx.Committed):
             if effect.offset < node.committed:
                 raise Violation(f"the high watermark of {node.key.id} goes back from {node.committed} to {effect.offset}")
-            self.checkers.commits(node.key.id, effect.offset, log)
+            is_leader = isinstance(replica.role, Leader)
+            self.checkers.commits(node.key.id, effect.offset, log, replica.epoch, is_leader)
             node.committed = effect.offset
         elif isinstance(effect, fx.Send):
             self._send(node, effect)
@@ -228,7 +232,9 @@ class SimQuorum:
 
     def _answer(self, effect: Any, log: MemoryLog) -> None:
         if isinstance(effect, fx.AnswerWithRecords):
-            effect.message.responses[0].partitions[0].records = log.read(effect.offset, 1 + self.random.randrange(PIECE))  # type: ignore[attr-defined]
+            effect.message.responses[0].partitions[0].records = log.read(
+                effect.offset, 1 + self.random.randrange(self.faults.piece)
+            )  # type: ignore[attr-defined]
         elif isinstance(effect, fx.AnswerWithSnapshot):
             content = log.snapshots[effect.snapshot_id]
             effect.message.topics[0].partitions[0].unaligned_records = content[
@@ -311,6 +317,10 @@ class SimQuorum:
     def _cut_or_heal(self) -> None:
         if self.is_healed or (self.cuts and self.random.random() < 0.6):
             self.cuts.clear()
+            return
+        if len(self.nodes) > 3 and self.random.random() < 0.5:
+            group = set(self.random.sample(list(self.nodes), 2))  # a pair on its own: it commits nothing
+            self.cuts |= {(a, b) for a in self.nodes for b in self.nodes if (a in group) != (b in group)}
             return
         lonely = self.random.choice(list(self.nodes))
         for other in self.nodes:

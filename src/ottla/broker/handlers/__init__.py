@@ -92,11 +92,11 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.ALLOCATE_PRODUCER_IDS: "controller.allocate_producer_ids",
     ApiKey.CONTROLLER_REGISTRATION: "controller.controller_registration",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.assign_replicas_to_dirs",
-    ApiKey.VOTE: "raft.vote",
-    ApiKey.BEGIN_QUORUM_EPOCH: "raft.begin_quorum_epoch",
-    ApiKey.END_QUORUM_EPOCH: "raft.end_quorum_epoch",
-    ApiKey.FETCH: "raft.fetch",
-    ApiKey.FETCH_SNAPSHOT: "raft.fetch_snapshot",
+    ApiKey.VOTE: "raft.replica_requests",
+    ApiKey.BEGIN_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.END_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.FETCH: "raft.replica_requests",
+    ApiKey.FETCH_SNAPSHOT: "raft.replica_requests",
 }
 
 UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}

@@ -13,12 +13,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from itertools import islice
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.hosts.metadata_log import MetadataBatch, MetadataLog, PreparedChange, log_config
+from ottla.broker.hosts.quorum_delivery import CommitListener, Delivery, SnapshotListener
 from ottla.broker.hosts.quorum_facts import QuorumFacts, facts_of
+from ottla.broker.hosts.quorum_settings import check_alone, raft_settings
 from ottla.broker.request import Pending
 from ottla.errors import CorruptRecords, DecodeError, KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
@@ -30,7 +31,6 @@ from ottla.raft.replica import Inbound, Replica
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.resigned import Resigned
 from ottla.raft.settings import RaftSettings
-from ottla.raft.snapshots import SnapshotContent, SnapshotId
 from ottla.raft.voter_history import VoterHistory
 from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet, static_voters
 from ottla.wire.base import Message
@@ -42,19 +42,12 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("ottla.quorum")
 
-CommitListener = Callable[[Sequence[MetadataBatch]], Awaitable[None]]
-SnapshotListener = Callable[[SnapshotId, SnapshotContent], Awaitable[None]]
 LeaderListener = Callable[[int, int], None]
 
-_DELIVERED_BATCHES_MAX = 1000
 _RESIGN_S_MAX = 2.0
 """How long a stopping leader waits for the other voters to hear of it."""
 _AWAITED = (fx.Persist, fx.Truncate, fx.StoreSnapshot)
 _CHANGES = (fx.AppendControls, fx.AppendFetched, fx.Truncate, fx.StoreSnapshot)
-
-
-class NotAQuorumOfOne(OttlaError):
-    """This node is not the only voter, so it cannot lead at once."""
 
 
 class RaftPending(Pending):
@@ -95,13 +88,7 @@ class QuorumHost:
         self._is_sync_due = False
         self._is_started = False
         self._led_epoch = -1
-        self._appended: deque[MetadataBatch] = deque()
-        """Batches appended since the start and not passed on yet. Older ones are read from the log."""
-        self._passed_on = 0
-        self._is_due = asyncio.Event()
-        self._new_snapshot: SnapshotId | None = None
-        self._committed: CommitListener | None = None
-        self._loaded_snapshot: SnapshotListener | None = None
+        self._delivery = Delivery(metadata_log)
         self._leader_changed: LeaderListener | None = None
         self.log = metadata_log
         self.settings = settings
@@ -184,14 +171,14 @@ class QuorumHost:
                 self._history.note(at, control)
             if batch.records:
                 yield batch
-        self._passed_on = self.end_offset
+        self._delivery.passed_on = self.end_offset
 
     async def elect(self, endpoints: Endpoints | None = None) -> None:
         """Lead the quorum of one, in a new epoch; raises `NotAQuorumOfOne` if this node is not the only voter.
 
         `endpoints` are the controller's current listeners, if known; the voter record is updated if they have changed.
         """
-        self._check_alone()
+        check_alone(self.voters, self._local, self.log.folder)
         await self._begin(endpoints)
         logger.info("leading the metadata quorum in epoch %d from offset %d on", self.epoch, self.end_offset)
 
@@ -200,13 +187,14 @@ class QuorumHost:
 
         `endpoints` are this controller's listeners.
         """
-        latest = self.log.snapshots.latest
+        latest, start_offset = self.log.snapshots.latest, self.log.start_offset
         if latest is not None:
             for control in self.log.snapshots.read(latest).controls:
                 self._history.note(latest.offset - 1, control)
-            self._new_snapshot = latest if latest.offset > 0 else None
-            self._passed_on = latest.offset
-        for at, control in self.log.controls(max(self._passed_on, self.log.start_offset)):
+            if latest.offset > 0:
+                self._delivery.snapshot_loaded(latest)
+            start_offset = max(latest.offset, start_offset)
+        for at, control in self.log.controls(start_offset):
             self._history.note(at, control)
         if len(self.voters) and len(self.voters) % 2 == 0:
             logger.warning(
@@ -225,24 +213,6 @@ class QuorumHost:
         if self.failure.done():
             raise self.failure.result()
 
-    def _check_alone(self) -> None:
-        if self.voters.is_only_voter(self._local):
-            return
-        if not len(self.voters):
-            raise NotAQuorumOfOne(
-                f"{self.log.folder} knows no voters: format the directory with --standalone, or set controller.quorum.voters"
-            )
-        if len(self.voters) == 1:
-            known = next(iter(self.voters)).key
-            raise NotAQuorumOfOne(
-                f"the only voter of this quorum is node {known}, and this is node {self._local}: correct node.id, or "
-                "start with the directory that the quorum was formatted with"
-            )
-        raise NotAQuorumOfOne(
-            f"this quorum has {len(self.voters)} voters ({', '.join(map(str, self.voters.ids))}), and a node of Ottla leads a "
-            "quorum of one only: set controller.quorum.voters to this node alone, or format with --standalone"
-        )
-
     def start(
         self,
         committed: CommitListener,
@@ -252,12 +222,11 @@ class QuorumHost:
         """Start to commit, and call the listeners: `committed` with batches in the order of the log, `loaded_snapshot` when a
         snapshot takes the place of all before, `leader_changed` with the leader's id (-1: none) and its epoch.
         """
-        self._committed, self._loaded_snapshot, self._leader_changed = committed, loaded_snapshot, leader_changed
+        self._leader_changed = leader_changed
         self._is_started = True
-        self._spawn(self._pass_on_forever())
+        self._spawn(self._deliver(committed, loaded_snapshot))
         if self._is_sync_due:
             self._start_sync()
-        self._is_due.set()
         if leader_changed is not None and self.replica.leader_id >= 0:
             leader_changed(self.replica.leader_id, self.replica.epoch)
         self._set_timer()
@@ -289,7 +258,7 @@ class QuorumHost:
     def _take(self, batch: MetadataBatch) -> None:
         for at, control in enumerate(batch.controls, start=batch.base_offset):
             self._history.note(at, control)
-        self._appended.append(batch)
+        self._delivery.appended(batch)
 
     # -- events and effects
 
@@ -351,8 +320,7 @@ class QuorumHost:
         elif isinstance(effect, fx.Truncate):
             logger.info("truncating the metadata log to offset %d: the leader has other records there", effect.offset)
             await self.log.truncate(effect.offset)
-            while self._appended and self._appended[-1].last_offset >= self.end_offset:
-                self._appended.pop()
+            self._delivery.truncated(self.end_offset)
         elif isinstance(effect, fx.StoreSnapshot):
             await self._store(effect)
 
@@ -368,11 +336,9 @@ class QuorumHost:
         self._history.clear()
         for control in self.log.snapshots.read(effect.snapshot_id).controls:
             self._history.note(effect.snapshot_id.offset - 1, control)
-        self._appended.clear()
-        self._new_snapshot = effect.snapshot_id
+        self._delivery.snapshot_loaded(effect.snapshot_id)
         logger.info("snapshot %s was fetched from the leader and replaces the metadata log", effect.snapshot_id)
         self.replica.snapshot_loaded()
-        self._is_due.set()
 
     def _do(self, effect: fx.Effect) -> None:
         if isinstance(effect, fx.Sync):
@@ -381,7 +347,7 @@ class QuorumHost:
                 self._start_sync()
         elif isinstance(effect, fx.Committed):
             self.log.committed(effect.offset)
-            self._is_due.set()
+            self._delivery.committed(effect.offset)
         elif isinstance(effect, fx.AppendControls):
             self._take(self.log.append_controls(effect.controls, effect.epoch))
             self._led_epoch = effect.epoch
@@ -467,41 +433,11 @@ class QuorumHost:
         self._syncing = None
         self._submit(lambda now_ms: self.replica.synced(end_offset, now_ms))
 
-    async def _pass_on_forever(self) -> None:
+    async def _deliver(self, committed: CommitListener, loaded_snapshot: SnapshotListener | None) -> None:
         try:
-            while True:
-                await self._is_due.wait()
-                self._is_due.clear()
-                await self._pass_on()
+            await self._delivery.run(committed, loaded_snapshot)
         except Exception as failure:
             self.fail(failure)
-
-    async def _pass_on(self) -> None:
-        if self._new_snapshot is not None:
-            snapshot_id, self._new_snapshot = self._new_snapshot, None
-            self._passed_on = snapshot_id.offset
-            if self._loaded_snapshot is not None:
-                await self._loaded_snapshot(snapshot_id, self.log.snapshots.read(snapshot_id))
-        high_watermark = self.replica.high_watermark
-        if high_watermark is None or self._new_snapshot is not None:
-            return
-        while self._appended and self._appended[0].last_offset < self._passed_on:
-            self._appended.popleft()
-        batches: list[MetadataBatch] = []
-        if self._passed_on < high_watermark and (not self._appended or self._appended[0].base_offset > self._passed_on):
-            for batch in islice(self.log.batches(self._passed_on), _DELIVERED_BATCHES_MAX):
-                if batch.last_offset >= high_watermark:
-                    break
-                batches.append(batch)
-            self._is_due.set()
-        while (
-            not batches or batches[-1].last_offset + 1 == self._appended[0].base_offset if self._appended else False
-        ) and self._appended[0].last_offset < high_watermark:
-            batches.append(self._appended.popleft())
-        if batches:
-            self._passed_on = batches[-1].last_offset + 1
-            assert self._committed is not None
-            await self._committed(batches)
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
         task = self._loop.create_task(work)
@@ -547,25 +483,3 @@ class QuorumHost:
             task.cancel()
         if self._links is not None:
             self._links.close()
-
-
-def raft_settings(config: BrokerConfig, cluster_id: str | None) -> RaftSettings:
-    """The replica's settings from `controller.quorum.*`."""
-    voters = config.controller_quorum_voters
-    servers = config.controller_quorum_bootstrap_servers or tuple((host, port) for _, host, port in voters)
-    mine = {(host, port) for voter_id, host, port in voters if voter_id == config.node_id}
-    return RaftSettings(
-        cluster_id,
-        config.controller_listener_names[0],
-        {},
-        tuple(server for server in servers if server not in mine),
-        can_be_voter=config.is_controller,
-        election_timeout_ms=config.controller_quorum_election_timeout_ms,
-        election_backoff_max_ms=config.controller_quorum_election_backoff_max_ms,
-        fetch_timeout_ms=config.controller_quorum_fetch_timeout_ms,
-        request_timeout_ms=config.controller_quorum_request_timeout_ms,
-        retry_backoff_ms=config.controller_quorum_retry_backoff_ms,
-        fetch_max_bytes=config.controller_quorum_fetch_max_bytes,
-        fetch_snapshot_max_bytes=config.controller_quorum_fetch_snapshot_max_bytes,
-        auto_join=config.controller_quorum_auto_join_enable,
-    )

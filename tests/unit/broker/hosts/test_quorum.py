@@ -7,8 +7,8 @@ import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import NotAQuorumOfOne
 from ottla.broker.hosts.quorum_listener import Listeners
+from ottla.broker.hosts.quorum_settings import NotAQuorumOfOne
 from ottla.broker.hosts.starting import follow_quorum
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode

@@ -1,6 +1,7 @@
 """Three replicas of the metadata log on real sockets: election, replication, failover."""
 
 import asyncio
+import shutil
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 
@@ -10,6 +11,8 @@ from tests.support.servers.kafka_server import free_ports
 
 from ottla.env import World
 from ottla.env.real.world import real_world
+from ottla.raft.snapshots import SnapshotId
+from ottla.wire.log_records import encode_metadata_record
 
 
 async def three(world: World, folder: Path) -> list[QuorumServer]:
@@ -120,5 +123,33 @@ def test_stopped_leader_names_its_successor(tmp_path: Path) -> None:
         await leader.stop()
         successor = await a_leader(servers)
         assert successor is not leader
+
+    with_three(tmp_path, run)
+
+
+def test_voter_with_an_emptied_directory_comes_back_from_a_snapshot(tmp_path: Path) -> None:
+    async def run(servers: list[QuorumServer]) -> None:
+        leader = await a_leader(servers)
+        for number in range(20):
+            leader.write(str(number))
+        wanted = [str(number) for number in range(20)]
+        await until(lambda: all(server.records == wanted for server in servers), "every voter has all records")
+        log, offset = leader.quorum.log, leader.quorum.replica.high_watermark
+        assert offset is not None
+        snapshot_id = SnapshotId(offset, log.last_epoch)
+        values = [encode_metadata_record(record, 0) for batch in log.batches(0) for record in batch.records]
+        await log.snapshots.write(snapshot_id, 0, *leader.quorum.voters_before(offset), values, 0)
+        await log.delete_before(snapshot_id)
+        leader.write("after")
+        wanted.append("after")
+        emptied = next(server for server in servers if server is not leader)
+        emptied.kill()
+        shutil.rmtree(emptied.directory)
+        await emptied.format()
+        emptied.settings["controller.quorum.fetch.snapshot.max.bytes"] = "1024"
+        await emptied.start()
+        await until(lambda: emptied.records == wanted, "the emptied voter has all records again")
+        assert emptied.snapshots == [snapshot_id]
+        assert emptied.quorum.log.start_offset == offset
 
     with_three(tmp_path, run)
