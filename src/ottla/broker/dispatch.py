@@ -15,7 +15,7 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.interception import Intercept, InterceptedRequest
@@ -24,7 +24,7 @@ from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
 from ottla.broker.refusals import REPORTED, summary_of
 from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
-from ottla.broker.services import Services
+from ottla.broker.services import NodeServices, Services
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
@@ -145,7 +145,7 @@ class Dispatcher:
     """The dispatcher of one node, on the running loop. `services` has to be set before the first `dispatch`."""
 
     def __init__(
-        self, services: Services | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
+        self, services: NodeServices | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
     ) -> None:
         self.services = services
         self._load = load
@@ -166,8 +166,7 @@ class Dispatcher:
     def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
         received_s = self._monotonic_s()
-        services = self.services
-        assert services is not None
+        services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
         failure: Exception | None = None
         response: Message | None = None
         checked: Mapping[PartitionTail, CheckedBatch] | None = None

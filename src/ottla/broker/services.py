@@ -1,4 +1,4 @@
-"""The services of one node that handlers use; `node.py` assembles them."""
+"""The services of one node that handlers use; `node.py` and `roles/` assemble them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False, repr=False)  # not compared; generating each method would cost start-up time
-class Services:
-    """The services of one node. Handlers reach them through `RequestContext.services`."""
+class NodeServices:
+    """What every node has, whatever its roles. Handlers on a controller's listener use only these."""
 
     node_id: int
     cluster_id: str
@@ -33,6 +33,12 @@ class Services:
     quorum: QuorumHost
     loader: MetadataLoader
     controller: ControllerHost
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Services(NodeServices):
+    """The services of a broker. Handlers reach them through `RequestContext.services`."""
+
     door: ControllerDoor
     directories: LogDirectories
     partitions: Partitions

@@ -119,8 +119,8 @@ class QuorumNode:
 
     def crash(self, power_loss: bool = True) -> None:
         """Kill the process, perhaps with a power loss; `start` then finds what is left."""
-        if self.is_open and self.quorum._committer is not None:
-            self.quorum._committer.cancel()
+        if self.is_open:
+            self.quorum.abort()
         self.disk = self.disk.crash(power_loss)
 
     def files(self) -> list[str]:

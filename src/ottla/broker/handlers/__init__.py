@@ -21,7 +21,7 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
-    from ottla.broker.services import Services
+    from ottla.broker.services import NodeServices
 
 MODULES: Final[dict[int, str]] = {
     ApiKey.PRODUCE: "data.produce",
@@ -85,19 +85,25 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.DESCRIBE_QUORUM: "cluster.describe_quorum",
     ApiKey.UPDATE_FEATURES: "admin.update_features",
     ApiKey.DESCRIBE_CLUSTER: "cluster.describe_cluster",
+    ApiKey.ENVELOPE: "controller.envelope",
     ApiKey.BROKER_REGISTRATION: "controller.broker_registration",
     ApiKey.BROKER_HEARTBEAT: "controller.broker_heartbeat",
     ApiKey.UNREGISTER_BROKER: "controller.unregister_broker",
     ApiKey.ALLOCATE_PRODUCER_IDS: "controller.allocate_producer_ids",
     ApiKey.CONTROLLER_REGISTRATION: "controller.controller_registration",
     ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.assign_replicas_to_dirs",
+    ApiKey.VOTE: "raft.replica_requests",
+    ApiKey.BEGIN_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.END_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.FETCH: "raft.replica_requests",
+    ApiKey.FETCH_SNAPSHOT: "raft.replica_requests",
 }
 
 UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}
 """API → the setting with which its newest version is served, though it is unstable in Kafka 4.3."""
 
 
-def versions_served(api_key: int, services: Services) -> tuple[int, int]:
+def versions_served(api_key: int, services: NodeServices) -> tuple[int, int]:
     """The oldest and newest version that ApiVersions advertises."""
     setting = UNSTABLE_WITH.get(api_key)
     return APIS[api_key].advertised(setting is not None and getattr(services.settings.current, setting))

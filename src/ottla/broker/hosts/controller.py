@@ -56,7 +56,8 @@ class ControllerHost:
         self._settings = settings
         self._quorum = quorum
         self._loader = loader
-        self._endpoints = endpoints
+        self.endpoints = endpoints
+        """This controller's listeners."""
         self._incarnation_id = world.randomness.new_uuid()
         self._elected_epoch: int | None = None
         """The epoch in which this node leads the quorum, until it is active in it."""
@@ -73,6 +74,10 @@ class ControllerHost:
     @property
     def is_active(self) -> bool:
         return self._active_epoch is not None and not self._quorum.failure.done()
+
+    @property
+    def node_id(self) -> int:
+        return self._settings.node_id
 
     @property
     def epoch(self) -> int:
@@ -120,7 +125,7 @@ class ControllerHost:
         else:
             self._append(activation.later_records(image))
         node_id, features = self._settings.node_id, self._settings.supported_features
-        self._append(activation.registration(state.image, node_id, self._incarnation_id, self._endpoints, features))
+        self._append(activation.registration(state.image, node_id, self._incarnation_id, self.endpoints, features))
         state.activate(self._now_ms(), self.own_broker_epoch())
         logger.info("controller %d is active in epoch %d", node_id, epoch)
         if not self._activated.done():
@@ -158,6 +163,7 @@ class ControllerHost:
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
             )
+        self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
         decision = decide(self.state, self._now_ms())
         try:
             self._append(decision.records)

@@ -46,10 +46,17 @@ class MetadataLoader:
         """What led to the image loaded at the start, until that is published."""
         self._queued: deque[tuple[MetadataBatch, bool]] = deque()
         """What is committed and not in `_newest`; with True if it is a snapshot, which replaces everything before it."""
+        self._is_begun = False
+        """Whether anything is published."""
+        self._folded_bytes = 0
+        """The size of what is in `_newest` and was not counted for snapshots yet."""
         self._arrived = asyncio.Event()
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._task: asyncio.Task[None] | None = None
         self.snapshots = snapshots
+        self.may_begin: Callable[[], bool] = lambda: True
+        """Whether what has come may be published, if it is the first. A broker would take logs of topics that later batches
+        create for strays, so a node that starts waits until it has caught up with its quorum."""
         self.committed_offset = 0
         """The end of what is committed."""
         self.published_offset = 0
@@ -134,14 +141,14 @@ class MetadataLoader:
     async def _publish_committed(self) -> None:
         if self._loaded is not None:
             await self._publish(self._loaded, self._newest)
-            self._published, self._loaded = self._newest, None
+            self._published, self._loaded, self._is_begun = self._newest, None, True
         queued = list(self._queued)
         if not queued:
             return  # what came during the last publication was taken with it
-        delta, items, is_replacing = self._open(queued, self._published)
-        provenance, size_bytes, records = None, 0, 0
+        delta, items, is_replacing = self._open(queued, self._newest)
+        provenance, records = None, 0
         for batch in items:
-            size_bytes += batch.size_bytes
+            self._folded_bytes += batch.size_bytes
             if batch.records:
                 delta.replay_all(batch.records)
                 provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms)
@@ -149,15 +156,19 @@ class MetadataLoader:
                 if records > RECORDS_PER_TURN:
                     records = 0
                     await asyncio.sleep(0)
-        base, image = self._published, self._published if provenance is None else delta.finish(provenance)
-        self._newest = image
+        image = self._newest = self._newest if provenance is None else delta.finish(provenance)
         for _ in queued:
             self._queued.popleft()
-        if is_replacing or not _is_same(base, image):
-            await self._publish(MetadataDelta.between(base, image) if is_replacing else delta, image)
-        self._published = image
+        if not self._is_begun and not self.may_begin():
+            return
+        if is_replacing or not self._is_begun:
+            delta = MetadataDelta.between(self._published, image)
+        if not self._is_begun or not _is_same(self._published, image):
+            await self._publish(delta, image)
+        self._published, self._is_begun = image, True
         self.published_offset = items[-1].last_offset + 1
         self._wake()
+        size_bytes, self._folded_bytes = self._folded_bytes, 0
         self.snapshots.committed(image, size_bytes)
 
     @staticmethod

@@ -102,6 +102,32 @@ def test_batches_that_come_while_the_loaded_image_is_published_follow_it() -> No
     asyncio.run(run())
 
 
+def test_first_image_is_published_when_the_node_has_caught_up() -> None:
+    async def run() -> None:
+        scene = Scene()
+        scene.loader.may_begin = lambda: scene.loader.committed_offset >= 3
+        scene.loader.loaded_snapshot(scene.batch(topic("old")))
+        await asyncio.sleep(0.01)
+        scene.commit([topic("new")])
+        await asyncio.sleep(0.01)
+        assert not scene.published
+        assert not scene.loader.published_offset
+        assert sorted(scene.loader.committed_image().topics.by_name) == ["new", "old"]
+        scene.commit([NoOpRecord()])
+        await scene.loader.caught_up()
+        [(delta, image)] = scene.published
+        assert sorted(image.topics.by_name) == ["new", "old"]
+        assert {image.topics.by_id[each].name for each in delta.changed_topics} == {"new", "old"}
+        assert scene.snapshots == [(2, 30)]
+        scene.commit([topic("later")])
+        await scene.loader.caught_up()
+        delta, _ = scene.published[-1]
+        assert len(delta.changed_topics) == 1
+        await scene.loader.close()
+
+    asyncio.run(run())
+
+
 def test_records_that_change_nothing_are_not_published() -> None:
     async def run() -> None:
         scene = Scene()

@@ -7,7 +7,9 @@ import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import NotAQuorumOfOne
+from ottla.broker.hosts.quorum_listener import Listeners
+from ottla.broker.hosts.quorum_settings import NotAQuorumOfOne
+from ottla.broker.hosts.starting import follow_quorum
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
@@ -172,7 +174,7 @@ def test_waiting_appends_share_one_sync_and_commit_in_order() -> None:
                 if quorum.end_offset == 53:
                     released.set()
 
-        quorum.start(Listener())
+        follow_quorum(quorum, Listeners(Listener()))
         for number in range(50):
             quorum.append(quorum.prepare([setting("log.retention.ms", str(number))], 30))
         syncs = node.disk.counts["sync"]
@@ -203,7 +205,7 @@ def test_listener_is_not_called_before_the_sync() -> None:
             await device_answers.wait()
 
         node.disk.pause = pause
-        quorum.start(Listener())
+        follow_quorum(quorum, Listeners(Listener()))
         for _ in range(20):
             await asyncio.sleep(0)
         assert told == []
