@@ -1,18 +1,20 @@
 """This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
-BrokerRegistration and BrokerHeartbeat requests go through the controller's door. No periodic heartbeats are sent while the
-controller is in this process: when the process ends, so does the controller. One event loop.
+BrokerRegistration and BrokerHeartbeat requests go through the controller's door. With a controller on another node a task sends
+heartbeats, because the controller fences a broker that it does not hear. None are sent if the controller is in this process:
+when the process ends, so does the controller. One event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.ids import Uuid
-from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.metadata.features import SUPPORTED_FEATURES, UNSERVED_FEATURES
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
@@ -24,13 +26,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.node")
 
 _SHUTDOWN_ROUNDS_MAX = 10
+_UNFENCING_MS = 50
+"""How soon a broker that is still fenced sends its next heartbeat."""
 NOT_REGISTERED = -1
 
 
 class Membership:
-    """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it."""
+    """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it.
 
-    def __init__(self, door: ControllerDoor, loader: MetadataLoader, cluster_id: str, node_id: int) -> None:
+    `heartbeat_interval_ms` is broker.heartbeat.interval.ms, or None if the controller is in this process.
+    """
+
+    def __init__(
+        self,
+        door: ControllerDoor,
+        loader: MetadataLoader,
+        cluster_id: str,
+        node_id: int,
+        heartbeat_interval_ms: int | None = None,
+    ) -> None:
+        self._interval_ms = heartbeat_interval_ms
+        self._heartbeats: asyncio.Task[None] | None = None
         self._door = door
         self._loader = loader
         self._cluster_id = cluster_id
@@ -59,7 +75,7 @@ class Membership:
             ],
             features=[
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(SUPPORTED_FEATURES.items())
+                for name, (low, high) in sorted(self._features().items())
             ],
             rack=rack,
             log_dirs=sorted(directories),
@@ -69,9 +85,22 @@ class Membership:
         registered = await self._door.call(request)
         self.epoch = registered.broker_epoch
         await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
-        heard = await self._heartbeat()
-        if heard.is_fenced:
-            raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
+        while (await self._heartbeat()).is_fenced:
+            if self._interval_ms is None:
+                raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
+            await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
+        if self._interval_ms is not None:
+            self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
+
+    def _features(self) -> dict[str, tuple[int, int]]:
+        """The features in the registration. Apache's controller refuses a broker that does not list every finalised one."""
+        unserved = {} if self._interval_ms is None else {name: (0, level) for name, level in UNSERVED_FEATURES.items()}
+        return {**SUPPORTED_FEATURES, **unserved}
+
+    async def _send_heartbeats(self, interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            await self._tell("that it is alive")
 
     async def tell_lost(self, directory_id: Uuid) -> None:
         """Report that a directory has failed: other brokers take over the partitions in it, if there are any."""
@@ -95,10 +124,15 @@ class Membership:
         """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
         if self.epoch == NOT_REGISTERED:
             return
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.wait([self._heartbeats])
         for _ in range(_SHUTDOWN_ROUNDS_MAX):
             try:
                 if (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     return
+                if self._interval_ms is not None:
+                    await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
             except KafkaError as refused:
                 logger.warning("leaving the cluster without the controller's permission: %s", refused)
                 return

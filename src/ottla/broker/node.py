@@ -35,6 +35,7 @@ from ottla.log.directories.opening import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.roles.broker_role import BrokerRole
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
@@ -44,10 +45,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.node")
 
 _NOT_REGISTERED = -1
-
-
-class NoQuorumToFollow(OttlaError):
-    """A broker without a controller would have to follow the quorum of other nodes, which is not supported yet."""
 
 
 class Node:
@@ -62,6 +59,7 @@ class Node:
         self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
         self.cluster_id = ""
@@ -101,11 +99,6 @@ class Node:
 
     async def _start(self) -> None:
         world, config = self._world, self._settings.current
-        if not config.is_controller:
-            raise NoQuorumToFollow(
-                f"process.roles=broker: node {self.node_id} would follow the quorum of other nodes, which Ottla cannot do yet. "
-                "Set process.roles=broker,controller"
-            )
         log_world = DirectoryWorld(world.disk, world.clock, world.randomness.new_uuid, world.helpers)
         storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
@@ -121,20 +114,42 @@ class Node:
         )
 
     async def _start_broker(self, node: NodeServices, storage: Storage) -> None:
-        """Lead the quorum of one, join its cluster, and serve all listeners."""
-        from ottla.broker.doors.local import LocalDoor
+        """Lead the quorum of one, or follow that of other nodes; join its cluster, and serve all listeners."""
         from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
-        self._broker = BrokerRole(node, storage, LocalDoor(controller), self._break)
+        self._broker = BrokerRole(node, storage, self._door(node), config.is_controller, self._break)
         controller.own_broker_epoch = lambda: self._epoch
-        await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
+        if config.is_controller:
+            await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
+        else:
+            await join_metadata(node.quorum, node.loader, controller, ())
+            await wait_joined(node.quorum, node.loader)
         services = await self._broker.join(self._endpoints, self._stopping)
         if config.ottla_metrics_port >= 0:
             await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
         self._serve(services)
         # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
+
+    def _door(self, node: NodeServices) -> ControllerDoor:
+        if self._settings.current.is_controller:
+            from ottla.broker.doors.local import LocalDoor
+
+            return LocalDoor(node.controller)
+        from ottla.broker.doors.controller_links import Address, ControllerLinks
+        from ottla.broker.doors.remote import RemoteDoor
+
+        listener = self._settings.current.controller_listener_names[0]
+
+        def leader() -> Address | None:
+            facts = node.quorum.facts()
+            endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
+            return None if endpoint is None else Address(facts.leader_id, *endpoint)
+
+        links = ControllerLinks(self._world.network, self.node_id)
+        self._stopping.callback(links.close)
+        return RemoteDoor(links, leader)
 
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
@@ -172,7 +187,7 @@ class Node:
         from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
-        page = NodeMetrics(services, self.dispatcher.counters).page
+        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

@@ -84,6 +84,31 @@ def test_heartbeat_names_epoch_and_applied_metadata() -> None:
     )
 
 
+def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbeats() -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(broker_epoch=7, is_fenced=len(self.requests) < 4, should_shut_down=True)
+
+    async def scenario() -> None:
+        controller = Controller()
+        loader: Any = Applied()
+        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        registration, *heartbeats = controller.requests
+        assert len(heartbeats) == 3, "fenced twice, then unfenced"
+        assert {each.name: each.max_supported_version for each in registration.features}["share.version"] == 1
+        while controller.asked < 6:
+            await asyncio.sleep(0.001)
+        await membership.leave()
+        asked = controller.asked
+        assert controller.requests[-1].want_shut_down
+        await asyncio.sleep(0.02)
+        assert controller.asked == asked, "no heartbeat after it has left"
+
+    asyncio.run(scenario())
+
+
 @pytest.mark.parametrize(
     ("refusal", "text"),
     [

@@ -4,13 +4,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from random import Random
 
-import pytest
 from tests.support.nodes.images import context_of, image_of
 
 from ottla.broker.doors.controller_links import Address, ControllerLinks
 from ottla.broker.doors.remote import RemoteDoor
 from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
-from ottla.broker.node import Node, NoQuorumToFollow
+from ottla.broker.node import Node
 from ottla.broker.services import NodeServices, Services
 from ottla.config.broker import BrokerConfig
 from ottla.env import World
@@ -134,15 +133,53 @@ def test_broker_and_controller_in_one_node() -> None:
     on_stage(work)
 
 
-def test_broker_alone_is_refused_with_a_sentence() -> None:
-    async def work(stage: Stage) -> None:
-        with pytest.raises(NoQuorumToFollow, match=r"Set process\.roles=broker,controller"):
-            await Node.start(
-                World(stage.disk, stage.clock, stage.network.host("here"), SeededRandomness(Random(2)), None),
-                settings("broker"),
-            )
+def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
+    """A broker follows the quorum of another machine as an observer, registers there, forwards, serves and leaves."""
+    loop = VirtualLoop()
 
-    on_stage(work)
+    async def run() -> None:
+        network, clock, randomness = SimNetwork(), LoopClock(loop), SeededRandomness(Random(3))
+        common = {"controller.quorum.voters": "1@here:9093", "controller.quorum.bootstrap.servers": ""}
+        texts = {
+            "here": settings("controller") | common,
+            "there": settings("broker") | common | {"node.id": "2", "listeners": "PLAINTEXT://there:9092"},
+        }
+        worlds = {name: World(MemoryDisk(Random(1), clock), clock, network.host(name), randomness, None) for name in texts}
+        for name, world in worlds.items():
+            options = FormatOptions(cluster_id="b3R0bGEtdGVzdHMtMDAwMQ")
+            await format_directories(world, BrokerConfig.from_settings(texts[name]), options)
+        controller, broker = await asyncio.gather(
+            *(Node.start(world, texts[name], hostname=name) for name, world in worlds.items())
+        )
+        link = await Link.connect(network.host("client"), "there", 9092)
+        wanted = [CreatableTopic(name="t", num_partitions=3, replication_factor=1)]
+        created = await link.request(CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
+        assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+        await until(lambda: broker.services.partitions.find("t", 2) is not None)
+        found = await link.request(MetadataRequest(topics=None))
+        assert [(topic.name, [each.leader_id for each in topic.partitions]) for topic in found.topics] == [("t", [2, 2, 2])]
+        assert controller.dispatcher.services is not None
+        state = controller.dispatcher.services.controller.state
+        contact_ms = state.sessions.get(2)
+        assert contact_ms is not None
+        before_ms = contact_ms.contact_ms
+        await asyncio.sleep(10)
+        assert contact_ms.contact_ms > before_ms, "it sends heartbeats"
+        link.close()
+        await broker.stop()
+        assert state.image.cluster.brokers[2].fenced, "it has left with the controller's permission"
+        await controller.stop()
+
+    loop.run(run())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait, in virtual time, until `condition` holds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not come true within 50 s")
 
 
 VOTERS = ",".join(f"{number}@host{number}:9093" for number in (1, 2, 3))

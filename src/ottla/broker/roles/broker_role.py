@@ -34,10 +34,15 @@ if TYPE_CHECKING:
 
 
 class BrokerRole:
-    """The broker of one node. `on_broken` is called when the node must stop."""
+    """The broker of one node. `is_local`: the controller is in this process. `on_broken` is called when the node must stop."""
 
     def __init__(
-        self, node: NodeServices, storage: Storage, door: ControllerDoor, on_broken: Callable[[BaseException], None]
+        self,
+        node: NodeServices,
+        storage: Storage,
+        door: ControllerDoor,
+        is_local: bool,
+        on_broken: Callable[[BaseException], None],
     ) -> None:
         self._node = node
         self._storage = storage
@@ -46,7 +51,8 @@ class BrokerRole:
         self._partitions: Partitions | None = None
         self._services: Services | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        self.membership = Membership(door, node.loader, node.cluster_id, node.node_id)
+        interval_ms = None if is_local else node.settings.current.broker_heartbeat_interval_ms
+        self.membership = Membership(door, node.loader, node.cluster_id, node.node_id, interval_ms)
 
     @property
     def epoch(self) -> int:

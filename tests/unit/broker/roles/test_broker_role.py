@@ -26,7 +26,7 @@ class Door:
 def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
     node: Any = SimpleNamespace(node_id=1, cluster_id="cluster", loader=SimpleNamespace(published_offset=5))
     storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
-    return BrokerRole(node, storage, door, lambda reason: None)
+    return BrokerRole(node, storage, door, True, lambda reason: None)
 
 
 def test_changed_cordoned_directories_are_reported_once() -> None:
