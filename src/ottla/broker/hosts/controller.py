@@ -156,9 +156,8 @@ class ControllerHost:
             return
         now_ms, own_epoch = self._now_ms(), self.own_broker_epoch()
         if own_epoch != _NOT_REGISTERED:
-            self.state.sessions.touch(
-                self.node_id, own_epoch, now_ms
-            )  # it sends no heartbeats: it lives as long as this process
+            # It sends no heartbeats: it lives as long as this process.
+            self.state.sessions.touch(self.node_id, own_epoch, now_ms)
         check, records = fence_silent_brokers(self.state, now_ms)
         try:
             self._append(records)
