@@ -59,6 +59,7 @@ class Node:
         self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
         self.cluster_id = ""
@@ -188,7 +189,7 @@ class Node:
         from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
-        page = NodeMetrics(services, self.dispatcher.counters).page
+        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port

@@ -157,12 +157,12 @@ class Pending:
 class PendingTask(Pending):
     """A response that a coroutine returns: for requests that wait for the controller or the disk. Too slow for the hot path."""
 
-    __slots__ = ("_task",)
+    __slots__ = ("task",)
 
     def __init__(self, work: Coroutine[Any, Any, Message | None]) -> None:
         super().__init__()
-        self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._ended)
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Message | None]) -> None:
         if task.cancelled():

@@ -105,6 +105,57 @@ def test_a_parked_request_is_timed_until_it_is_answered() -> None:
     run(test)
 
 
+def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        dispatcher = server.dispatcher
+        now_s = [100.0]
+        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+        answer = server._do
+
+        def slowly(name: str, message: Message | None) -> Any:
+            now_s[0] += 0.25
+            return answer(name, message)
+
+        server._do = slowly  # type: ignore[method-assign]
+        parked = dispatcher.dispatch(info, bytearray(shake("park a", 5, "billing")[4:]))
+        assert isinstance(parked, Parked)
+        counters = dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        assert counters.hold_s_max == 0.25
+        now_s[0] += 50
+        server.parked["a"].complete(SaslHandshakeResponse())
+        assert counters.hold_s_max == 0.25
+        assert counters.time_s_max == pytest.approx(50.25)
+        now_s[0] += 50
+        ask(server, info, shake("plain", 6, "orders"))
+        assert dispatcher.health.holds_of_requests == {"SaslHandshake": 2}
+        parked_line, other_line = caplog.messages
+        assert "held for 250 ms by SaslHandshake version 1 of " in parked_line
+        assert "bytes (client id 'billing') from peer.example:5123" in parked_line
+        assert "'orders'" in other_line
+
+    run(test)
+
+
+def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        dispatcher = server.dispatcher
+        now_s = [100.0]
+        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+
+        def answer(frame: bytearray) -> list[bytes]:
+            now_s[0] += 0.25
+            return [b"reply"]
+
+        ask(server, info, produce("a"))  # makes the route
+        dispatcher._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
+        dispatcher.dispatch(info, bytearray(produce("a")[4:]))
+        assert dispatcher.counters.apis[ApiKey.PRODUCE].hold_s_max == 0.25
+        assert "held for 250 ms by Produce version 3 of " in caplog.text
+        assert "bytes (client id 'tester') from peer.example:5123" in caplog.text
+
+    run(test)
+
+
 def test_kafka_error_is_answered_and_logged(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.INFO)
 

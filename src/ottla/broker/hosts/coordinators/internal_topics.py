@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
     from ottla.config.broker import BrokerConfig
 
-logger = logging.getLogger("ottla.coordinator")
-
 
 class InternalTopic(NamedTuple):
     """How an internal topic is created."""
@@ -87,5 +85,5 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
             f". It needs {wanted.replication_factor} replicas: set {wanted.replication_setting} to the number of brokers "
             "of this cluster and restart, or start more brokers"
         )
-    logger.error("%s", reason)
+    services.coordinators.complaints.log(logging.ERROR, f"{name} cannot be created", "%s", reason)
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason)
