@@ -111,7 +111,7 @@ def _create(state: ControllerState, topic: CreatableTopic) -> tuple[CreatableTop
         raise KafkaError(
             ErrorCode.INVALID_REPLICATION_FACTOR,
             f"topic {topic.name} cannot have {len(partitions[0].replicas)} replicas: Ottla's brokers do not replicate "
-            f"partitions yet. Ask for {state.settings.replication_factor_max} (default.replication.factor, or the request's own number)",
+            f"partitions yet. Ask for {state.settings.replication_factor_max} (or set default.replication.factor)",
         )
     topic_id = state.randomness.new_uuid()
     records: list[Message] = [TopicRecord(name=topic.name, topic_id=topic_id)]
