@@ -1,4 +1,4 @@
-"""`ottla up`: runs one node with sane defaults in the foreground. Formats its directory if it is new."""
+"""`ottla up`: runs a node, or a cluster of several, with sane defaults in the foreground. Formats new directories."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ Examples:
   ottla up                                  listen on 127.0.0.1:9092, keep data in ./ottla-data
   ottla up --port 0 --data /tmp/try         any free port, another folder
   ottla up --set num.partitions=6           any setting of Kafka's server.properties
+  ottla up --nodes 3                        a cluster on ports 9092, 9093, 9094, data in ./ottla-data/node-N
 """
 
 DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
@@ -41,6 +42,13 @@ DEFAULT_ADDRESSES = ("127.0.0.1:9092", "localhost:9092")
     type=click.Path(file_okay=False, path_type=Path),
     help="The log directory; created and formatted if it does not exist.",
 )
+@click.option(
+    "--nodes",
+    default=1,
+    show_default=True,
+    type=click.IntRange(1, 9),
+    help="How many nodes, on ports from --port on. Each is a process, a broker and a controller. No replication yet.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="NAME=VALUE", help="A setting of server.properties. Repeatable.")
 @click.option("--metrics-port", type=click.IntRange(0, 65535), help="Serve Prometheus metrics here.")
 @click.option("--log-dir", type=click.Path(file_okay=False, path_type=Path), help="Also write dated log files to this folder.")
@@ -50,13 +58,20 @@ def up(
     port: int,
     host: str,
     data: Path,
+    nodes: int,
     overrides: tuple[str, ...],
     metrics_port: int | None,
     log_dir: Path | None,
     quiet: bool,
     as_json: bool,
 ) -> None:
-    """Run one Kafka node in this process, until Ctrl-C."""
+    """Run one Kafka node in this process, or a cluster of several in processes of their own, until Ctrl-C."""
+    if nodes > 1:
+        from ottla.cli.node.up_cluster import up_cluster
+
+        level = "WARNING" if quiet or as_json else "INFO"
+        up_cluster(host, port, nodes, data.resolve(), parse_overrides(overrides), metrics_port, log_dir, level, as_json, quiet)
+        return
     gc.disable()  # until the node runs: imports create no garbage, but would trigger many collections
     from ottla.broker.solo_settings import solo_settings
     from ottla.cli.logs import configure_logging

@@ -1,0 +1,84 @@
+"""`ottla up --nodes N`: the settings of the nodes, and what is printed when they are ready."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import click
+
+from ottla.cli.common.escaping import escape
+from ottla.cli.common.output import print_json
+from ottla.cli.node.cluster import Child, run_cluster
+from ottla.cli.node.cluster_settings import cluster_settings, default_ports
+
+DEFAULT_PORT = 9092
+
+
+def up_cluster(
+    host: str,
+    port: int,
+    count: int,
+    data: Path,
+    overrides: Mapping[str, str],
+    metrics_port: int | None,
+    log_dir: Path | None,
+    level: str,
+    as_json: bool,
+    quiet: bool,
+) -> None:
+    """Run `count` nodes until a signal stops them."""
+    try:
+        ports = default_ports(port, count) if port else _free_ports(host, count)
+    except ValueError as no_room:
+        raise click.UsageError(str(no_room)) from None
+    nodes = [{**settings, **overrides} for settings in cluster_settings(host, ports, str(data))]
+    for index, settings in enumerate(nodes):
+        if metrics_port is not None:
+            settings["ottla.metrics.port"] = str(metrics_port + index if metrics_port else 0)
+
+    def tell(children: list[Child]) -> None:
+        if as_json or not quiet:
+            _tell(children, data, as_json)
+
+    asyncio.run(run_cluster(nodes, data, level, log_dir, tell))
+
+
+def _free_ports(host: str, count: int) -> list[tuple[int, int]]:
+    """Ports that are free right now; all are held until all are found, so that none comes twice."""
+    with ExitStack() as held:
+        found = []
+        for _ in range(2 * count):
+            each = held.enter_context(socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET))
+            each.bind((host.strip("[]"), 0))
+            found.append(int(each.getsockname()[1]))
+    return list(zip(found[:count], found[count:], strict=True))
+
+
+def _tell(children: list[Child], data: Path, as_json: bool) -> None:
+    servers = ",".join(child.bootstrap_servers for child in children)
+    cluster_id = children[0].cluster_id
+    if as_json:
+        nodes = [
+            {"node_id": child.node_id, "bootstrap_servers": child.bootstrap_servers, "pid": child.process.pid}
+            for child in children
+        ]
+        print_json({"bootstrap_servers": servers, "cluster_id": cluster_id, "data": str(data), "nodes": nodes})
+        return
+    is_default = children[0].bootstrap_servers == f"127.0.0.1:{DEFAULT_PORT}"
+    where = "" if is_default else f" --bootstrap-server {children[0].bootstrap_servers}"
+    click.echo(  # noqa: TID251  # several lines, and the names in them are escaped
+        f"""
+A cluster of {len(children)} Ottla nodes is up at {click.style(servers, bold=True)} (cluster {cluster_id}; data in {escape(str(data))})
+Topics are spread over the nodes, one replica each: partitions of a node that is down wait until it is back.
+
+Try next, in another terminal:
+  ottla topics create greetings --partitions 6{where}
+  ottla topics describe greetings{where}
+  echo hello | ottla produce greetings{where}
+or point any Kafka client at {servers}. Ctrl-C stops all nodes.
+"""
+    )
