@@ -172,6 +172,8 @@ class Node:
         self._stopping.push_async_callback(loader.close)
         loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
         settings = controller_settings(self.cluster_id, self._settings)
+        controller = ControllerHost(world, config, settings, quorum, loader, endpoints)
+        self._stopping.callback(controller.close)
         return NodeServices(
             node_id=self.node_id,
             cluster_id=self.cluster_id,
@@ -180,7 +182,7 @@ class Node:
             metadata=self._metadata,
             quorum=quorum,
             loader=loader,
-            controller=ControllerHost(world, config, settings, quorum, loader, endpoints),
+            controller=controller,
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 from ottla.broker.handlers import MODULES
 from ottla.broker.metadata_cache import MetadataCache
-from ottla.broker.request import ConnectionInfo, Pending, RequestContext
+from ottla.broker.request import ConnectionInfo, RequestContext, future_of
 from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings, SettingsChange
 from ottla.errors import KafkaError
@@ -122,7 +122,6 @@ class ConfigNode:
         version = APIS[request.KEY].newest if version is None else version
         context = RequestContext(self.services, connection, request.KEY, version, 1, "test", 0.0)
         try:
-            handled = module.handle(context, request)
-            return await handled._task if isinstance(handled, Pending) else handled
+            return await future_of(module.handle(context, request))
         except KafkaError as error:
             return module.refuse(context, request, error)

@@ -114,6 +114,7 @@ class QuorumNode:
         }
 
     async def close(self) -> None:
+        self.controller.close()
         await self.loader.close()
         await self.quorum.close()
 
@@ -121,6 +122,7 @@ class QuorumNode:
         """Kill the process, perhaps with a power loss; `start` then finds what is left."""
         if self.is_open:
             self.quorum.abort()
+            self.controller.close()
         self.disk = self.disk.crash(power_loss)
 
     def files(self) -> list[str]:

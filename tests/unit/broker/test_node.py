@@ -173,6 +173,40 @@ def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
     loop.run(run())
 
 
+def test_killed_broker_is_fenced_when_its_session_ends() -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start("controller")
+        services = node.dispatcher.services
+        assert services is not None
+        links = ControllerLinks(stage.network.host("there"), 7)
+        door = RemoteDoor(links, lambda: CONTROLLER)
+        epoch = (await door.call(registration(node))).broker_epoch
+        heartbeat = BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9)
+        for _ in range(10):
+            await door.call(heartbeat)
+            await asyncio.sleep(3)
+        brokers = lambda: services.metadata.image.cluster.brokers  # noqa: E731
+        assert not brokers()[7].fenced
+        last_s = asyncio.get_running_loop().time() - 3
+        await until(lambda: brokers()[7].fenced)
+        assert 9 <= asyncio.get_running_loop().time() - last_s <= 10, "broker.session.timeout.ms is 9000"
+        links.close()
+        await node.stop()
+
+    on_stage(work)
+
+
+def test_broker_of_the_same_process_stays_unfenced() -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start("broker,controller")
+        await asyncio.sleep(60)
+        assert not node.services.metadata.image.cluster.brokers[1].fenced
+        assert node.services.quorum.end_offset == node.services.loader.published_offset
+        await node.stop()
+
+    on_stage(work)
+
+
 async def until(condition: Callable[[], bool]) -> None:
     """Wait, in virtual time, until `condition` holds."""
     for _ in range(1000):

@@ -21,6 +21,7 @@ from ottla.broker.hosts import activation
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.controller.apis import decision_of
+from ottla.metadata.controller.brokers import fence_silent_brokers
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
@@ -64,6 +65,7 @@ class ControllerHost:
         self._active_epoch: int | None = None
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._committed_offset = 0
+        self._fencing: asyncio.TimerHandle | None = None
         self._activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.own_broker_epoch: Callable[[], int] = lambda: _NOT_REGISTERED
         """Returns the epoch with which the broker in this process is registered, or -1."""
@@ -130,10 +132,12 @@ class ControllerHost:
         logger.info("controller %d is active in epoch %d", node_id, epoch)
         if not self._activated.done():
             self._activated.set_result(None)
+        self._check_in(self._settings.session_timeout_ms + 1)  # every broker has a session from now on, or registers again
 
     def _renounce(self, epoch: int) -> None:
         """Drop the state: its newest records may be gone from the log, and another controller decides now."""
         self._active_epoch = None
+        self.close()
         self.state = ControllerState(self._settings, self._world.randomness)
         logger.info("controller %d is no longer active: the quorum is in epoch %d", self._settings.node_id, epoch)
         self._refuse_waiting(
@@ -143,6 +147,36 @@ class ControllerHost:
                 "check before you try again",
             )
         )
+
+    # -- watching brokers
+
+    def _fence_silent_brokers(self) -> None:
+        """Fence the brokers whose sessions have expired, and set the timer for the next check."""
+        if not self.is_active:
+            return
+        now_ms, own_epoch = self._now_ms(), self.own_broker_epoch()
+        if own_epoch != _NOT_REGISTERED:
+            # It sends no heartbeats: it lives as long as this process.
+            self.state.sessions.touch(self.node_id, own_epoch, now_ms)
+        check, records = fence_silent_brokers(self.state, now_ms)
+        try:
+            self._append(records)
+        except LogDirectoryFailed:
+            return  # the quorum has failed, and reports it
+        if check.fenced:
+            logger.warning("broker %d is fenced: no heartbeat within %d ms", *check.fenced, self._settings.session_timeout_ms)
+        # Brokers that are unfenced later have a whole session from then on.
+        wait_ms = self._settings.session_timeout_ms if check.next_check_ms is None else check.next_check_ms - now_ms
+        self._check_in(min(wait_ms, self._settings.session_timeout_ms))
+
+    def _check_in(self, wait_ms: int) -> None:
+        self._fencing = asyncio.get_running_loop().call_later(wait_ms / 1000, self._fence_silent_brokers)
+
+    def close(self) -> None:
+        """Stop watching brokers."""
+        if self._fencing is not None:
+            self._fencing.cancel()
+            self._fencing = None
 
     # -- writing
 
