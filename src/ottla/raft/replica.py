@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ottla.errors import BrokenInvariant
 from ottla.raft import acting
@@ -50,12 +50,18 @@ from ottla.raft.voter_history import VoterHistory
 from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet
 from ottla.wire.base import Message
 
+if TYPE_CHECKING:
+    from ottla.raft.requests.voter_changes import VoterChange
+
 _REQUESTS: Final[dict[int, str]] = {
     1: "fetch",
     52: "vote",
     53: "begin_quorum_epoch",
     54: "end_quorum_epoch",
     59: "fetch_snapshot",
+    18: "add_raft_voter",  # the leader asks a new voter for its versions
+    80: "add_raft_voter",
+    81: "remove_raft_voter",
 }
 """API key → module in `requests/`. Imported on first use: a quorum of one needs none of them."""
 
@@ -101,6 +107,10 @@ class Replica:
         """The last one that the leader told this follower; its log may end before."""
         self.synced_offset = 0
         """The offset below which this replica's log is durable."""
+        self.voter_change: VoterChange | None = None
+        """The change of the voters that this leader has under way."""
+        self.acks_at_append = False
+        """Whether that change is answered when it is appended, and not when it is committed."""
         self.is_stopping = False
         self.is_log_changing = False
         """Whether an effect of this step changes the log: `LogView` does not show it before `log_changed`."""
@@ -151,7 +161,10 @@ class Replica:
     @property
     def deadline_ms(self) -> int:
         """When `tick` is due."""
-        return min(self._deadline_ms, min((deadline_ms for _, deadline_ms in self._parked.values()), default=NEVER_MS))
+        change_ms = NEVER_MS if self.voter_change is None else self.voter_change.deadline_ms
+        return min(
+            self._deadline_ms, change_ms, min((deadline_ms for _, deadline_ms in self._parked.values()), default=NEVER_MS)
+        )
 
     def endpoints_of_voter(self, voter_id: int) -> Endpoints:
         voter = self.history.voters.get(voter_id)
@@ -204,6 +217,8 @@ class Replica:
         self.is_log_changing = False
         if self.log.end_offset > self.synced_offset:
             self.sync()
+        if isinstance(self.role, Leader):
+            self.set_role(self.role.recounted(self.voters))  # the voters may have changed
         return self._finish(now_ms)
 
     def synced(self, end_offset: int, now_ms: int) -> list[Effect]:
@@ -348,16 +363,13 @@ class Replica:
     # -- the end of a step
 
     def _finish(self, now_ms: int) -> list[Effect]:
-        for _ in range(_STEPS_MAX):
-            before = self.role
-            self._deadline_ms = acting.act(self, now_ms)
-            if self.role is before:
-                break
-        else:
-            raise BrokenInvariant(f"the quorum does not settle: {self.role}")
+        self._act(now_ms)
         self._commit()
         self._answer_parked(now_ms)
         self._commit()
+        if self.voter_change is not None:
+            import_module("ottla.raft.requests.voter_changes").settle(self, self.voter_change, now_ms)
+            self._act(now_ms)
         effects, self.effects = self.effects, []
         election = self.role.election
         if election != self._persisted:
@@ -367,6 +379,14 @@ class Replica:
             self._told_leader = told
             effects.append(LeaderChanged(*told))
         return effects
+
+    def _act(self, now_ms: int) -> None:
+        for _ in range(_STEPS_MAX):
+            before = self.role
+            self._deadline_ms = acting.act(self, now_ms)
+            if self.role is before:
+                return
+        raise BrokenInvariant(f"the quorum does not settle: {self.role}")
 
     def _commit(self) -> None:
         role, known = self.role, self.high_watermark

@@ -46,6 +46,11 @@ class VoterHistory:
         return self._levels[-1] if self._levels else 0
 
     @property
+    def voters_offset(self) -> int:
+        """The offset of the newest voter record; that before the log if there is none."""
+        return self._voter_offsets[-1] if self._voter_offsets else BEFORE_THE_LOG
+
+    @property
     def is_only_in_snapshot(self) -> bool:
         """Whether only the snapshot of formatting has the voters. The first leader then writes them into the log."""
         return bool(self._voter_offsets) and self._voter_offsets[-1] == BEFORE_THE_LOG

@@ -97,6 +97,8 @@ ON_CONTROLLER: Final[dict[int, str]] = {
     ApiKey.END_QUORUM_EPOCH: "raft.replica_requests",
     ApiKey.FETCH: "raft.replica_requests",
     ApiKey.FETCH_SNAPSHOT: "raft.replica_requests",
+    ApiKey.ADD_RAFT_VOTER: "raft.replica_requests",
+    ApiKey.REMOVE_RAFT_VOTER: "raft.replica_requests",
 }
 
 UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}

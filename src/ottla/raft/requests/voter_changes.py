@@ -1,0 +1,78 @@
+"""What adding, removing and updating a voter share: one change at a time, effective when appended, answered when committed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from ottla.errors.codes import ErrorCode
+from ottla.raft import control
+from ottla.raft.effects import Answer, AppendControls
+from ottla.raft.roles.leader import Leader
+from ottla.raft.voters import Voter, VoterSet
+from ottla.wire.messages.add_raft_voter import AddRaftVoterResponse
+from ottla.wire.messages.remove_raft_voter import RemoveRaftVoterResponse
+
+if TYPE_CHECKING:
+    from ottla.raft.replica import Replica
+
+ADD = 80
+
+
+class VoterChange(NamedTuple):
+    """A change that is under way."""
+
+    token: object
+    api_key: int
+    deadline_ms: int
+    voter: Voter | None = None
+    """The voter to add, until its supported versions are known."""
+    offset: int | None = None
+    """Where the new voters are in the log, once they are appended."""
+    is_answered: bool = False
+
+
+def refuse_change(replica: Replica) -> tuple[int, str] | None:
+    """Why the leader accepts no change now; None if it does."""
+    role = replica.role
+    assert isinstance(role, Leader)
+    if replica.voter_change is not None:
+        return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way: try again when it is done"
+    if role.high_watermark is None:
+        return ErrorCode.REQUEST_TIMED_OUT, "the leader has not committed a record of its epoch yet: try again"
+    if replica.history.kraft_version < 1:
+        text = "voters can be changed with kraft.version 1 only, and it is 0: raise it first"
+        return ErrorCode.UNSUPPORTED_VERSION, text
+    if replica.history.voters_offset >= role.high_watermark:
+        return ErrorCode.REQUEST_TIMED_OUT, "the last change of the voters is not committed yet: try again"
+    return None
+
+
+def append_voters(replica: Replica, voters: VoterSet) -> int:
+    """Append a new voter set; returns its offset."""
+    offset = replica.log.end_offset
+    replica.change_log(AppendControls((control.kraft_voters(voters),), replica.epoch))
+    return offset
+
+
+def answer_of(api_key: int, error: int, text: str | None) -> AddRaftVoterResponse | RemoveRaftVoterResponse:
+    response = AddRaftVoterResponse if api_key == ADD else RemoveRaftVoterResponse
+    return response(error_code=error, error_message=text)
+
+
+def settle(replica: Replica, change: VoterChange, now_ms: int) -> None:
+    """Answer and end the change if it is committed, timed out, or this replica leads no more."""
+    role = replica.role
+    if not isinstance(role, Leader):
+        end(replica, change, ErrorCode.NOT_LEADER_OR_FOLLOWER, "the leader has changed: check the voters before you try again")
+    elif change.offset is not None and role.high_watermark is not None and role.high_watermark > change.offset:
+        end(replica, change, ErrorCode.NONE, None)
+        if not replica.is_voter:
+            replica.become_resigned(now_ms)  # it has removed itself, and the others know it
+    elif now_ms >= change.deadline_ms:
+        end(replica, change, ErrorCode.REQUEST_TIMED_OUT, "the change was not committed in time: it may be committed later")
+
+
+def end(replica: Replica, change: VoterChange, error: int, text: str | None) -> None:
+    replica.voter_change = None
+    if not change.is_answered:
+        replica.effects.append(Answer(change.token, answer_of(change.api_key, error, text)))
