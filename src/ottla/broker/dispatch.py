@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.interception import Intercept, InterceptedRequest
+from ottla.broker.lane import Lane
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
 from ottla.broker.refusals import REPORTED, summary_of
@@ -131,7 +132,7 @@ class Parked:
     def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
         try:
             self.parts = self._dispatcher.conclude(
-                self._route, self._context, self._request, self.frame_bytes, response, failure
+                self._route, self._context, self._request, self.frame_bytes, response, failure, self.pending.encoded
             )
         except CloseConnection as fault:
             self.fault = fault
@@ -150,6 +151,7 @@ class Dispatcher:
         self._routes: dict[int, Route] = {}
         self._controller_routes: dict[int, Route] = {}
         self._fast_paths: dict[int, AnswersFrames] = {}
+        self.lane = Lane()
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
         self.reported: Container[int] = REPORTED
@@ -223,6 +225,7 @@ class Dispatcher:
         frame_bytes: int,
         response: Message | None,
         failure: BaseException | None,
+        encoded: list[Part] | None = None,
     ) -> list[Part] | None:
         """The parts of a reply, from the handler's response or failure. Counts the request."""
         counters = route.counters
@@ -234,8 +237,8 @@ class Dispatcher:
         elif route.is_reported and response is not None and (refused := summary_of(response, self._topic_name)) is not None:
             counters.errors += 1
             self._report(logging.INFO, context, route, refused)
-        parts = None
-        if response is not None:
+        parts = encoded
+        if response is not None and encoded is None:
             try:
                 parts = encode_response(response, context.version, context.correlation_id)
             except Exception as flaw:

@@ -67,6 +67,7 @@ class Node:
         self._broker_endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.lane.workers = world.compute
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
         self.cluster_id = ""
@@ -163,6 +164,7 @@ class Node:
             fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
             producer_ids=producer_ids,
             coordinators=Coordinators(self._world, self._settings, partitions, self._metadata, producer_ids),
+            lane=self.dispatcher.lane,
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
+    from ottla.broker.lane import Lane
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.moving import Moves
     from ottla.broker.partitions.partitions import Partitions
@@ -36,3 +37,4 @@ class Services:
     fetch_sessions: FetchSessions
     producer_ids: ProducerIds
     coordinators: Coordinators
+    lane: Lane

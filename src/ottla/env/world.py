@@ -9,7 +9,7 @@ from ottla.env.clock import Clock
 from ottla.env.disk import Disk
 from ottla.env.net import Network
 from ottla.env.usage import ProcessUsage
-from ottla.env.work import Helpers
+from ottla.env.work import Helpers, InlineWorkers, Workers
 from ottla.ids import Uuid
 
 
@@ -36,3 +36,5 @@ class World(NamedTuple):
     """Runs CPU-bound work; None: it runs in place."""
     usage: Callable[[], ProcessUsage] | None = None
     """Reads the process's resource usage; None if it is unknown."""
+    compute: Workers = InlineWorkers()
+    """Runs calls that compute for long without the interpreter lock, such as codecs; in place unless it is set."""

@@ -57,7 +57,7 @@ if TYPE_CHECKING or not PURE_ASKED:
         record_size_max,
     )
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
-    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, new_buffers, walk_records
+    from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordScan, RecordWalk, new_buffers, walk_records
     from ottla.records.kernel_consume import ConsumerRecord, Deserializer, RecordDecoder
     from ottla.records.kernel_many import (
         BytesColumn,
@@ -74,7 +74,7 @@ else:
     encode_records, encode_rows = _kernel.encode_records, _kernel.encode_rows
     _columns = load_variant("kernel_columns", pure=True)
     ColumnReader, ColumnWriter, walk_records = _columns.ColumnReader, _columns.ColumnWriter, _columns.walk_records
-    RecordWalk, new_buffers = _columns.RecordWalk, _columns.new_buffers
+    RecordScan, RecordWalk, new_buffers = _columns.RecordScan, _columns.RecordWalk, _columns.new_buffers
     _batch = load_variant("kernel_batch", pure=True)
     BatchLimits, CheckedBatch = _batch.BatchLimits, _batch.CheckedBatch
     _accumulate = load_variant("kernel_accumulate", pure=True)
@@ -111,6 +111,7 @@ __all__ = [
     "RecordColumns",
     "RecordDecoder",
     "RecordIterator",
+    "RecordScan",
     "RecordWalk",
     "Row",
     "TopicBatches",

@@ -19,7 +19,7 @@ from ottla.env.real.file import RealFile
 from ottla.env.real.helpers import ProcessHelpers
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
-from ottla.env.real.workers import ThreadWorkers
+from ottla.env.real.workers import ThreadWorkers, compute_workers
 
 
 class LockedDisk(RealDisk):
@@ -69,10 +69,11 @@ class UnsyncedDisk(LockedDisk):
 @contextmanager
 def killable_world(*, is_synced: bool) -> Iterator[World]:
     """A world whose worker threads and locks end with the block, also after an exception."""
-    workers = ThreadWorkers()
+    workers, compute = ThreadWorkers(), compute_workers()
     disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
     try:
-        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers())
+        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), compute=compute)
     finally:
+        compute.close()
         workers.close()
         disk.release()

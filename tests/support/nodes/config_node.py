@@ -13,6 +13,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from ottla.broker.handlers import MODULES
+from ottla.broker.lane import Lane
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.request import ConnectionInfo, Pending, RequestContext
 from ottla.broker.services import Services
@@ -87,7 +88,11 @@ class ConfigNode:
         self.services = cast(
             "Services",
             SimpleNamespace(
-                node_id=1, settings=self.settings, metadata=self.metadata, controller=SimpleNamespace(write=self.write)
+                node_id=1,
+                settings=self.settings,
+                metadata=self.metadata,
+                controller=SimpleNamespace(write=self.write),
+                lane=Lane(now_s=lambda: 0.0),
             ),
         )
 

@@ -11,15 +11,16 @@ from ottla.env.real.helpers import ProcessHelpers
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.usage import process_usage
-from ottla.env.real.workers import ThreadWorkers
+from ottla.env.real.workers import ThreadWorkers, compute_workers
 from ottla.env.world import World
 
 
 @contextmanager
 def real_world() -> Iterator[World]:
     """A `World` whose worker threads end with the block."""
-    workers = ThreadWorkers()
+    workers, compute = ThreadWorkers(), compute_workers()
     try:
-        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage)
+        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage, compute)
     finally:
+        compute.close()
         workers.close()
