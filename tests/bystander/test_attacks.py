@@ -1,7 +1,7 @@
 """One client cannot stop the others: expensive requests, from 1 and from 20 connections, beside a client that produces.
 
-Each test attacks a node for a few seconds. The bystander's longest wait may grow by `WAIT_S_MAX` over what it was before the
-attack, and the node's memory stays below `MEMORY_BYTES_MAX`. The cases are those of docs/decisions/0080.
+Each test attacks a node for a few seconds. The bystander's longest wait is at most `WAIT_S_MAX` more than before the attack,
+and the node's memory stays below `MEMORY_BYTES_MAX`. The cases are those of docs/decisions/0080.
 """
 
 import contextlib
@@ -55,10 +55,10 @@ def keep_sending(client: HostileClient, frames: Sequence[bytes], until_s: float)
 
 def attack(node: HostileNode, frames: Sequence[bytes], connections: int, seconds: float = ATTACK_S) -> None:
     """Send `frames` over and over, pipelined, and check what it does to a bystander."""
-    with Bystander(node.port, "bystander") as before:
+    with Bystander(node.port, "bystander", node.pid) as before:
         time.sleep(1)
     loop_s = loop_cpu_s(node)
-    with contextlib.ExitStack() as stack, Bystander(node.port, "bystander") as during:
+    with contextlib.ExitStack() as stack, Bystander(node.port, "bystander", node.pid) as during:
         clients = [stack.enter_context(node.connect()) for _ in range(connections)]
         until_s = time.monotonic() + seconds
         threads = [threading.Thread(target=keep_sending, args=(client, frames, until_s)) for client in clients]
@@ -67,7 +67,8 @@ def attack(node: HostileNode, frames: Sequence[bytes], connections: int, seconds
         for thread in threads:
             thread.join()
     print(
-        f"\n{connections} connections: worst wait {during.worst_s:.3f} s of {during.count} (before {before.worst_s:.3f}), "
+        f"\n{connections} connections: worst of {during.count} waits {during.worst_s:.3f} s "
+        f"(by the clock {during.worst_clock_s:.3f}, before {before.worst_s:.3f}), "
         f"loop {loop_cpu_s(node) - loop_s:.2f} s CPU, peak {node.memory_bytes_peak / 1e6:.0f} MB"
     )
     assert during.worst_s - before.worst_s <= WAIT_S_MAX
@@ -85,8 +86,11 @@ def loop_cpu_s(node: HostileNode) -> float:
 def test_recompression(node: HostileNode, codec: str, level: int, connections: int) -> None:
     topic = f"{codec}-{connections}"
     make_topic(node.bootstrap, topic, configs={"compression.type": codec, f"compression.{codec}.level": level})
-    from_codec = Codec.GZIP if codec == "zstd" else Codec.ZSTD
-    batch = attacks.one_record(attacks.two_letters(31 * MEGABYTE), from_codec)
+    if codec == "zstd":  # what takes zstd long does not become small with another codec
+        batch = attacks.one_record(bytes(31 * MEGABYTE), Codec.GZIP)
+    else:
+        batch = attacks.one_record(attacks.two_letters(31 * MEGABYTE), Codec.ZSTD, level=19)
+    assert len(batch) < 200_000
     attack(node, [attacks.produce(topic, batch)], connections)
 
 

@@ -7,7 +7,8 @@ with expensive requests cost the others no more than one does. A connection that
 waits in the same lane (`net/connection.py`).
 
 What releases the interpreter lock (codecs) runs in worker threads: one call with much memory at a time, and one small call.
-That bounds the memory of all such calls together. Connections take turns here too.
+That bounds the memory of all such calls together. Connections take turns here too. Work that makes a large response reserves
+memory for it first.
 
 Belongs to one event loop. The order of replies is not its business: each connection keeps that.
 """
@@ -35,6 +36,9 @@ FIRST_SLICE_S = 0.002
 SMALL_CALL_BYTES = 8 << 20
 """Off-loop calls with up to this much memory do not wait for larger ones."""
 
+MEMORY_BYTES = 64 << 20
+"""How much all works together may reserve for what they make."""
+
 T = TypeVar("T")
 
 
@@ -51,6 +55,11 @@ class RoundRobin(Generic[T]):
 
     def put(self, owner: int, item: T) -> None:
         self._by_owner.setdefault(owner, deque()).append(item)
+
+    @property
+    def first(self) -> T:
+        """What `take` takes next."""
+        return next(iter(self._by_owner.values()))[0]
 
     def take(self) -> T:
         owner = next(iter(self._by_owner))
@@ -74,6 +83,7 @@ class SlicedWork(Pending):
         "encoded",
         "ended_with",
         "holds_back",
+        "reserved_bytes",
     )
 
     def __init__(self, lane: Lane, context: RequestContext, steps: Steps[Handled]) -> None:
@@ -85,6 +95,7 @@ class SlicedWork(Pending):
         self._value_sent: Any = None
         self._failure_sent: BaseException | None = None
         self._is_held = False
+        self.reserved_bytes = 0
         self.ended_with: Pending | None = None
         """What the steps have returned, if that is a response to wait for."""
         self.holds_back = True
@@ -108,14 +119,16 @@ class SlicedWork(Pending):
                 value, failure = self._value_sent, self._failure_sent
                 self._value_sent = self._failure_sent = None
                 wanted = steps.send(value) if failure is None else steps.throw(failure)
-                if wanted is not None:
+                if isinstance(wanted, OffLoop):
                     lane.run_off_loop(self._context.connection.id, self, wanted)
+                    return
+                if wanted is not None and not lane.reserve(self._context.connection.id, self, wanted.memory_bytes):
                     return
                 if lane.now_s() >= until_s:
                     lane.put(self._context.connection.id, self._next_slice)
                     return
         except StopIteration as end:
-            self.holds_back = False
+            self._release()
             if isinstance(end.value, Pending):
                 self.ended_with = end.value
                 if self._is_held:
@@ -123,8 +136,14 @@ class SlicedWork(Pending):
             else:
                 self.complete(end.value)
         except Exception as failure:
-            self.holds_back = False
+            self._release()
             self.fail(failure)
+
+    def _release(self) -> None:
+        self.holds_back = False
+        reserved_bytes, self.reserved_bytes = self.reserved_bytes, 0
+        if reserved_bytes:
+            self._lane.give_back(reserved_bytes)
 
     def _next_slice(self) -> None:
         self.run(self._lane.now_s() + SLICE_S)
@@ -145,6 +164,7 @@ class SlicedWork(Pending):
     def abandon(self) -> None:
         super().abandon()
         self._value_sent = None
+        self._release()
         if self.ended_with is not None:
             self.ended_with.abandon()
         else:
@@ -162,6 +182,8 @@ class Lane:
         self._is_scheduled = False
         self._small = OffLoopCalls(self)
         self._large = OffLoopCalls(self)
+        self._memory_bytes_free = MEMORY_BYTES
+        self._waiting_for_memory: RoundRobin[tuple[SlicedWork, int]] = RoundRobin()
 
     def start(self, context: RequestContext, steps: Steps[Handled]) -> Handled:
         """Run the first slice: returns the response if that was all, else a `Pending` whose rest waits in the lane."""
@@ -196,6 +218,27 @@ class Lane:
         """Run a call in a worker thread, then resume `work`."""
         calls = self._small if wanted.memory_bytes <= SMALL_CALL_BYTES else self._large
         calls.put(owner, work, wanted)
+
+    def reserve(self, owner: int, work: SlicedWork, memory_bytes: int) -> bool:
+        """Whether the memory is there now; else `work` is resumed when it is."""
+        memory_bytes = min(memory_bytes, MEMORY_BYTES)
+        if not self._waiting_for_memory and memory_bytes <= self._memory_bytes_free:
+            self._memory_bytes_free -= memory_bytes
+            work.reserved_bytes = memory_bytes
+            return True
+        self._waiting_for_memory.put(owner, (work, memory_bytes))
+        return False
+
+    def give_back(self, memory_bytes: int) -> None:
+        """Reserved memory is free again: resume the works that it is enough for."""
+        self._memory_bytes_free += memory_bytes
+        waiting = self._waiting_for_memory
+        while waiting and waiting.first[1] <= self._memory_bytes_free:
+            work, wanted_bytes = waiting.take()
+            if not work.is_done:
+                self._memory_bytes_free -= wanted_bytes
+                work.reserved_bytes = wanted_bytes
+                work.resume(None, None)
 
 
 class OffLoopCalls:

@@ -9,7 +9,18 @@ from ottla.env.disk import Buffer, DirectoryLock, Disk, DiskSpace, File, FileRan
 from ottla.env.net import AddressRefused, Listener, Network, Sendable, SocketOptions, Stream, StreamOwner
 from ottla.env.tls import TlsFailed, TlsOptions
 from ottla.env.usage import ProcessUsage
-from ottla.env.work import HelperDied, Helpers, HelperWorld, InlineWorkers, OffLoop, Progress, Steps, Workers, run_to_end
+from ottla.env.work import (
+    HelperDied,
+    Helpers,
+    HelperWorld,
+    InlineWorkers,
+    OffLoop,
+    Progress,
+    Reserve,
+    Steps,
+    Workers,
+    run_to_end,
+)
 from ottla.env.world import Randomness, World
 
 __all__ = [
@@ -32,6 +43,7 @@ __all__ = [
     "ProcessUsage",
     "Progress",
     "Randomness",
+    "Reserve",
     "Sendable",
     "SocketOptions",
     "Steps",

@@ -52,8 +52,15 @@ class OffLoop(NamedTuple):
     """How much memory the call and its result may hold."""
 
 
-Steps = Generator[OffLoop | None, Any, T]
-"""Work in steps. It yields None where others may run, or an `OffLoop`, and is sent what that returned or thrown what it raised.
+class Reserve(NamedTuple):
+    """Wait until the node can spare so much memory; it is given back when the work ends. Once for each work."""
+
+    memory_bytes: int
+
+
+Steps = Generator[OffLoop | Reserve | None, Any, T]
+"""Work in steps. It yields None where others may run, an `OffLoop`, and is sent what that returned or thrown what it raised, or
+a `Reserve`.
 
 Whatever it has read may have changed after a `yield`. Closing the generator abandons the work.
 """
@@ -70,7 +77,7 @@ def run_to_end(steps: Steps[T]) -> T:
             result: T = end.value
             return result
         value, failure = None, None
-        if wanted is not None:
+        if isinstance(wanted, OffLoop):
             try:
                 value = wanted.call()
             except Exception as caught:

@@ -5,8 +5,9 @@ from typing import Any
 from tests.support.logs.batches import T0
 
 from ottla.records.builder import build_batch
-from ottla.records.compression import Codec
-from ottla.records.patch import set_max_timestamp
+from ottla.records.compression import Codec, compress
+from ottla.records.layout import HEADER_SIZE
+from ottla.records.patch import set_max_timestamp, set_shape
 from ottla.records.record import Record
 from ottla.wire.base import Message
 from ottla.wire.codec import join_parts
@@ -38,8 +39,13 @@ def two_letters(size_bytes: int) -> bytes:
     return bytes(period * (size_bytes // len(period) + 1))[:size_bytes]
 
 
-def one_record(value: bytes, codec: Codec = Codec.ZSTD, **more: Any) -> bytes:
-    return bytes(build_batch([Record(0, more.pop("timestamp", T0), b"k", value, ())], codec=codec, **more))
+def one_record(value: bytes, codec: Codec = Codec.ZSTD, level: int | None = None, **more: Any) -> bytes:
+    """A batch of one record, compressed as well as `level` can."""
+    plain = build_batch([Record(0, T0, b"k", value, ())], **more)
+    batch = bytearray(plain[:HEADER_SIZE])
+    batch += compress(codec, memoryview(plain)[HEADER_SIZE:], level)
+    set_shape(batch, 0, len(batch), codec)
+    return bytes(batch)
 
 
 def lying_bomb(size_bytes: int = 120 * MEGABYTE) -> bytes:

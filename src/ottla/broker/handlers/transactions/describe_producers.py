@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from ottla.broker.handlers.data.hosted_partitions import hosted
 from ottla.broker.lane import in_slices
 from ottla.broker.request import Handled, RequestContext
+from ottla.env import Reserve
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import topic_name_fault
@@ -32,7 +33,8 @@ if TYPE_CHECKING:
     from ottla.env import Steps
 
 PRODUCERS_MAX = 200_000
-"""So many producers take 50 MB while the response is made."""
+PRODUCER_BYTES = 300
+"""What one producer takes while the response is made."""
 REPEATED_PRODUCERS_MAX = 10_000
 PRODUCERS_PER_STEP = 1000
 
@@ -55,6 +57,9 @@ def _refused(index: int, code: int, text: str) -> PartitionResponse:
 
 
 def _describe_all(context: RequestContext, request: DescribeProducersRequest) -> Steps[Handled]:
+    named = {(topic.name, index) for topic in request.topics for index in topic.partition_indexes}
+    count = sum(len(found.log.producers.producers) for name in named if (found := context.services.partitions.find(*name)))
+    yield Reserve((min(count, PRODUCERS_MAX) + REPEATED_PRODUCERS_MAX) * PRODUCER_BYTES)
     response = DescribeProducersResponse()
     described: dict[tuple[str, int], PartitionResponse] = {}
     producers_left, repeated_left = PRODUCERS_MAX, REPEATED_PRODUCERS_MAX
