@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ottla.broker.request import Handled, Pending
 from ottla.env import InlineWorkers, OffLoop, Steps, Workers
-from ottla.wire.base import EncodeError, Part
+from ottla.wire.base import EncodeError, Message, Part
 from ottla.wire.headers import encode_response
 
 if TYPE_CHECKING:
@@ -104,12 +104,16 @@ class SlicedWork(Pending):
         """`steps`, and the encoding of their response if it is likely to be large, because it took more than one slice."""
         handled = yield from steps
         if self._is_held and handled is not None and not isinstance(handled, Pending):
-            encode = partial(encode_response, handled, self._context.version, self._context.correlation_id)
-            try:
-                self.encoded = yield OffLoop(encode, SMALL_CALL_BYTES)
-            except EncodeError:
-                pass  # a bug of the handler's: dispatch tries again, and reports it
+            yield from self._encode(handled)
         return handled
+
+    def _encode(self, response: Message) -> Steps[Handled]:
+        encode = partial(encode_response, response, self._context.version, self._context.correlation_id)
+        try:
+            self.encoded = yield OffLoop(encode, SMALL_CALL_BYTES)
+        except EncodeError:
+            pass  # a bug of the handler's: dispatch tries again, and reports it
+        return response
 
     def run(self, until_s: float) -> None:
         """Do what can be done until `until_s`."""
@@ -132,12 +136,20 @@ class SlicedWork(Pending):
             if isinstance(end.value, Pending):
                 self.ended_with = end.value
                 if self._is_held:
-                    self.ended_with.deliver_to(self._finish)
+                    self.ended_with.deliver_to(self._encode_and_finish)
             else:
                 self.complete(end.value)
         except Exception as failure:
             self._release()
             self.fail(failure)
+
+    def _encode_and_finish(self, response: Message | None, failure: BaseException | None) -> None:
+        if response is None or failure is not None:
+            self._finish(response, failure)
+        else:
+            self.ended_with = None
+            self._steps = self._encode(response)
+            self.resume(None, None)
 
     def _release(self) -> None:
         self.holds_back = False

@@ -14,6 +14,7 @@ from ottla.broker.handlers.admin.config_changes import (
     refused_repeats,
     responses,
 )
+from ottla.broker.lane import Pauses
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.metadata.controller.configs import alter_configs
@@ -33,8 +34,9 @@ def refuse(context: RequestContext, request: AlterConfigsRequest, error: KafkaEr
 
 
 async def _alter(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
-    outcomes = refused_repeats(request.resources)
+    outcomes, pauses = refused_repeats(request.resources), Pauses(context)
     for resource in request.resources:
+        await pauses.here()
         if key_of(resource) in outcomes:
             continue
         try:

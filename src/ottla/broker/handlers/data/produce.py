@@ -130,12 +130,15 @@ def _append_each(
     Returns whether any partition refused.
     """
     acks, version, partitions = request.acks, context.version, context.services.partitions
-    has_failed = False
+    has_failed, is_first = False, True
     for topic in topics:
         entry = TopicProduceResponse()
         entry.name, entry.topic_id = topic.name, topic.topic_id
         response.responses.append(entry)
         for data in topic.partition_data:
+            if not is_first:  # a request for one partition is never parked for a pause
+                yield None
+            is_first = False
             answer = PartitionProduceResponse()
             answer.index = data.index
             entry.partition_responses.append(answer)
@@ -161,7 +164,6 @@ def _append_each(
                 answer.log_start_offset = info.log_start_offset
                 if acks != NO_ACKS and not partition.is_acknowledged(info, acks):
                     delayed.add(partition, answer, info.last_offset + 1, acks == ALL_IN_SYNC)
-            yield None
     return has_failed
 
 
