@@ -54,7 +54,7 @@ test-failed: $(STAMP)
 	@$(BIN)/python tools/run_tests.py --failed --most 3
 
 # The long suites, in pieces of at most 20 minutes each, with fresh seeds. A failure prints its seed or the code that repeats it.
-LONG := $(BIN)/python -m pytest -n $(WORKERS) --hypothesis-profile=random
+LONG := $(BIN)/python -m pytest -n $(WORKERS) --dist worksteal --hypothesis-profile=random
 test-all: test test-long-random test-long-model test-long-sim test-long-alone test-long-rest  ## make test, then the long suites
 
 test-long-random: $(STAMP)

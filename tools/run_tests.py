@@ -29,6 +29,15 @@ def command(part: str, *arguments: str) -> list[str]:
     return [sys.executable, "-m", "pytest", "-m", "not slow", "-o", f"cache_dir={CACHES[part]}", *chosen, *arguments]
 
 
+def in_workers(workers: int) -> list[str]:
+    """Options of pytest-xdist. Each worker gets a run of neighbouring tests, so that one starts the server that they share.
+
+    The default scheduling deals tests out one by one: every worker starts every server. tests/compat/client took 210 s that
+    way and 83 s this way, on a busy machine.
+    """
+    return ["-n", str(workers), "--dist", "worksteal"]
+
+
 def failed_tests(part: str, root: Path = ROOT) -> list[str]:
     """The names that pytest has noted for a part; none if it did not run."""
     cache = root / CACHES[part] / "v" / "cache" / "lastfailed"
@@ -40,7 +49,7 @@ def run_all(workers: int) -> int:
     with tempfile.TemporaryFile("w+", encoding="utf-8") as shown:
         with subprocess.Popen(command("spark"), cwd=ROOT, stdout=shown, stderr=subprocess.STDOUT) as spark:
             try:
-                rest = subprocess.run(command("rest", "-n", str(workers)), cwd=ROOT, check=False).returncode
+                rest = subprocess.run(command("rest", *in_workers(workers)), cwd=ROOT, check=False).returncode
                 print("The tests on Spark, which ran beside these:", flush=True)
                 spark.wait()
             finally:
