@@ -17,6 +17,8 @@ from tests.support.peers.topics import make_topic
 from ottla.records.compression import Codec
 
 pytestmark = linux_only
+slow = pytest.mark.slow
+CONNECTIONS = [pytest.param(1, marks=slow), 20]
 
 
 @pytest.fixture(scope="module")
@@ -26,8 +28,10 @@ def node() -> Iterator[HostileNode]:
         yield running
 
 
-@pytest.mark.parametrize("connections", [1, 20])
-@pytest.mark.parametrize(("codec", "level"), [("gzip", 9), ("lz4", 17), ("zstd", 22)])
+@pytest.mark.parametrize("connections", CONNECTIONS)
+@pytest.mark.parametrize(
+    ("codec", "level"), [("gzip", 9), pytest.param("lz4", 17, marks=slow), pytest.param("zstd", 22, marks=slow)]
+)
 def test_recompression(node: HostileNode, codec: str, level: int, connections: int) -> None:
     topic = f"{codec}-{connections}"
     make_topic(node.bootstrap, topic, configs={"compression.type": codec, f"compression.{codec}.level": level})
@@ -39,7 +43,7 @@ def test_recompression(node: HostileNode, codec: str, level: int, connections: i
     attack(node, [attacks.produce(topic, batch)], connections)
 
 
-@pytest.mark.parametrize("connections", [1, 20])
+@pytest.mark.parametrize("connections", CONNECTIONS)
 def test_lookup_by_time_in_batches_whose_headers_lie(node: HostileNode, connections: int) -> None:
     topic = f"lying-{connections}"
     make_topic(node.bootstrap, topic)
@@ -50,7 +54,7 @@ def test_lookup_by_time_in_batches_whose_headers_lie(node: HostileNode, connecti
     attack(node, [attacks.offsets_by_time(topic, T0 + 500_000)], connections)
 
 
-@pytest.mark.parametrize("connections", [1, 20])
+@pytest.mark.parametrize("connections", CONNECTIONS)
 def test_producers_of_one_partition_named_1000_times(node: HostileNode, connections: int) -> None:
     topic = f"producers-{connections}"
     make_topic(node.bootstrap, topic)
@@ -68,7 +72,7 @@ def test_producers_of_one_partition_named_1000_times(node: HostileNode, connecti
     attack(node, [attacks.producers(topic, 1000)], connections)
 
 
-@pytest.mark.parametrize("connections", [1, 20])
+@pytest.mark.parametrize("connections", CONNECTIONS)
 def test_bombs_for_a_compacted_topic(node: HostileNode, connections: int) -> None:
     topic = f"compacted-{connections}"
     make_topic(node.bootstrap, topic, configs={"cleanup.policy": "compact"})

@@ -69,10 +69,10 @@ def element(binding: Binding, field: FieldSchema, version: int, is_deep: bool, n
 
 @pytest.mark.parametrize("is_deep", [False, True], ids=["wide", "deep"])
 @pytest.mark.parametrize("name", sorted(APIS[key].name for key in MODULES))
-def test_largest_request(node: HostileNode, name: str, is_deep: bool) -> None:
+def test_largest_request(request: pytest.FixtureRequest, node: HostileNode, name: str, is_deep: bool) -> None:
     if reason := TOO_SLOW.get(f"{name}-{'deep' if is_deep else 'wide'}"):
-        pytest.xfail(reason)
+        request.applymarker(pytest.mark.xfail(reason=reason))
     api = next(api for api in APIS.values() if api.name == name)
     binding = binding_of(api.request_class)
-    request = largest(binding, binding.schema.root, api.newest, is_deep)
-    attack(node, [attacks.frame(request, api.newest)], 1, ATTACK_S)
+    message = largest(binding, binding.schema.root, api.newest, is_deep)
+    attack(node, [attacks.frame(message, api.newest)], 1, ATTACK_S)

@@ -128,8 +128,7 @@ class RecordWalk:
         min_timestamp, max_timestamp = self.min_timestamp, self.max_timestamp
         displaced, keyless, valueless = self.displaced, self.keyless, self.valueless
         key_bytes, value_bytes = self.key_bytes, self.value_bytes
-        header_count = self.header_count
-        header_key_bytes, header_value_bytes = self.header_key_bytes, self.header_value_bytes
+        header_count, header_key_bytes, header_value_bytes = self.header_count, self.header_key_bytes, self.header_value_bytes
         position, count = self.position, self.count
         if end > len(data) or until_index > count:
             raise CorruptRecords(f"{until_index} records up to byte {end} are not what the walk was begun with")
@@ -167,8 +166,7 @@ class RecordWalk:
         self.min_timestamp, self.max_timestamp = min_timestamp, max_timestamp
         self.displaced, self.keyless, self.valueless = displaced, keyless, valueless
         self.key_bytes, self.value_bytes = key_bytes, value_bytes
-        self.header_count = header_count
-        self.header_key_bytes, self.header_value_bytes = header_key_bytes, header_value_bytes
+        self.header_count, self.header_key_bytes, self.header_value_bytes = header_count, header_key_bytes, header_value_bytes
 
 
 class RecordScan:
@@ -177,8 +175,7 @@ class RecordScan:
     __slots__ = ("index", "is_keyless", "offset_delta", "position", "timestamp")
 
     def __init__(self) -> None:
-        self.index = -1
-        self.position = 0
+        self.index, self.position = -1, 0
         self.timestamp = self.offset_delta = -1
         self.is_keyless = False
 
@@ -202,8 +199,7 @@ class RecordScan:
             self.index = index
             self.position = limit
             if timestamp >= min_timestamp and offset_delta >= min_offset_delta:
-                self.timestamp = timestamp
-                self.offset_delta = offset_delta
+                self.timestamp, self.offset_delta = timestamp, offset_delta
                 self.is_keyless = key_size < 0
                 return True
         return False

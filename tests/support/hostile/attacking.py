@@ -33,7 +33,7 @@ def keep_sending(client: HostileClient, frames: Sequence[bytes], until_s: float)
 
 
 def attack(node: HostileNode, frames: Sequence[bytes], connections: int, seconds: float = ATTACK_S) -> None:
-    """Send `frames` over and over, pipelined, and check what it does to a bystander."""
+    """Send `frames` over and over, pipelined, and check what it does to a bystander of topic `bystander`."""
     with Bystander(node.port, "bystander", node.pid) as before:
         time.sleep(1)
     loop_s = loop_cpu_s(node)
