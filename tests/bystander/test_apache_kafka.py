@@ -52,3 +52,4 @@ def test_bystander_of_apache_kafka(apache_kafka: ApacheKafka, connections: int) 
                 f"\nApache Kafka, {connections} connections, {name}: worst of {bystander.count} {bystander.worst_clock_s:.2f} s"
             )
             assert bystander.count > 0
+        server.kill()  # it is still at work on what was sent, for minutes
