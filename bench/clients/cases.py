@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 OTHERS = ("confluent-kafka", "aiokafka", "kafka-python")
+CEILING = "raw protocol"
+"""What loopback and broker allow (`raw.py`), for comparison."""
 KEYS = 10_000
 """How many different keys there are."""
 PARTITIONS = 6
@@ -44,6 +46,7 @@ PRODUCE = (
     Use("confluent-kafka", (400_000, 150_000)),
     Use("aiokafka", (40_000, 30_000)),
     Use("kafka-python", (30_000, 20_000)),
+    Use(CEILING, (4_000_000, 800_000)),
 )
 CONSUME = (
     Use("Ottla poll", (1_000_000, 400_000)),
@@ -55,6 +58,7 @@ CONSUME = (
     Use("confluent-kafka", (600_000, 300_000)),
     Use("aiokafka", (100_000, 60_000)),
     Use("kafka-python", (100_000, 60_000)),
+    Use(CEILING, (1_000_000, 400_000)),
 )
 LATENCY = ("Ottla", "Ottla asyncio", "confluent-kafka", "aiokafka", "kafka-python")
 """Clients that are paced: one record at a time at a fixed rate."""

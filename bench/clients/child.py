@@ -37,16 +37,18 @@ def timed(run: Any, count: int) -> dict[str, float]:
 
 
 def produce(use: str, bootstrap: str, topic: str, size: int, keyed: bool, count: int) -> dict[str, float]:
-    from bench.clients.produce import USES, Job
+    from bench.clients.job import ProduceJob
+    from bench.clients.produce import USES
 
     keys = [b"key-%d" % (number % KEYS) for number in range(count)] if keyed else None
-    return timed(USES[use](Job(bootstrap, topic, os.urandom(size), keys, count)), count)
+    return timed(USES[use](ProduceJob(bootstrap, topic, os.urandom(size), keys, count)), count)
 
 
 def consume(use: str, bootstrap: str, topic: str, partitions: int, count: int) -> dict[str, float]:
-    from bench.clients.consume import USES, Job
+    from bench.clients.consume import USES
+    from bench.clients.job import ConsumeJob
 
-    return timed(USES[use](Job(bootstrap, topic, partitions, count)), count)
+    return timed(USES[use](ConsumeJob(bootstrap, topic, partitions, count)), count)
 
 
 def paced(use: str, bootstrap: str, topic: str, rate: int, count: int) -> dict[str, Any]:

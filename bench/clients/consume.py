@@ -6,19 +6,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-Run = Callable[[], None]
+from bench.clients.job import ConsumeJob as Job
+from bench.clients.job import Run
+
 WAIT_S = 10.0
-
-
-class Job(NamedTuple):
-    """What to read, and from where."""
-
-    bootstrap: str
-    topic: str
-    partitions: int
-    count: int
 
 
 def _ottla(job: Job) -> Any:
@@ -170,6 +163,12 @@ def kafka_python(job: Job) -> Run:
     return run
 
 
+def raw_protocol(job: Job) -> Run:
+    from bench.clients import raw  # late: it imports Ottla, whose memory the other clients must not show
+
+    return raw.consume(job)
+
+
 USES: dict[str, Callable[[Job], Run]] = {
     "Ottla poll": ottla_poll,
     "Ottla iterate": ottla_iterate,
@@ -180,4 +179,5 @@ USES: dict[str, Callable[[Job], Run]] = {
     "confluent-kafka": confluent,
     "aiokafka": aiokafka,
     "kafka-python": kafka_python,
+    "raw protocol": raw_protocol,
 }

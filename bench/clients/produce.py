@@ -7,19 +7,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-Run = Callable[[], None]
-
-
-class Job(NamedTuple):
-    """What to send, and where to."""
-
-    bootstrap: str
-    topic: str
-    value: bytes
-    keys: list[bytes] | None
-    count: int
+from bench.clients.job import ProduceJob as Job
+from bench.clients.job import Run
 
 
 def ottla_send(job: Job) -> Run:
@@ -168,6 +159,12 @@ def kafka_python(job: Job) -> Run:
     return run
 
 
+def raw_protocol(job: Job) -> Run:
+    from bench.clients import raw  # late: it imports Ottla, whose memory the other clients must not show
+
+    return raw.produce(job)
+
+
 USES: dict[str, Callable[[Job], Run]] = {
     "Ottla send": ottla_send,
     "Ottla send_many": ottla_send_many,
@@ -177,4 +174,5 @@ USES: dict[str, Callable[[Job], Run]] = {
     "confluent-kafka": confluent,
     "aiokafka": aiokafka,
     "kafka-python": kafka_python,
+    "raw protocol": raw_protocol,
 }

@@ -11,13 +11,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from bench import report
-from bench.clients.cases import CASES, CONSUME, PRODUCE
+from bench.clients.cases import CASES, CEILING, CONSUME, PRODUCE
 from bench.clients.results import ClientResults, Comparison, comparisons
 from bench.side_by_side.figures import amount, samples_text
 
 RESULTS = report.ROOT / "bench" / "clients" / "results.json"
 BEGIN, END = "<!-- clients:begin -->", "<!-- clients:end -->"
-HEADING = ("what", "best of the others", "Ottla", "ratio", "goal", "")
+HEADING = ("what", "best of the others", "Ottla", "ratio", "raw protocol", "goal", "")
+CEILING_COLUMN = HEADING.index("raw protocol")
+NO_DETAIL = "–"
 NOT_MEASURED = "Not measured yet: `make bench-clients`.\n"
 IN_README = (
     *(f"produce:{use}:{case}" for case in ("100 B", "1 KB, keys") for use in ("Ottla send", "Ottla send_many", "Ottla Arrow")),
@@ -36,6 +38,8 @@ HOW = (
     "of the rounds in brackets. A ratio is Ottla's figure divided by the best of confluent-kafka, aiokafka and kafka-python in",
     "the same round (of aiokafka for asyncio, of kafka-python without the compiled kernels). Latency is that of 500 records a",
     "second that do not linger, with producer and consumer in two processes.",
+    "Raw protocol is what loopback and broker allow: batches that were encoded before over one socket, answers that are not",
+    "decoded. It shows Ottla's share of that rate.",
 )
 
 
@@ -46,21 +50,34 @@ def cells(row: Comparison) -> tuple[str, ...]:
         ratio += f" ({min(row.ratios):.2f}–{max(row.ratios):.2f})"
     goal = "" if row.goal is None else str(row.goal)
     other = f"{samples_text(row.others)} {row.other_name}"
-    return f"{row.what}, {row.unit}", other, samples_text(row.ottla), ratio, goal, row.verdict
+    ceiling = ""
+    if row.ceiling:
+        most = statistics.median(row.ceiling)
+        ceiling = f"{statistics.median(row.ottla) / most:.2f} of {amount(most)}"
+    return f"{row.what}, {row.unit}", other, samples_text(row.ottla), ratio, ceiling, goal, row.verdict
+
+
+def table(rows: Sequence[Comparison]) -> list[tuple[str, ...]]:
+    """The heading and the rows; without the raw protocol's column where it was not measured."""
+    found = [HEADING, *map(cells, rows)]
+    if any(row.ceiling for row in rows):
+        return found
+    return [row[:CEILING_COLUMN] + row[CEILING_COLUMN + 1 :] for row in found]
 
 
 def terminal_text(results: ClientResults) -> str:
     """The table in columns of equal width."""
-    rows = [HEADING, *map(cells, comparisons(results))]
-    widths = [max(len(row[column]) for row in rows) for column in range(len(HEADING))]
+    rows = table(comparisons(results))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows)
 
 
 def markdown_lines(rows: Sequence[Comparison]) -> list[str]:
     """The table in Markdown, with missed goals in bold."""
-    lines = ["| " + " | ".join(HEADING) + " |", "|---" + "|---:" * (len(HEADING) - 2) + "|---|"]
-    for row in rows:
-        shown = list(cells(row))
+    heading, *found = table(rows)
+    lines = ["| " + " | ".join(heading) + " |", "|---" + "|---:" * (len(heading) - 2) + "|---|"]
+    for cells_shown in found:
+        shown = list(cells_shown)
         if shown[-1].startswith("missed"):
             shown[-1] = f"**{shown[-1]}**"
         lines.append("| " + " | ".join(shown) + " |")
@@ -76,6 +93,8 @@ def detail_lines(results: ClientResults) -> list[str]:
         lines += ["", "| " + " | ".join(heading) + " |", "|---" + "|---:" * len(CASES) + "|"]
         for use in uses:
             shown = [_detail(getattr(results, kind).get(case.label, {}).get(use.name)) for case in CASES]
+            if use.name == CEILING and set(shown) == {NO_DETAIL}:
+                continue  # kept by a run from before it was measured
             lines.append("| " + " | ".join([use.name, *shown]) + " |")
     lines += ["", "| latency, ms | delivery p50 | delivery p99 | end to end p50 | end to end p99 |", "|---" + "|---:" * 4 + "|"]
     for client, found in results.latency.items():
@@ -86,7 +105,7 @@ def detail_lines(results: ClientResults) -> list[str]:
 
 def _detail(found: dict[str, list[float]] | None) -> str:
     if not found:
-        return "–"
+        return NO_DETAIL
     rate, cpu, broker, peak = (statistics.median(found[name]) for name in ("rate", "cpu_us", "broker_us", "peak_mb"))
     return f"{amount(rate / 1000)} k; {cpu:.2f} + {broker:.2f}; {peak:.0f}"
 
@@ -110,8 +129,8 @@ def detail_block(results: ClientResults | None) -> str:
     """The lines of docs/benchmarks.md between its markers."""
     if results is None:
         return NOT_MEASURED
-    table = markdown_lines(comparisons(results))
-    return "\n".join([machine_line(results), "", *HOW, "", *table, *detail_lines(results)]) + "\n"
+    rows = markdown_lines(comparisons(results))
+    return "\n".join([machine_line(results), "", *HOW, "", *rows, *detail_lines(results)]) + "\n"
 
 
 def load(path: Path | None = None) -> ClientResults | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from bench.clients.cases import CASES, CONSUME, OTHERS, PRODUCE
+from bench.clients.cases import CASES, CEILING, CONSUME, OTHERS, PRODUCE
 from bench.side_by_side.figures import Goal, at_least
 
 Samples = dict[str, dict[str, dict[str, list[float]]]]
@@ -62,6 +62,8 @@ class Comparison:
     others: Sequence[float]
     ottla: Sequence[float]
     goal: Goal | None = None
+    ceiling: Sequence[float] = ()
+    """The rates of the raw protocol, in the same unit; empty where it was not measured."""
 
     @property
     def ratios(self) -> list[float]:
@@ -146,7 +148,8 @@ def _row(
     best_of = best(list(map(statistics.median, measured.values())))
     name = next(name for name, samples in measured.items() if statistics.median(samples) == best_of)
     theirs = [best([samples[number] for samples in measured.values()]) / divisor for number in range(rounds)]
-    return [Comparison(key, what, unit, name, theirs, [value / divisor for value in mine[:rounds]], goal)]
+    ceiling = [value / divisor for value in found.get(CEILING, {}).get(figure, ())] if figure == "rate" else []
+    return [Comparison(key, what, unit, name, theirs, [value / divisor for value in mine[:rounds]], goal, ceiling)]
 
 
 def missing(results: ClientResults) -> list[str]:

@@ -20,11 +20,14 @@ from ottla.records.compression import Codec, decompress
 from ottla.records.kernels import ColumnReader, ColumnWriter, new_buffers, walk_records
 from ottla.records.layout import HEADER_SIZE, NO_LEADER_EPOCH, NO_PRODUCER_EPOCH, NO_PRODUCER_ID, NO_SEQUENCE, TRANSACTIONAL
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
+from ottla.records.spare_buffers import SPARE_BYTES_MIN, SpareBuffers
 
 Buffer = bytes | bytearray | memoryview
 POSITION_MAX = 0x7FFFFFFF
 BYTES_COLUMNS = ("key", "value", "headers")
 """The columns that cost a copy of the records' bytes."""
+_WRITTEN_WHOLE = (0, 1, 4, 7, 10, 13)
+"""The buffers of `ColumnWriter` that need not be zeroed: numbers and bytes."""
 
 
 class BinaryColumn(NamedTuple):
@@ -58,11 +61,12 @@ def columns_from_batches(
     *,
     decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
     wanted: Collection[str] = BYTES_COLUMNS,
+    spare: SpareBuffers | None = None,
 ) -> Columns:
     """The records of all batches, in order, control records included: leave out batches whose records are not to be seen.
 
     Sizes are checked here, CRCs are not. `decompressed_bytes_max` bounds what all batches together may expand to. Those of
-    `BYTES_COLUMNS` that are not in `wanted` are not copied: they stay null.
+    `BYTES_COLUMNS` that are not in `wanted` are not copied: they stay null. Large buffers come from `spare`, if given.
     """
     parts: list[tuple[BatchView, memoryview]] = []
     totals = [0] * 8
@@ -90,7 +94,7 @@ def columns_from_batches(
     bits, ends, header_bits, header_ends = (rows + 7) // 8, rows * 4 + 4, (headers + 7) // 8, headers * 4 + 4
     sizes = [rows * 8, rows * 8, bits, ends, key_bytes, bits, ends, value_bytes]
     sizes += [ends, header_ends, header_key_bytes, header_bits, header_ends, header_value_bytes]
-    buffers = new_buffers(sizes)
+    buffers = _buffers(sizes, spare)
     writer = ColumnWriter(buffers, has_keys, has_values, has_headers)
     for view, data in parts:
         base = view.max_timestamp if view.is_append_time else view.base_timestamp
@@ -106,6 +110,16 @@ def columns_from_batches(
         BinaryColumn(None, buffers[9], buffers[10], 0),
         BinaryColumn(buffers[11] if null_headers else None, buffers[12], buffers[13], null_headers),
     )
+
+
+def _buffers(sizes: list[int], spare: SpareBuffers | None) -> list[bytearray | memoryview]:
+    if spare is None:
+        return [*new_buffers(sizes)]
+    large = [index for index in _WRITTEN_WHOLE if sizes[index] >= SPARE_BYTES_MIN]
+    buffers: list[bytearray | memoryview] = [*new_buffers([0 if index in large else size for index, size in enumerate(sizes)])]
+    for index in large:
+        buffers[index] = spare.take(sizes[index])
+    return buffers
 
 
 def batch_from_columns(

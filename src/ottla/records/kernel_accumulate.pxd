@@ -78,7 +78,6 @@ cdef class OpenBatch:
     cdef int _grow(self, Py_ssize_t needed) except -1
 
 @cython.final
-@cython.no_gc
 cdef class Delivery:
     cdef readonly object batch
     cdef readonly Py_ssize_t index

@@ -396,6 +396,9 @@ class TopicBatches:
         made.batch = batch
         made.index = index
         made.timestamp = timestamp
+        # A cycle through its batch ends when the batch is done and drops its callbacks. A million handles held would cost the
+        # collector a tenth of the time that it takes to send their records.
+        fields.untrack(made)
         return made
 
 

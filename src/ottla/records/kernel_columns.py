@@ -263,9 +263,7 @@ class ColumnWriter:
         "_values",
     )
 
-    def __init__(
-        self, buffers: list[bytearray], has_keys: bool = True, has_values: bool = True, has_headers: bool = True
-    ) -> None:
+    def __init__(self, buffers: list[Target], has_keys: bool = True, has_values: bool = True, has_headers: bool = True) -> None:
         self._has_keys, self._has_values, self._has_headers = has_keys, has_values, has_headers
         self._offsets = memoryview(buffers[0]).cast("q")
         self._timestamps = memoryview(buffers[1]).cast("q")

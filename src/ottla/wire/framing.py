@@ -36,8 +36,8 @@ REUSED_BYTES_MIN: Final = 256 * 1024
 REUSED_BYTES_MAX: Final = 16 << 20
 """The sizes of frames whose buffers are kept for the next ones; they get their whole buffer at once."""
 
-KEPT_FRAMES: Final = 2
-"""One that is read while the next one arrives."""
+KEPT_FRAMES: Final = 3
+"""One that is read, one that waits to be read, and one that arrives."""
 
 _OWN_REFERENCES: Final = 3
 

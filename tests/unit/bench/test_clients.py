@@ -59,9 +59,22 @@ def test_tables_have_every_row_and_client(results: ClientResults) -> None:
     wanted = "| produce 100 B, send_many, k/s | 400 (310–500) confluent-kafka | 900 (800–1,500) | 2.90 (2.00–3.00) | ≥ 3 × | "
     assert wanted + "**missed by 3%** |" in lines
     assert len(report.terminal_text(results).splitlines()) == len(lines) - 1
+    assert "raw protocol" not in lines[0]
     detail = report.detail_lines(results)
     assert "| Ottla send_many | 900 k; 1.00 + 0.50; 50 | – | – | – |" in detail
     assert "| Ottla | 0.50 | 2.00 | – | – |" in detail
+
+
+def test_rates_are_shown_beside_the_ceiling(results: ClientResults) -> None:
+    for rate in (3_000_000, 1_000_000, 2_000_000):
+        results.add("produce", "100 B", "raw protocol", figures(rate))
+    lines = report.markdown_lines(comparisons(results))
+    assert "raw protocol" in lines[0]
+    shown = {line.split(" | ")[0]: line.split(" | ")[4] for line in lines[2:]}
+    assert shown["| produce 100 B, send_many, k/s"] == "0.45 of 2,000"
+    assert shown["| produce 100 B, peak memory, MB"] == ""
+    assert shown["| consume 1 KB, keys, asyncio, iterate, k/s"] == ""
+    assert "| raw protocol | 2,000 k; 1.00 + 0.50; 50 | – | – | – |" in report.detail_lines(results)
 
 
 def test_results_survive_their_file(results: ClientResults, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,8 +153,9 @@ def test_percentiles_and_pace() -> None:
 def test_a_quick_run_measures_every_kind(capsys: pytest.CaptureFixture[str]) -> None:
     with broker.BenchBroker() as served:
         assert served.cpu_s() >= 0
-    chosen = ["--only", "Ottla send;Ottla Arrow;Ottla poll;Ottla;kafka-python", "--cases", "100 B"]
+    chosen = ["--only", "Ottla send;Ottla Arrow;Ottla poll;Ottla;kafka-python;raw protocol", "--cases", "100 B"]
     assert main(["--quick", *chosen]) == 0
     shown = capsys.readouterr().out
+    assert "raw protocol" in shown
     for text in ("produce 100 B, one by one", "produce 100 B, Arrow table", "consume 100 B, poll", "send to consumer, p99"):
         assert text in shown

@@ -1,5 +1,6 @@
 """Batches under construction: both variants write the same bytes, which the reader understands, within their memory."""
 
+import gc
 from contextlib import nullcontext
 from typing import Any
 
@@ -123,6 +124,16 @@ def test_records_go_to_the_open_batch_of_their_partition(kernel: Any) -> None:
     key = next(key for number in range(100) if partition_of_key(key := b"%d" % number, 3) == 2)
     assert topic.append(-1, 5, key, b"v", kernel.NO_HEADERS, None).index == 2
     assert topic.sticky_left == 100 - 8
+
+
+@pytest.mark.skipif(COMPILED is None, reason="the kernels are not compiled")
+def test_handles_are_no_work_for_the_collector() -> None:
+    kernel: Any = COMPILED
+    topic = kernel.TopicBatches(1, nullcontext(), False)
+    topic.open[0] = filled(kernel, [(1, None, b"a", ())])
+    delivery = topic.append(0, 5, None, b"v", kernel.NO_HEADERS, None)
+    assert delivery.index == 1
+    assert not gc.is_tracked(delivery)
 
 
 @each_variant

@@ -38,6 +38,7 @@ from ottla.env.threads import Lineage
 from ottla.errors import IllegalStateError, TimeoutError
 from ottla.ids import TopicPartition, Uuid
 from ottla.records.columns import Columns
+from ottla.records.spare_buffers import SpareBuffers
 
 if TYPE_CHECKING:
     import pyarrow
@@ -207,13 +208,13 @@ class Consumer(MeasuredFace, Generic[K, V]):
             progress.finish_read(self._core)
         await self.unsubscribe()
 
-    async def _read_views(self, timeout: float | None, convert: Callable[[dict[TopicPartition, Views]], T]) -> T:
+    async def _read_views(self, timeout: float | None, convert: Callable[[dict[TopicPartition, Views], SpareBuffers], T]) -> T:
         reader = self._core.reader
         if reader.pending:
             reader.rewind()
         found = await self._read(timeout, reader.take_views)
         try:
-            return convert(found)
+            return convert(found, reader.spare)
         except BaseException:
             reader.undo_step()  # the caller gets nothing of it
             raise

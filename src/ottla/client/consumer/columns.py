@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+from struct import pack
 from typing import TYPE_CHECKING, Any
 
 from ottla.client.consumer.reader import Views
@@ -11,6 +13,7 @@ from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.columns import BinaryColumn, Columns, columns_from_batches
 from ottla.records.reader import read_records
+from ottla.records.spare_buffers import SPARE_BYTES_MIN, SpareBuffers
 
 if TYPE_CHECKING:
     import pyarrow
@@ -33,10 +36,10 @@ def trimmed(views: Views, end: int = OFFSET_MAX) -> list[BatchView]:
     return found
 
 
-def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX) -> Columns:
+def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX, spare: SpareBuffers | None = None) -> Columns:
     """The records of one partition's batches as columns."""
     try:
-        return columns_from_batches(trimmed(views, end))
+        return columns_from_batches(trimmed(views, end), spare=spare)
     except CorruptRecords as damage:
         topic, number = partition
         after = views.batches[-1].next_offset
@@ -49,9 +52,11 @@ def to_columns(partition: TopicPartition, views: Views, end: int = OFFSET_MAX) -
         ) from None
 
 
-def to_all_columns(views: dict[TopicPartition, Views]) -> dict[TopicPartition, Columns]:
-    """The records of every partition as columns."""
-    return {each: to_columns(each, found) for each, found in views.items()}
+def to_all_columns(views: dict[TopicPartition, Views], spare: SpareBuffers | None = None) -> dict[TopicPartition, Columns]:
+    """The records of every partition as columns. Large buffers come from `spare`, if given."""
+    if spare is not None and sum(batch.size for found in views.values() for batch in found.batches) < SPARE_BYTES_MIN:
+        spare.clear()  # answers are small now
+    return {each: to_columns(each, found, spare=spare) for each, found in views.items()}
 
 
 def _pyarrow() -> Any:
@@ -62,6 +67,7 @@ def _pyarrow() -> Any:
     return pyarrow
 
 
+@cache
 def arrow_schema() -> pyarrow.Schema:
     """The columns of the tables that consumers make."""
     arrow = _pyarrow()
@@ -99,9 +105,14 @@ def to_arrow(partition: TopicPartition, columns: Columns) -> pyarrow.RecordBatch
     pairs = arrow.StructArray.from_buffers(headers_type.value_type, count, [None], children=[keys, values])
     lists = columns.header_lists if len(columns.header_lists) else bytes(4 * (rows + 1))
     numbers = partition.partition.to_bytes(4, "little") * rows  # Arrow is little endian, as are the machines that it runs on
+    # Not pyarrow.array(): its first call imports pandas, which takes half a second.
+    name = partition.topic.encode()
+    names = arrow.Array.from_buffers(
+        arrow.string(), 1, [None, arrow.py_buffer(pack("=ii", 0, len(name))), arrow.py_buffer(name)]
+    )
     return arrow.RecordBatch.from_arrays(
         [
-            arrow.DictionaryArray.from_arrays(plain(arrow.int32(), bytes(4 * rows)), arrow.array([partition.topic])),
+            arrow.DictionaryArray.from_arrays(plain(arrow.int32(), bytes(4 * rows)), names, safe=False),
             plain(arrow.int32(), numbers),
             plain(arrow.int64(), columns.offsets),
             plain(schema.field("timestamp").type, columns.timestamps),
@@ -113,7 +124,7 @@ def to_arrow(partition: TopicPartition, columns: Columns) -> pyarrow.RecordBatch
     )
 
 
-def to_table(views: dict[TopicPartition, Views]) -> pyarrow.Table:
+def to_table(views: dict[TopicPartition, Views], spare: SpareBuffers | None = None) -> pyarrow.Table:
     """Everything in one table, with a chunk for each partition."""
-    batches = [to_arrow(each, to_columns(each, found)) for each, found in views.items()]
+    batches = [to_arrow(each, found) for each, found in to_all_columns(views, spare).items()]
     return _pyarrow().Table.from_batches(batches, schema=arrow_schema())

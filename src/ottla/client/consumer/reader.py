@@ -19,6 +19,7 @@ from ottla.ids import TopicPartition
 from ottla.records import kernels
 from ottla.records.batch import BatchView
 from ottla.records.kernels import Deserializer
+from ottla.records.spare_buffers import SpareBuffers
 
 Records: TypeAlias = "list[ConsumerRecord[Any, Any]]"
 """Records whose keys and values have the types that the deserializers give them: only the faces name these."""
@@ -61,6 +62,8 @@ class Reader:
         """Whether the caller has got what the current step has taken."""
         self.refills = 0
         """How often the loop was told that there is room to fetch more."""
+        self.spare = SpareBuffers()
+        """Buffers of columns that were handed out."""
 
     # Taking
 
@@ -140,11 +143,16 @@ class Reader:
         return found
 
     def _each_ready(self, take: Callable[[Fetched], bool]) -> None:
-        """Call `take` for the answers in turn, until it returns True. Those of paused partitions stay where they are."""
+        """Call `take` for the answers in turn, until it returns True. Those of paused partitions stay where they are.
+
+        Answers that come meanwhile are left for the next call: a loop that fetches as fast as this thread reads would never let
+        it end.
+        """
         ready = self._fetcher.ready
+        left = len(ready)
         held: list[Fetched] = []
         try:
-            while ready:
+            while left > 0 and ready:
                 fetched = ready[0]
                 if fetched.is_stale:
                     ready.popleft()
@@ -154,11 +162,12 @@ class Reader:
                     is_enough = take(fetched)
                     if fetched.is_done:
                         ready.popleft()
-                    if fetched.is_refill_due:
-                        self.refills += 1
-                        self._wake()
+                        if fetched.is_last:
+                            self.refills += 1
+                            self._wake()
                     if is_enough:
                         return
+                left -= 1
         finally:
             ready.extendleft(reversed(held))
             self._fetcher.metrics.poll_ended(self._now_ms())

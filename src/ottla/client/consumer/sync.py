@@ -182,12 +182,12 @@ class Consumer(MeasuredFace, Generic[K, V]):
 
         Columns: topic, partition, offset, timestamp, key, value, headers. Waits up to `timeout` seconds for the first record.
         """
-        return columns.to_table(self._read_views(timeout))
+        return columns.to_table(self._read_views(timeout), self._reader.spare)
 
     @reading
     def consume_columns(self, timeout: float | None = 1.0) -> dict[TopicPartition, Columns]:
         """As `consume_arrow`, as plain buffers in Arrow's layout for each partition."""
-        return columns.to_all_columns(self._read_views(timeout))
+        return columns.to_all_columns(self._read_views(timeout), self._reader.spare)
 
     def read_ranges(
         self, ranges: Mapping[PartitionLike, tuple[int, int]], *, form: str = "arrow", timeout: float | None = None

@@ -59,10 +59,10 @@ class Fetched:
         "_epoch",
         "_is_checked",
         "_is_committed_only",
-        "_is_refill_asked",
         "_next_offset",
         "_plain",
         "generation",
+        "is_last",
         "state",
     )
 
@@ -91,17 +91,8 @@ class Fetched:
         self._decoder: RecordDecoder | None = None
         """What reads the batch that is open; None between batches."""
         self._plain = RecordDecoder(data, *state.topic_partition, from_offset)
-        self._is_refill_asked = False
-
-    @property
-    def is_refill_due(self) -> bool:
-        """Whether half of it was taken, or all, since the last time this was asked: the loop may fetch more."""
-        if self.is_done:
-            return True
-        if self._is_refill_asked or self._at * 2 < self._end:
-            return False
-        self._is_refill_asked = True
-        return True
+        self.is_last = False
+        """Whether it is the last partition of its answer: when it is done, the loop may fetch more."""
 
     @property
     def is_stale(self) -> bool:

@@ -117,7 +117,8 @@ class Fetcher:
             if broker.not_before_ms > now_ms:
                 self._due_at(broker.not_before_ms)
                 continue
-            if sum(state.buffered_bytes for state in states) * 2 > broker.answer_bytes:
+            # One answer is read while the next one comes: else the broker waits for the reader, and the reader for the broker.
+            if sum(state.buffered_bytes for state in states) > broker.answer_bytes:
                 continue
             fetchable = [state for state in states if state.buffered_bytes < self._settings.max_partition_fetch_bytes]
             if fetchable and not self.connecting.is_open(node_id):
@@ -285,20 +286,24 @@ class Fetcher:
         names = {each.state.topic_id: partition.topic for partition, each in asked.items()}
         nodes = [Node(each.node_id, each.host, each.port, each.rack) for each in response.node_endpoints]
         received, is_plain = 0, True
+        found: list[Fetched] = []
         for topic in response.responses:
             name = topic.topic or names.get(topic.topic_id, "")
             bytes_before, offsets_before = received, self._received_offsets
             for data in topic.partitions:
-                found = asked.get(TopicPartition(name, data.partition_index))
-                if found is None or found.generation != found.state.generation or found.state.phase is not Phase.FETCH:
+                each = asked.get(TopicPartition(name, data.partition_index))
+                if each is None or each.generation != each.state.generation or each.state.phase is not Phase.FETCH:
                     continue
                 is_plain = is_plain and not data.error_code and data.preferred_read_replica < 0
                 if data.error_code:
-                    self._errors.partition_refused(found.state, data, node_id, nodes, now_ms)
+                    self._errors.partition_refused(each.state, data, node_id, nodes, now_ms)
                 else:
-                    received += self._take_partition(found.state, found.offset, data, now_ms)
+                    received += self._take_partition(each.state, each.offset, data, now_ms, found)
             if received > bytes_before:
                 self.metrics.topic_answered(name, self._received_offsets - offsets_before, received - bytes_before, now_ms)
+        if found:
+            found[-1].is_last = True
+            self.ready.extend(found)
         # Incremental answers leave out partitions without news, so this holds for all that was asked.
         is_empty = is_plain and not received
         for each in asked.values():
@@ -306,7 +311,10 @@ class Fetcher:
                 each.state.nothing_from = each.offset if is_empty else -1
         return received
 
-    def _take_partition(self, state: PartitionState, offset: int, data: PartitionData, now_ms: int) -> int:
+    def _take_partition(
+        self, state: PartitionState, offset: int, data: PartitionData, now_ms: int, found: list[Fetched]
+    ) -> int:
+        """Add the records of a partition to `found`; returns their bytes."""
         state.end_offset = data.high_watermark
         state.last_stable_offset = data.last_stable_offset
         if data.log_start_offset >= 0:
@@ -331,7 +339,7 @@ class Fetcher:
         if next_offset > offset:
             state.offset_bytes = end // (next_offset - offset) + 1
         self._received_offsets += max(0, next_offset - offset)
-        self.ready.append(Fetched(state, view, end, offset, aborted, check_crcs=self._settings.check_crcs))
+        found.append(Fetched(state, view, end, offset, aborted, check_crcs=self._settings.check_crcs))
         return end
 
 

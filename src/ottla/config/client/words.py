@@ -7,13 +7,11 @@ COMMON_WORDS: dict[str, str] = {
         "Brokers to connect to first, as host:port; the others are found through them. Several, for when one is down. Without "
         "a port: 9092."
     ),
-    "client.dns.lookup": "Try every address that a host name has, or resolve the bootstrap names to host names first.",
     "client.id": "The name of this client in the logs, metrics and quotas of brokers.",
     "connections.max.idle.ms": "Close a connection after this long without traffic. Negative: never.",
     "default.api.timeout.ms": "How long a call may take in all, if it is given no timeout of its own.",
     "enable.metrics.push": "Send the client's metrics to brokers that ask for them (KIP-714).",
     "metadata.max.age.ms": "Refresh metadata after this long, even if nothing seems to have changed.",
-    "metadata.recovery.rebootstrap.trigger.ms": "Go back to the bootstrap servers after this long without new metadata.",
     "metadata.recovery.strategy": "What to do when no known broker can be reached: `rebootstrap`, or `none`: keep trying them.",
     "metrics.num.samples": "How many samples the averages and rates in `metrics()` cover.",
     "metrics.sample.window.ms": "The time that one of these samples covers.",

@@ -18,7 +18,7 @@ from ottla.log.segments.segment import Segment
 from ottla.log.segments.sparse_index import CorruptIndex
 from ottla.log.segments.time_index import TimestampOffset
 from ottla.records.batch import BatchView
-from ottla.records.compression import Codec, TooLarge, decompress_large
+from ottla.records.compression import Codec, ExpandsTooFar, decompress_large
 from ottla.records.kernels import RecordScan
 from ottla.records.layout import NO_TIMESTAMP
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
@@ -84,7 +84,7 @@ def search_batch(batch: BatchFound, timestamp: int, start_offset: int) -> Steps[
         if view.size <= LOOP_BYTES_MAX:
             try:
                 return search(LOOP_BYTES_MAX)
-            except TooLarge:
+            except ExpandsTooFar:
                 pass
         found: TimedOffset | None = yield OffLoop(partial(search, DECOMPRESSED_BYTES_MAX), DECOMPRESSED_BYTES_MAX)
         return found
@@ -93,7 +93,7 @@ def search_batch(batch: BatchFound, timestamp: int, start_offset: int) -> Steps[
 
 
 def _search(view: BatchView, timestamp: int, start_offset: int, decompressed_bytes_max: int) -> TimedOffset | None:
-    """Pure: may run in another thread. `TooLarge` if the batch decompresses to more than that."""
+    """Pure: may run in another thread. `ExpandsTooFar` if the batch decompresses to more than that."""
     view.check()
     if view.count == 0:
         return None

@@ -31,8 +31,8 @@ class Codec(IntEnum):
         return self.name.lower()
 
 
-class TooLarge(CorruptRecords):
-    """The data decompresses to more than the caller allows."""
+class ExpandsTooFar(CorruptRecords):
+    """The compressed bytes unpack to more than the caller allows."""
 
 
 class _Implementation(Protocol):
@@ -71,10 +71,10 @@ def fastest_level(codec: Codec) -> int | None:
 
 
 def decompress(codec: Codec, data: Buffer, size_bytes_max: int) -> bytes:
-    """`data` decompressed; `TooLarge` if that yields more than `size_bytes_max` bytes, `CorruptRecords` if it is damaged."""
+    """`data` decompressed, if that yields at most `size_bytes_max` bytes; else `ExpandsTooFar`, which is a `CorruptRecords`."""
     if codec == Codec.NONE:
         if len(data) > size_bytes_max:
-            raise TooLarge(f"{len(data)} bytes of records are more than the {size_bytes_max} allowed here")
+            raise ExpandsTooFar(f"{len(data)} bytes of records are more than the {size_bytes_max} allowed here")
         return bytes(data)
     plain = _implementation(codec).decompress(data, size_bytes_max)
     return plain if isinstance(plain, bytes) else bytes(plain)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import cramjam
 
 from ottla.errors import CorruptRecords
-from ottla.records.compression import TooLarge
+from ottla.records.compression import ExpandsTooFar
 from ottla.records.kernels import new_buffers
 
 Buffer = bytes | bytearray | memoryview
@@ -56,9 +56,9 @@ def level_in(name: str, level: int, lowest: int, highest: int) -> int:
     return level
 
 
-def too_large(name: str, compressed_size: int, size_bytes_max: int) -> TooLarge:
+def too_large(name: str, compressed_size: int, size_bytes_max: int) -> ExpandsTooFar:
     """The error for a stream that expands beyond the cap."""
-    return TooLarge(
+    return ExpandsTooFar(
         f"{compressed_size} bytes of {name} decompress to more than the {size_bytes_max} bytes allowed here: the batch is "
         "damaged or a decompression bomb"
     )

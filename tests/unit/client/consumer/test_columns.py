@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+from typing import Any
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,6 +18,7 @@ from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.kernels import Record
 from ottla.records.reader import read_records
+from ottla.records.spare_buffers import SpareBuffers
 
 PLACE = TopicPartition("t", 3)
 
@@ -61,6 +66,46 @@ def test_a_table_of_several_partitions_has_a_chunk_for_each() -> None:
     assert table.column("topic").to_pylist() == ["t", "t", "u"]
     assert table.column("offset").to_pylist() == [0, 1, 4]
     assert to_table({}).num_rows == 0
+
+
+def test_large_buffers_are_used_again_when_the_table_is_gone() -> None:
+    spare = SpareBuffers()
+
+    def table(letter: bytes) -> Any:
+        return to_table({PLACE: views(0, [Record(n, 1, None, letter * 1000) for n in range(200)])}, spare)
+
+    first = table(b"a")
+    second = table(b"b")
+    kept = spare.kept_bytes
+    assert kept >= 400_000
+    assert set(first.column("value").to_pylist()) == {b"a" * 1000}
+    assert set(second.column("value").to_pylist()) == {b"b" * 1000}
+    del second
+    third = table(b"c")
+    assert spare.kept_bytes == kept
+    assert set(first.column("value").to_pylist()) == {b"a" * 1000}
+    assert set(third.column("value").to_pylist()) == {b"c" * 1000}
+    to_table({PLACE: views(0, numbered(0))}, spare)
+    assert spare.kept_bytes == 0
+    assert set(third.column("value").to_pylist()) == {b"c" * 1000}
+
+
+def test_a_table_does_not_import_pandas() -> None:
+    """pyarrow imports it behind some calls, which then take half a second the first time."""
+    script = """
+import sys
+from ottla.client.consumer.columns import to_table
+from ottla.client.consumer.reader import Views
+from ottla.ids import TopicPartition
+from ottla.records.batch import BatchView
+from ottla.records.builder import build_batch
+from ottla.records.kernels import Record
+table = to_table({TopicPartition("t", 3): Views(0, [BatchView(build_batch([Record(0, 1, b"k", b"v", (("a", b"1"),))]))])})
+assert table.num_rows == 1
+print([name for name in ("pandas", "numpy") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "pandas" not in done.stdout
 
 
 def test_damage_is_told_with_its_place() -> None:

@@ -96,7 +96,7 @@ def test_a_poll_goes_on_after_a_broken_off_iteration(face: Any, broker: Broker, 
 def test_a_failed_conversion_gives_the_records_back(
     face: Any, broker: Broker, topic: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(views: Any) -> Any:
+    def fail(views: Any, spare: Any) -> Any:
         raise MemoryError
 
     with face(broker.bootstrap_servers, auto_offset_reset="earliest") as consumer:

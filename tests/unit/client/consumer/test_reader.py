@@ -77,14 +77,34 @@ def test_batches_have_a_list_for_each_partition() -> None:
     assert {each: len(records) for each, records in world.reader.take_batches(9).items()} == {place(1): 1}
 
 
-def test_the_loop_is_woken_when_there_is_room() -> None:
+def test_the_loop_is_woken_once_when_an_answer_was_read() -> None:
     world = World()
-    world.take(2)
+    world.fetcher.ready[1].is_last = True
+    world.take(9)
     assert world.wakes == 0
     world.take(1)
     assert world.wakes == 1
     world.take(2)
-    assert world.wakes == 2
+    assert world.wakes == 1
+
+
+@pytest.mark.parametrize("call", ["take", "take_batches", "take_views"])
+def test_answers_that_come_while_others_are_read_wait_for_the_next_call(call: str) -> None:
+    world = World()
+    wake = world.wake
+
+    def fetch_more() -> None:
+        wake()
+        if world.wakes < 4:
+            world.fetch(0)
+            world.fetcher.ready[-1].is_last = True
+
+    world.reader._wake = fetch_more
+    world.fetcher.ready[1].is_last = True
+    found: Any = getattr(world.reader, call)(*([] if call == "take_views" else [1000]))
+    assert world.wakes == 1
+    assert len(found) == (10 if call == "take" else 2)
+    assert len(world.fetcher.ready) == 1
 
 
 def test_paused_partitions_keep_their_place() -> None:

@@ -127,15 +127,6 @@ def test_views_hold_what_is_left_and_their_first_offset() -> None:
     assert source.state.position == Position(5, 0)
 
 
-def test_a_refill_is_due_once_when_half_is_taken_and_when_all_is() -> None:
-    source = fetched(make_batch(b"a") + make_batch(b"b", base_offset=1) + make_batch(b"c", base_offset=2))
-    due = [source.is_refill_due]
-    take(source, 2)
-    due += [source.is_refill_due, source.is_refill_due]
-    take(source)
-    assert [*due, source.is_refill_due] == [False, True, False, True]
-
-
 def test_a_piece_of_a_batch_at_the_end_is_left_out() -> None:
     whole, cut = make_batch(b"a", b"b", leader_epoch=4), make_batch(b"c", base_offset=2)[:-1]
     assert end_of_batches(memoryview(whole + cut)) == (len(whole), 2, 4)

@@ -96,9 +96,22 @@ def test_an_answer_is_buffered_and_the_next_fetch_goes_on_behind_it() -> None:
     state = world.state(0)
     assert (ready.state, state.position, state.fetch_position, state.end_offset) == (state, Position(0), Position(2, 0), 2)
     assert state.buffered_bytes > 0
-    assert world.fetcher.step(1_000) == []  # more than half of the answer is left
-    ready.take([], 10)
     assert asked(world.sent()) == {0: 2}
+
+
+def test_one_answer_is_fetched_while_another_waits_to_be_read() -> None:
+    world = World()
+    for _ in range(3):
+        world.cluster.partitions[0].append([b"a"])
+        world.cluster.partitions[1].append([b"b"])
+        if len(world.fetcher.ready) < 4:
+            world.fetch()
+    assert [each.is_last for each in world.fetcher.ready] == [False, True, False, True]
+    assert world.fetcher.step(1_000) == []  # two answers wait
+    world.fetcher.ready.popleft().take([], 10)
+    assert world.fetcher.step(1_000) == []
+    world.fetcher.ready.popleft().take([], 10)
+    assert asked(world.sent()) == {0: 2, 1: 2}
 
 
 def test_a_partition_with_a_full_buffer_is_left_out() -> None:

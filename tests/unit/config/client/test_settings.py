@@ -1,7 +1,12 @@
 """The typed settings have every honoured setting as an attribute."""
 
+import re
+from pathlib import Path
+from typing import get_type_hints
+
 import pytest
 
+import ottla
 from ottla.config.client import AdminSettings, ClientSettings, ConsumerSettings, ProducerSettings
 from ottla.config.client.build import admin_settings, consumer_settings, producer_settings
 from ottla.config.client.kinds import ADMIN, CONSUMER, PRODUCER, ClientKind
@@ -62,3 +67,12 @@ def test_repr_names_the_cluster_and_no_secrets() -> None:
     )
     assert repr(settings) == "ProducerSettings(a:1,b:2, client_id='', SASL_SSL)"
     assert "s3cret" not in repr(settings.security)
+
+
+@pytest.mark.parametrize("kind", [ProducerSettings, ConsumerSettings, AdminSettings])
+def test_every_setting_is_read_somewhere(kind: type[ClientSettings]) -> None:
+    """A setting that the table calls honoured and no code reads would be ignored in silence."""
+    folder = Path(ottla.__file__).parent
+    files = [path for path in folder.rglob("*.py") if path != folder / "config" / "client" / "settings.py"]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text(encoding="utf-8") for path in files)))
+    assert set(get_type_hints(kind)) - words == set()

@@ -15,7 +15,18 @@ CASES = [(kind, name) for kind in KINDS for name in kind.table]
 def another_value(kind_name: str, name: str) -> str:
     """A valid value that is not the default."""
     key = next(kind for kind in KINDS if kind.name == kind_name).table[name]
-    for text in ("7", "0.2", "0.9", "true", "DEBUG", "ES256", "explicit", "record_limit", "text"):
+    for text in (
+        "7",
+        "0.2",
+        "0.9",
+        "true",
+        "DEBUG",
+        "ES256",
+        "explicit",
+        "record_limit",
+        "resolve_canonical_bootstrap_servers_only",
+        "text",
+    ):
         try:
             if key.parse(text) != key.default:
                 return text
