@@ -59,6 +59,7 @@ class Node:
         self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.lane.workers = world.compute
         self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
@@ -183,6 +184,7 @@ class Node:
             quorum=quorum,
             loader=loader,
             controller=controller,
+            lane=self.dispatcher.lane,
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:

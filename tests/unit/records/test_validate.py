@@ -42,8 +42,8 @@ OTHER_CODE = {
 @pytest.fixture(autouse=True)
 def chosen(variant: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Every test here runs with each variant."""
-    monkeypatch.setattr(validate_module, "walk_records", variant.columns.walk_records)
-    monkeypatch.setattr(validate_module, "RecordIterator", variant.kernel.RecordIterator)
+    monkeypatch.setattr(validate_module, "RecordWalk", variant.columns.RecordWalk)
+    monkeypatch.setattr(validate_module, "RecordScan", variant.columns.RecordScan)
 
 
 def config(settings: dict[str, str]) -> LogConfig:
