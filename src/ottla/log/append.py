@@ -25,7 +25,7 @@ from ottla.records.effort import FULL, Effort
 from ottla.records.kernels import CheckedBatch
 from ottla.records.layout import NO_TIMESTAMP
 from ottla.records.patch import set_base_offset_and_epoch
-from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN, ValidBatch, validate_produced
+from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN, ValidBatch, validate_produced
 
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog

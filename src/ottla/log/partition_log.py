@@ -47,8 +47,8 @@ from ottla.log.segments.segment import Segment
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.time_lookup import TimedOffset
 from ottla.log.segments.txn_index import AbortedTxn
-from ottla.records.inspection import Inspection
 from ottla.records.kernels import BatchLimits, RecordWalk
+from ottla.records.produced.inspection import Inspection
 
 DAY_MS = 86_400_000
 

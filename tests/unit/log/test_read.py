@@ -123,9 +123,9 @@ def lying_log(batches: int = 30) -> LogOnDisk:
     """A log whose headers claim later timestamps than any record has."""
     env = LogOnDisk(SMALL)
     for number in range(batches):
-        batch = make_batch(Random(number).randbytes(200), codec=Codec.ZSTD)
+        batch = make_batch(Random(number).randbytes(200), codec=Codec.ZSTD, base_offset=number, leader_epoch=0)
         set_max_timestamp(batch, 0, T0 + 1000)
-        env.log.append_as_leader(batch, 0)
+        env.log.append_as_follower(batch, 0)  # a leader corrects the header of a batch that it inspects
     assert len(env.log.segments) > 2
     return env
 

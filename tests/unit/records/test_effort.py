@@ -8,7 +8,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.records.compression import Codec
 from ottla.records.effort import FULL, ON_LOOP, SMALL_BYTES, Effort, TooExpensive
-from ottla.records.validate import ValidBatch, validate_produced
+from ottla.records.produced.validate import ValidBatch, validate_produced
 
 COMPACTED = LogConfig(cleanup_policy=("compact",))
 GZIP = LogConfig(compression_type="gzip", compression_gzip_level=9)

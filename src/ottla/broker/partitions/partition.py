@@ -24,13 +24,13 @@ from ottla.log.partition_log import PartitionLog
 from ottla.log.read import Isolation, ReadInfo
 from ottla.metadata.image.topics import NO_LEADER, PartitionState
 from ottla.records.effort import FULL, SMALL_BYTES, UNLIMITED, Effort, TooExpensive
-from ottla.records.validate import ZSTD_REQUEST_VERSION_MIN
+from ottla.records.produced.validate import ZSTD_REQUEST_VERSION_MIN
 
 if TYPE_CHECKING:
     from ottla.broker.purgatory.delayed_fetch import DelayedFetch
     from ottla.log.producers.verification import VerificationState
     from ottla.records.kernels import CheckedBatch
-    from ottla.records.validate import ValidBatch
+    from ottla.records.produced.validate import ValidBatch
 
 ALL_IN_SYNC = -1
 """acks=all, as the protocol writes it."""

@@ -34,7 +34,7 @@ from ottla.errors.texts import counted
 from ottla.ids import uuid_text
 from ottla.records.effort import ON_LOOP, TooExpensive
 from ottla.records.layout import ATTRIBUTE_BITS_AT, LENGTH_AT, LOG_OVERHEAD, MAGIC, MAGIC_AT, TRANSACTIONAL
-from ottla.records.validate import only_batch
+from ottla.records.produced.validate import only_batch
 from ottla.wire.messages.produce import (
     BatchIndexAndErrorMessage,
     LeaderIdAndEpoch,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
     from ottla.broker.services import Services
     from ottla.env import Steps
     from ottla.log.append import AppendInfo
-    from ottla.records.validate import ValidBatch
+    from ottla.records.produced.validate import ValidBatch
 
 HINTS_SINCE = 10
 TOPIC_IDS_SINCE = 13

@@ -34,7 +34,6 @@ from ottla.records.batch import CODECS, BatchView
 from ottla.records.compression import Codec, ExpandsTooFar, decompress_large
 from ottla.records.decline import Decline
 from ottla.records.effort import FULL, Effort, TooExpensive, loop_compressed_bytes
-from ottla.records.inspection import Inspection, cannot_hold
 from ottla.records.kernels import RecordScan, RecordWalk
 from ottla.records.layout import (
     APPEND_TIME,
@@ -50,8 +49,9 @@ from ottla.records.layout import (
     TRANSACTIONAL,
 )
 from ottla.records.patch import set_append_time, set_max_timestamp, set_shape
+from ottla.records.produced.inspection import Inspection, cannot_hold
+from ottla.records.produced.recompression import recompress
 from ottla.records.reader import DECOMPRESSED_BYTES_MAX
-from ottla.records.recompression import recompress
 
 TIMESTAMP_UNBOUNDED = 0x7FFFFFFFFFFFFFFF
 ZSTD_REQUEST_VERSION_MIN = 7

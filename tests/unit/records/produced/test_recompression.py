@@ -4,10 +4,10 @@ from itertools import count
 
 import pytest
 
-from ottla.records import recompression
 from ottla.records.compression import Codec, decompress
 from ottla.records.effort import FULL, ON_LOOP, Effort, TooExpensive, loop_compressed_bytes
-from ottla.records.recompression import recompress
+from ottla.records.produced import recompression
+from ottla.records.produced.recompression import recompress
 
 PLAIN = bytes(range(256)) * 20_000
 LEVELS = [(Codec.NONE, None), (Codec.GZIP, 9), (Codec.SNAPPY, None), (Codec.LZ4, 9), (Codec.LZ4, 17), (Codec.ZSTD, 19)]
