@@ -22,6 +22,7 @@ from setuptools.command.build_ext import build_ext
 KERNELS = [
     "records.kernel",
     "records.kernel_columns",
+    "records.kernel_frames",
     "records.kernel_batch",
     "records.kernel_accumulate",
     "records.kernel_many",

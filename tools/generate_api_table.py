@@ -31,7 +31,7 @@ def versions(api: Api) -> str:
 
 
 def row(api: Api) -> str:
-    ours = versions(api) if api.key in MODULES else "–"
+    ours = versions(api) if api.key in MODULES or api.key in ON_CONTROLLER else "–"
     if api.key in UNSTABLE_WITH:
         ours += f"; {api.newest} with `{UNSTABLE_WITH[api.key].replace('_', '.')}`"
     on_controller = "served" if api.key in ON_CONTROLLER else "–"
@@ -40,7 +40,7 @@ def row(api: Api) -> str:
 
 def table() -> str:
     present = [api for _, api in sorted(APIS.items()) if not api.is_removed]
-    served = sum(api.key in MODULES for api in present)
+    served = sum(api.key in MODULES or api.key in ON_CONTROLLER for api in present)
     return HEAD + "".join(map(row, present)) + f"\n{served} of {len(present)} APIs are served.\n"
 
 

@@ -1,7 +1,7 @@
 """Batches that no producer would send, sent to Apache Kafka and to Ottla: both refuse the same ones.
 
-`records/validate.py` names the exceptions: Ottla does not decompress batches whose records it need not check, and where Apache
-Kafka fails with UNKNOWN_SERVER_ERROR, Ottla says what is wrong.
+`records/validate.py` names the exceptions: where Apache Kafka fails with UNKNOWN_SERVER_ERROR, Ottla says what is wrong. A busy
+Ottla does not unpack every batch; here it has little to do.
 """
 
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ from tests.support.servers.kafka_server import KafkaServer
 from tests.support.servers.ottla_server import start_ottla
 
 from ottla.records.batch import BatchView
-from ottla.records.layout import CODEC_MASK, HEADER_SIZE
+from ottla.records.layout import HEADER_SIZE
 from ottla.wire.messages.produce import PartitionProduceData, ProduceRequest, TopicProduceData
 
 TOPICS: dict[str, dict[str, object]] = {
@@ -62,10 +62,6 @@ def without_producer(records: bytes) -> bytes:
     return bytes(batch)
 
 
-def is_compressed(records: bytes) -> bool:
-    return len(records) >= HEADER_SIZE and BatchView(records).attributes & CODEC_MASK != 0
-
-
 @pytest.mark.parametrize("seed", [11, 12])
 def test_odd_batches(seed: int, servers: tuple[KafkaServer, KafkaServer]) -> None:
     random = Random(seed)
@@ -82,8 +78,8 @@ def test_odd_batches(seed: int, servers: tuple[KafkaServer, KafkaServer]) -> Non
             theirs, ours = answer(apache, topic, records, version), answer(ottla, topic, records, version)
             accepted += ours == 0
             refused += ours != 0
-            unread = ours == 0 and is_compressed(records)
-            if theirs not in (ours, STUMBLED) and (theirs, ours) not in SAME_ENOUGH and not unread:
+            is_refused_alike = theirs == STUMBLED and ours != 0
+            if theirs != ours and not is_refused_alike and (theirs, ours) not in SAME_ENOUGH:
                 wrong.append(f"{number}: {topic} version {version}: {ours}, but Apache: {theirs}; {records[:80].hex()}")
     assert not wrong, "\n".join(wrong)
     assert accepted > 50

@@ -11,7 +11,10 @@ from tests.support.servers.kafka_server import default_properties, free_ports, p
 from tests.support.servers.ottla_server import format_ottla, run_ottla
 
 from ottla.broker.hosts.controller import ControllerHost
+from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
+from ottla.broker.hosts.snapshot_writer import SnapshotWriter
+from ottla.broker.hosts.starting import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env.real.world import real_world
 from ottla.ids import Uuid, uuid_text
@@ -200,16 +203,18 @@ class OttlaTurn:
             assert meta is not None
             assert meta.directory_id is not None
             quorum = await QuorumHost.open(world, self._config, meta.directory_id)
-            controller = ControllerHost(
-                world, self._config, ControllerSettings(meta.cluster_id, meta.node_id), quorum, self._publish
-            )
-            await controller.start([Endpoint("CONTROLLER", "127.0.0.1", 29093, 0)])
-            found = controller.published
+            loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, self._config, quorum))
+            endpoints = [Endpoint("CONTROLLER", "127.0.0.1", 29093, 0)]
+            settings = ControllerSettings(meta.cluster_id, meta.node_id)
+            controller = ControllerHost(world, self._config, settings, quorum, loader, endpoints)
+            await start_metadata(quorum, loader, controller, endpoints)
+            found = loader.published
             await controller.write(lambda state, now_ms: Decision(None, records))
+            await loader.caught_up()
             if snapshot:
-                await controller._snapshots.write(controller.published)
+                await loader.snapshots.write(loader.published)
             self.epoch = quorum.epoch
-            await controller.close()
+            await loader.close()
             await quorum.close()
             return found
 

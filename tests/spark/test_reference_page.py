@@ -14,13 +14,17 @@ from tests.support.servers.postgres_server import PostgresServer
 from ottla import Admin
 from ottla.spark.decoding.decode import MODES
 from ottla.spark.decoding.formats import FORMATS
+from ottla.spark.sink import options as sink_options
+from ottla.spark.source import options as source_options
 from ottla.spark.tables.delta import sink as delta
 from ottla.spark.tables.iceberg import sink as iceberg
 from ottla.spark.tables.postgres import sink as postgres_sink
 from ottla.spark.tables.postgres import source as postgres_source
 from ottla.testing import Broker
 
-PAGE = (Path(__file__).parents[2] / "docs" / "spark.md").read_text(encoding="utf-8")
+PAGES = Path(__file__).parents[2] / "docs"
+PAGE = (PAGES / "spark.md").read_text(encoding="utf-8")
+SINK_PAGE = (PAGES / "spark-sink.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, flags=re.DOTALL)
 GOOD, BAD = '{{"order_id": {}, "amount": 2.5}}', "no JSON"
 Run = Callable[..., dict[str, Any]]
@@ -70,6 +74,16 @@ def run(spark: Any, page_broker: Broker, tmp_path: Path) -> Iterator[Run]:
     yield run_example
     if "query" in made:
         made["query"].stop()
+
+
+def test_source_example(run: Run) -> None:
+    made = run("key binary, offset long", replace={'"orders"': '"page.orders"'})
+    assert [row.offset for row in made["orders"].orderBy("offset").collect()] == [0, 1, 2]
+    assert [(bytes(row.key), row.offset) for row in made["keys"].orderBy("offset").collect()] == [
+        (b"a", 0),
+        (b"b", 1),
+        (b"a", 2),
+    ]
 
 
 def test_decoding_example(spark: Any, load: Callable[[Any], Any], run: Run, page_broker: Broker) -> None:
@@ -128,10 +142,11 @@ def test_upsert_example(spark: Any, load: Callable[[Any], Any], run: Run, postgr
 
 
 def test_every_example_of_the_page_is_run() -> None:
-    assert len(EXAMPLES) == 6, "five here, and one in shipping/test_on_cluster.py"
+    assert len(EXAMPLES) == 7, "six here, and one in shipping/test_on_cluster.py"
 
 
 def test_every_format_mode_and_option_is_on_the_page() -> None:
     words = set(re.findall(r"`([\w.*-]+)`", PAGE))
-    options = {*postgres_sink.NAMES, *postgres_source.NAMES, *delta.NAMES, *iceberg.NAMES}
+    options = {*postgres_sink.NAMES, *postgres_source.NAMES, *delta.NAMES, *iceberg.NAMES, *source_options.NAMES}
     assert {*FORMATS, *MODES, *options} - words == set()
+    assert set(sink_options.NAMES) - set(re.findall(r"`([\w.*-]+)`", SINK_PAGE)) == set()

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from ottla.broker.hosts.coordinators.internal_topics import creatable, internal_topic
 from ottla.errors.codes import ErrorCode
 from ottla.ids import INTERNAL_TOPICS, topic_name_fault
-from ottla.metadata.controller.topics import create_topics
 from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
 
 if TYPE_CHECKING:
@@ -35,7 +34,8 @@ async def create_missing(services: Services, names: Sequence[str]) -> dict[str, 
     if not wanted:
         return dict(codes)
     request = CreateTopicsRequest(topics=wanted)
-    response = await services.controller.write(lambda state, now_ms: create_topics(state, request, now_ms))
+    response = await services.door.call(request)
+    await services.loader.caught_up()
     failed: dict[str, int] = dict(codes)
     for result in response.topics:
         if result.error_code not in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):

@@ -15,15 +15,16 @@ import asyncio
 import logging
 from collections.abc import Callable, Container, Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from ottla.broker.handlers import MODULES, ON_CONTROLLER, versions_served
 from ottla.broker.interception import Intercept, InterceptedRequest
+from ottla.broker.loop_health import LoopHealth, RequestHold
 from ottla.broker.net.counters import ApiCounters, Counters
 from ottla.broker.net.fault_log import FaultLog
 from ottla.broker.refusals import REPORTED, summary_of
-from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, RequestContext
-from ottla.broker.services import Services
+from ottla.broker.request import CloseConnection, ConnectionInfo, Declined, Handled, Pending, PendingTask, RequestContext
+from ottla.broker.services import NodeServices, Services
 from ottla.errors import BrokenInvariant, CorruptRecords, DecodeError, KafkaError
 from ottla.errors.codes import ErrorCode, error_name
 from ottla.ids import Uuid
@@ -59,9 +60,9 @@ class HandlerModule(Protocol):
     def refuse(self, context: RequestContext, request: Any, error: KafkaError, /) -> Message | None: ...
 
 
-def load_module(api_key: int) -> HandlerModule | None:
-    """The module that serves an API; None if none does."""
-    name = MODULES.get(api_key)
+def load_module(api_key: int, on_controller: bool = False) -> HandlerModule | None:
+    """The module that serves an API on a broker's listener, or on a controller's; None if none does."""
+    name = (ON_CONTROLLER if on_controller else MODULES).get(api_key)
     return None if name is None else import_module(f"ottla.broker.handlers.{name}")
 
 
@@ -131,7 +132,7 @@ class Parked:
     def _deliver(self, response: Message | None, failure: BaseException | None) -> None:
         try:
             self.parts = self._dispatcher.conclude(
-                self._route, self._context, self._request, self.frame_bytes, response, failure
+                self._route, self._context, self._request, self.frame_bytes, response, failure, is_parked=True
             )
         except CloseConnection as fault:
             self.fault = fault
@@ -143,7 +144,9 @@ class Parked:
 class Dispatcher:
     """The dispatcher of one node, on the running loop. `services` has to be set before the first `dispatch`."""
 
-    def __init__(self, services: Services | None = None, load: Callable[[int], HandlerModule | None] = load_module) -> None:
+    def __init__(
+        self, services: NodeServices | None = None, load: Callable[[int, bool], HandlerModule | None] = load_module
+    ) -> None:
         self.services = services
         self._load = load
         self._monotonic_s = asyncio.get_running_loop().time
@@ -152,6 +155,7 @@ class Dispatcher:
         self._fast_paths: dict[int, AnswersFrames] = {}
         self.counters = Counters()
         self.fault_log = FaultLog(self._monotonic_s, logger)
+        self.health = LoopHealth(self._monotonic_s)
         self.reported: Container[int] = REPORTED
         """The APIs whose responses are searched for refused parts; from the first request of each on."""
         self.on_broken: Callable[[BaseException], None] | None = None
@@ -162,8 +166,7 @@ class Dispatcher:
     def dispatch(self, connection: ConnectionInfo, frame: bytearray) -> list[Part] | Parked | None:
         """Handle the request in `frame`; `CloseConnection` if its connection has to end."""
         received_s = self._monotonic_s()
-        services = self.services
-        assert services is not None
+        services = cast("Services", self.services)  # handlers on a controller's listener use only `NodeServices`
         failure: Exception | None = None
         response: Message | None = None
         checked: Mapping[PartitionTail, CheckedBatch] | None = None
@@ -180,7 +183,9 @@ class Dispatcher:
                     counters = self._routes[frame[1]].counters
                     counters.requests += 1
                     counters.bytes_in += len(frame)
-                    self._count_reply(counters, received_s, answered)
+                    hold_s = self._count_reply(counters, received_s, answered) - received_s
+                    if hold_s > counters.hold_noted_s:
+                        self._note_hold_of(frame, connection, counters, received_s, hold_s)
                     return answered
                 if isinstance(answered, Declined):
                     checked = answered.checked
@@ -212,7 +217,7 @@ class Dispatcher:
         if isinstance(handled, Pending):
             if handled.is_done:
                 return self.conclude(route, context, request, len(frame), *handled.outcome)
-            return Parked(self, route, context, request, len(frame), handled)
+            return self._park(route, context, request, len(frame), handled)
         return self.conclude(route, context, request, len(frame), handled, None)
 
     def conclude(
@@ -223,8 +228,10 @@ class Dispatcher:
         frame_bytes: int,
         response: Message | None,
         failure: BaseException | None,
+        is_parked: bool = False,
     ) -> list[Part] | None:
         """The parts of a reply, from the handler's response or failure. Counts the request."""
+        began_s = self._monotonic_s() if is_parked else context.received_s
         counters = route.counters
         counters.requests += 1
         counters.bytes_in += frame_bytes
@@ -241,21 +248,44 @@ class Dispatcher:
             except Exception as flaw:
                 counters.errors += 1
                 parts = self._encode_refusal(route, context, request, flaw)
-        self._count_reply(counters, context.received_s, parts)
+        hold_s = self._count_reply(counters, context.received_s, parts) - began_s
+        if hold_s > counters.hold_noted_s:
+            self.health.note_request(counters, _hold(route.name, context, frame_bytes, began_s, hold_s))
         return parts
+
+    def _park(self, route: Route, context: RequestContext, request: Any, frame_bytes: int, pending: Pending) -> Parked:
+        hold_s = self._monotonic_s() - context.received_s
+        if hold_s > route.counters.hold_noted_s:
+            hold = _hold(route.name, context, frame_bytes, context.received_s, hold_s)
+            self.health.note_request(route.counters, hold)
+        if isinstance(pending, PendingTask):
+            self.health.follow_task(pending.task, _hold(route.name, context, frame_bytes, 0.0, 0.0))
+        return Parked(self, route, context, request, frame_bytes, pending)
+
+    def _note_hold_of(
+        self, frame: bytearray, connection: ConnectionInfo, counters: ApiCounters, began_s: float, hold_s: float
+    ) -> None:
+        """Note the hold by a request that was answered from its frame, without a context."""
+        header, _ = read_request_header(frame)
+        name, version = APIS[header.request_api_key].name, header.request_api_version
+        hold = RequestHold(began_s, hold_s, name, version, len(frame), header.client_id, connection)
+        self.health.note_request(counters, hold)
 
     def _topic_name(self, topic_id: Uuid) -> str | None:
         assert self.services is not None
         topic = self.services.metadata.topic_by_id(topic_id)
         return None if topic is None else topic.name
 
-    def _count_reply(self, counters: ApiCounters, received_s: float, parts: list[Part] | None) -> None:
+    def _count_reply(self, counters: ApiCounters, received_s: float, parts: list[Part] | None) -> float:
+        """Count a reply and the time since its request was received. Returns the time now."""
         if parts is not None:
             counters.bytes_out += len(parts[0]) if len(parts) == 1 else sum(map(len, parts))
-        time_s = self._monotonic_s() - received_s
+        now_s = self._monotonic_s()
+        time_s = now_s - received_s
         counters.time_s_total += time_s
         if time_s > counters.time_s_max:
             counters.time_s_max = time_s
+        return now_s
 
     def _intercepted(self, route: Route, context: RequestContext, request: Any) -> Handled:
         interception = self.intercept(context, request) if self.intercept is not None else None
@@ -319,9 +349,8 @@ class Dispatcher:
         routes = self._controller_routes if connection.is_controller_listener else self._routes
         route = routes.get(key)
         if route is None:
-            is_served = key in ON_CONTROLLER if connection.is_controller_listener else "broker" in APIS[key].listeners
             try:
-                module = self._load(key) if is_served else None
+                module = self._load(key, connection.is_controller_listener)
             except Exception as flaw:
                 raise self._not_loaded(connection, flaw) from None
             if module is not None:
@@ -395,3 +424,7 @@ class Dispatcher:
             self.fault_log.report(level, host, line, *facts)
         else:
             self.fault_log.report_bug(level, bug, line, *facts)
+
+
+def _hold(name: str, context: RequestContext, size_bytes: int, began_s: float, held_s: float) -> RequestHold:
+    return RequestHold(began_s, held_s, name, context.version, size_bytes, context.client_id, context.connection)

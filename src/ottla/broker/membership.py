@@ -1,43 +1,59 @@
 """This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
-The controller is in this process, so the BrokerRegistration and BrokerHeartbeat requests that other brokers would send are
-passed to it directly; the decisions and the records are the same. No periodic heartbeats are sent: when this process ends, so
-does the controller. One event loop.
+BrokerRegistration and BrokerHeartbeat requests go through the controller's door. With a controller on another node a task sends
+heartbeats, because the controller fences a broker that it does not hear. None are sent if the controller is in this process:
+when the process ends, so does the controller. One event loop.
 """
 
 from __future__ import annotations
 
+import asyncio
 import logging
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.ids import Uuid
-from ottla.metadata.controller.broker_registration import register_broker
-from ottla.metadata.controller.brokers import broker_heartbeat
+from ottla.metadata.features import SUPPORTED_FEATURES, UNSERVED_FEATURES
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.metadata.image.cluster import Endpoint
 
 logger = logging.getLogger("ottla.node")
 
 _SHUTDOWN_ROUNDS_MAX = 10
-_NOT_REGISTERED = -1
+_UNFENCING_MS = 50
+"""How soon a broker that is still fenced sends its next heartbeat."""
+NOT_REGISTERED = -1
 
 
 class Membership:
-    """The membership of broker `node_id`."""
+    """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it.
 
-    def __init__(self, controller: ControllerHost, cluster_id: str, node_id: int) -> None:
-        self._controller = controller
+    `heartbeat_interval_ms` is broker.heartbeat.interval.ms, or None if the controller is in this process.
+    """
+
+    def __init__(
+        self,
+        door: ControllerDoor,
+        loader: MetadataLoader,
+        cluster_id: str,
+        node_id: int,
+        heartbeat_interval_ms: int | None = None,
+    ) -> None:
+        self._interval_ms = heartbeat_interval_ms
+        self._heartbeats: asyncio.Task[None] | None = None
+        self._door = door
+        self._loader = loader
         self._cluster_id = cluster_id
         self._node_id = node_id
         self._offline_directories: list[Uuid] = []
         self.cordoned_directories: list[Uuid] = []
-        self.epoch = _NOT_REGISTERED
+        self.epoch = NOT_REGISTERED
 
     async def join(
         self,
@@ -49,7 +65,6 @@ class Membership:
         last_epoch: int,
     ) -> None:
         """Register and get unfenced: from then on this broker may lead. `last_epoch` is from its last clean shutdown, or -1."""
-        features = self._controller.state.settings.supported_features
         request = BrokerRegistrationRequest(
             broker_id=self._node_id,
             cluster_id=self._cluster_id,
@@ -60,18 +75,32 @@ class Membership:
             ],
             features=[
                 Feature(name=name, min_supported_version=low, max_supported_version=high)
-                for name, (low, high) in sorted(features.items())
+                for name, (low, high) in sorted(self._features().items())
             ],
             rack=rack,
             log_dirs=sorted(directories),
             previous_broker_epoch=last_epoch,
         )
         self.cordoned_directories = list(cordoned)
-        registered = await self._controller.write(lambda state, now_ms: register_broker(state, request, now_ms))
+        registered = await self._door.call(request)
         self.epoch = registered.broker_epoch
-        heard = await self._heartbeat()
-        if heard.is_fenced:
-            raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
+        await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
+        while (await self._heartbeat()).is_fenced:
+            if self._interval_ms is None:
+                raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
+            await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
+        if self._interval_ms is not None:
+            self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
+
+    def _features(self) -> dict[str, tuple[int, int]]:
+        """The features in the registration. Apache's controller refuses a broker that does not list every finalised one."""
+        unserved = {} if self._interval_ms is None else {name: (0, level) for name, level in UNSERVED_FEATURES.items()}
+        return {**SUPPORTED_FEATURES, **unserved}
+
+    async def _send_heartbeats(self, interval_ms: int) -> None:
+        while True:
+            await asyncio.sleep(interval_ms / 1000)
+            await self._tell("that it is alive")
 
     async def tell_lost(self, directory_id: Uuid) -> None:
         """Report that a directory has failed: other brokers take over the partitions in it, if there are any."""
@@ -84,7 +113,7 @@ class Membership:
         await self._tell("the cordoned directories")
 
     async def _tell(self, what: str) -> None:
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return  # the first heartbeat reports it
         try:
             await self._heartbeat()
@@ -93,12 +122,17 @@ class Membership:
 
     async def leave(self) -> None:
         """Hand over the partitions it leads and get fenced: the metadata then says that this broker has shut down."""
-        if self.epoch == _NOT_REGISTERED:
+        if self.epoch == NOT_REGISTERED:
             return
+        if self._heartbeats is not None:
+            self._heartbeats.cancel()
+            await asyncio.wait([self._heartbeats])
         for _ in range(_SHUTDOWN_ROUNDS_MAX):
             try:
                 if (await self._heartbeat(want_shut_down=True)).should_shut_down:
                     return
+                if self._interval_ms is not None:
+                    await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
             except KafkaError as refused:
                 logger.warning("leaving the cluster without the controller's permission: %s", refused)
                 return
@@ -108,9 +142,10 @@ class Membership:
         request = BrokerHeartbeatRequest(
             broker_id=self._node_id,
             broker_epoch=self.epoch,
-            current_metadata_offset=self._controller.published.provenance.offset,
+            current_metadata_offset=self._loader.published_offset - 1,
             want_shut_down=want_shut_down,
             offline_log_dirs=list(self._offline_directories),
             cordoned_log_dirs=list(self.cordoned_directories),
         )
-        return await self._controller.write(lambda state, now_ms: broker_heartbeat(state, request, now_ms))
+        response: BrokerHeartbeatResponse = await self._door.call(request)
+        return response

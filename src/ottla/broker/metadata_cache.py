@@ -8,7 +8,7 @@ from ottla.metadata.image.topics import PartitionState, Topic
 
 
 class MetadataCache:
-    """Handlers read `image`; only `Node._publish` sets it, after partitions and settings have been updated."""
+    """Handlers read `image`; only the node's publisher sets it, after partitions and settings have been updated."""
 
     __slots__ = ("features_offset", "image")
 

@@ -19,6 +19,7 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
+    from ottla.broker.loop_health import LoopHealth
     from ottla.broker.services import Services
     from ottla.log.partition_log import PartitionLog
 
@@ -32,15 +33,17 @@ _RUNNING = 3
 class NodeMetrics:
     """The metrics of one node."""
 
-    def __init__(self, services: Services, counters: Counters) -> None:
+    def __init__(self, services: Services, counters: Counters, health: LoopHealth) -> None:
         self._services = services
         self._counters = counters
+        self._health = health
         self._started_ms = services.world.clock.now_ms()
 
     async def page(self) -> bytes:
         """The current values of all metrics, in Prometheus's text format."""
         text = MetricsText()
         self._requests(text)
+        self._loop(text)
         self._connections(text)
         self._waiting(text)
         self._partitions(text)
@@ -74,6 +77,20 @@ class NodeMetrics:
         for api, counted in asked.items():
             text.sample(counted.time_s_max * 1000, [("request", api)])
         self._topics(text)
+
+    def _loop(self, text: MetricsText) -> None:
+        asked = {APIS[key].name: each for key, each in sorted(self._counters.apis.items())}
+        holds_ms = {api: counted.hold_s_max * 1000 for api, counted in asked.items()}
+        holds = dict.fromkeys(asked, 0) | self._health.holds_of_requests
+        for work, held in self._health.work.items():  # the tasks of requests are here too, under their API
+            holds_ms[work] = max(holds_ms.get(work, 0.0), held.hold_s_max * 1000)
+            holds[work] = holds.get(work, 0) + held.holds
+        text.family("ottla_loop_hold_ms_max", "gauge", "The longest time since the start that one cause held the event loop.")
+        for cause, hold_ms in holds_ms.items():
+            text.sample(hold_ms, [("cause", cause)])
+        text.family("ottla_loop_holds_total", "counter", "How often one cause held the event loop for 200 ms or longer.")
+        for cause, count in holds.items():
+            text.sample(count, [("cause", cause)])
 
     def _topics(self, text: MetricsText) -> None:
         nothing = ApiCounters()

@@ -1,7 +1,8 @@
 """A small HTTP/1.1 server for the metrics page (GET /metrics), on the node's own loop.
 
 It serves only what Prometheus needs: one request after the other on a connection, no request bodies. A connection that sends
-too much or too slowly is closed, and so are those above `CONNECTIONS_MAX`; the node holds at most one page per connection.
+too much or too slowly is closed. The node holds at most one page per connection and `CONNECTIONS_MAX` connections: a new one
+replaces the one that has been silent the longest, so that silent connections cannot lock others out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ logger = logging.getLogger("ottla.metrics")
 
 HEAD_BYTES_MAX = 8192
 CONNECTIONS_MAX = 32
+FIRST_REQUEST_S = 10.0
+"""How long a new connection may take for its first request."""
 IDLE_S = 120.0
 """How long a connection is kept between two requests; Prometheus asks at least once a minute."""
 
@@ -36,7 +39,8 @@ class MetricsServer:
     def __init__(self, page: Page) -> None:
         self._page = page
         self._listener: Listener | None = None
-        self._connections: set[_Connection] = set()
+        self._connections: dict[_Connection, None] = {}
+        """In the order of their last response, those without any by their age."""
 
     @classmethod
     async def start(cls, network: Network, host: str, port: int, page: Page) -> MetricsServer:
@@ -60,16 +64,20 @@ class MetricsServer:
 
     def _accept(self, stream: Stream) -> _Connection | None:
         if len(self._connections) >= CONNECTIONS_MAX:
-            return None
+            silent = next((each for each in self._connections if not each.is_answering), None)
+            if silent is None:
+                return None
+            del self._connections[silent]
+            silent.close()
         connection = _Connection(stream, self._page, self._connections)
-        self._connections.add(connection)
+        self._connections[connection] = None
         return connection
 
 
 class _Connection:
     """One connection: reads a request's head, answers, reads the next."""
 
-    def __init__(self, stream: Stream, page: Page, others: set[_Connection]) -> None:
+    def __init__(self, stream: Stream, page: Page, others: dict[_Connection, None]) -> None:
         self._stream = stream
         self._page = page
         self._others = others
@@ -78,8 +86,12 @@ class _Connection:
         self._answering: asyncio.Task[None] | None = None
         self._is_over = False
         self._loop = asyncio.get_running_loop()
-        self._timer = self._loop.call_later(IDLE_S, self.close)
+        self._timer = self._loop.call_later(FIRST_REQUEST_S, self.close)
         self._loop.call_soon(stream.resume)
+
+    @property
+    def is_answering(self) -> bool:
+        return self._answering is not None
 
     def close(self) -> None:
         self._stream.close()
@@ -99,7 +111,7 @@ class _Connection:
     def ended(self, error: OSError | None) -> None:
         self._is_over = True
         self._timer.cancel()
-        self._others.discard(self)
+        self._others.pop(self, None)
         if self._answering is not None:
             self._answering.cancel()
 
@@ -159,6 +171,8 @@ class _Connection:
         ).encode()
         self._timer.cancel()
         self._timer = self._loop.call_later(IDLE_S, self.close)
+        if self in self._others:
+            self._others[self] = self._others.pop(self)  # to the end: it is the last to be replaced
         self._stream.send([head, content] if has_content else [head])
         if is_last:
             self._stream.close_when_sent()

@@ -1,9 +1,10 @@
-"""One node: assembles all parts, starts them in order and shuts them down cleanly. The only file that knows them all.
+"""One node: assembles the parts of its roles, starts them in order and shuts them down cleanly.
 
-Start: check the settings, lock the directories, bind the ports; then load the metadata log and lead its quorum, load the logs
-with their topics' settings, and join the cluster. From then on requests are answered; earlier connections wait until then.
-Stop, in the opposite order: accept no connections, answer the requests under way, leave the cluster, close the logs with the
-mark of a clean shutdown.
+Every node has a replica of the metadata log, a metadata loader and the listeners of its roles; `roles/broker_role.py` adds a
+broker. Start: check the settings, lock the directories, bind the ports; then load the metadata log and lead its quorum. The
+broker loads the logs with their topics' settings and joins the cluster. From then on requests are answered; earlier connections
+wait until then. Stop, in the opposite order: accept no connections, answer the requests under way, leave the cluster, close the
+logs with the mark of a clean shutdown.
 
 `broken` is set when the node cannot go on: too many disks have failed, or an invariant is broken. Its owner then stops it.
 """
@@ -12,45 +13,38 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ottla.broker.dispatch import Dispatcher
-from ottla.broker.fetch_sessions import FetchSessions
 from ottla.broker.hosts.controller import ControllerHost
-from ottla.broker.hosts.coordinators.coordinators import Coordinators
-from ottla.broker.hosts.producer_ids import ProducerIds
+from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
-from ottla.broker.membership import Membership
+from ottla.broker.hosts.snapshot_writer import SnapshotWriter
+from ottla.broker.hosts.starting import join_metadata, start_metadata, wait_joined
 from ottla.broker.metadata_cache import MetadataCache
 from ottla.broker.net.listeners import Listeners
-from ottla.broker.node_settings import (
-    address_text,
-    cleaner_settings,
-    controller_settings,
-    endpoints_of,
-    net_settings,
-    warn_of_settings,
-)
-from ottla.broker.partitions.moving import Moves
-from ottla.broker.partitions.partitions import Partitions
-from ottla.broker.services import Services
+from ottla.broker.node_settings import address_text, controller_settings, endpoints_of, net_settings, warn_of_settings
+from ottla.broker.roles.storage import Storage
+from ottla.broker.services import NodeServices, Services
 from ottla.broker.settings import BrokerSettings
 from ottla.errors import BrokenInvariant, OttlaError
-from ottla.log.compaction.compactor import Compactor
-from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
 from ottla.log.directories.log_directory import DirectoryWorld
-from ottla.log.directories.opening import LockedDirectories, MustStop, lock_directories
+from ottla.log.directories.opening import lock_directories
 from ottla.records.kernels import variant
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.roles.broker_role import BrokerRole
     from ottla.env import World
     from ottla.metadata.image.cluster import Endpoint
     from ottla.metadata.image.delta import MetadataDelta
     from ottla.metadata.image.image import MetadataImage
 
 logger = logging.getLogger("ottla.node")
+
+_NOT_REGISTERED = -1
 
 
 class Node:
@@ -60,13 +54,12 @@ class Node:
         self._world = world
         self._settings = settings
         self._metadata = MetadataCache()
-        self._membership: Membership | None = None
-        self._partitions: Partitions | None = None
+        self._broker: BrokerRole | None = None
         self._stopping = AsyncExitStack()  # stops parts in the opposite order of their start
-        self._telling: set[asyncio.Task[None]] = set()
-        self._broker_endpoints: list[Endpoint] = []
+        self._endpoints: list[Endpoint] = []
         self.dispatcher = Dispatcher()
         self.dispatcher.on_broken = self._break
+        self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
         self.node_id = settings.current.node_id
         self.cluster_id = ""
@@ -92,13 +85,14 @@ class Node:
 
     @property
     def bootstrap_servers(self) -> str:
-        """The bootstrap.servers setting for clients of this node."""
-        return ",".join(address_text(each.host, each.port) for each in self._broker_endpoints)
+        """The bootstrap.servers setting for clients of this node; bootstrap.controllers if it has no broker."""
+        return ",".join(address_text(each.host, each.port) for each in self._endpoints)
 
     @property
     def services(self) -> Services:
+        """The services of the node's broker."""
         services = self.dispatcher.services
-        assert services is not None, "a started node has its services"
+        assert isinstance(services, Services), "a started node with a broker has its services"
         return services
 
     # -- starting
@@ -111,119 +105,111 @@ class Node:
         self.cluster_id = storage.locked.cluster_id
         bound = await self.listeners.open(config.listeners, config.controller_listener_names, config.inter_broker_listener_name)
         self._stopping.callback(self.listeners.abort)
-        self._broker_endpoints = endpoints_of(config.advertised_listeners, bound)
-        quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
-        self._stopping.push_async_callback(quorum.close)
-        quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
-        controller = ControllerHost(
-            world,
-            config,
-            controller_settings(self.cluster_id, self._settings),
-            quorum,
-            lambda delta, image: self._publish(storage, delta, image),
-        )
-        self._stopping.push_async_callback(controller.close)
-        self._membership = Membership(controller, self.cluster_id, self.node_id)
-        await controller.start(endpoints_of(config.advertised_controller_listeners, bound))
-        services = self._services(storage, quorum, controller)
-        await self._join(self._membership, services.directories)
-        self._stopping.push_async_callback(self._membership.leave)
-        services.partitions.start()
-        self._stopping.push_async_callback(services.partitions.stop)
-        services.coordinators.follow()
-        services.moves.start()
-        self._stopping.push_async_callback(services.moves.stop)
-        if config.ottla_metrics_port >= 0:
-            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
-        self.dispatcher.services = services
-        self.listeners.serve()
-        self._stopping.push_async_callback(self.listeners.close)
-        # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
-        self._stopping.push_async_callback(services.coordinators.stop)
+        controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
+        self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
+        node = await self._open_metadata(storage, controller_endpoints)
+        await (self._start_broker(node, storage) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
 
-    def _services(self, storage: Storage, quorum: QuorumHost, controller: ControllerHost) -> Services:
-        directories, partitions = storage.directories, self._partitions
-        assert directories is not None, "the first image is published before the controller has started"
-        assert partitions is not None, "the first image is published before the controller has started"
-        producer_ids = ProducerIds(self.node_id, controller, lambda: self._epoch)
-        return Services(
+    async def _start_broker(self, node: NodeServices, storage: Storage) -> None:
+        """Lead the quorum of one, or follow that of other nodes; join its cluster, and serve all listeners."""
+        from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
+
+        config, controller = self._settings.current, node.controller
+        self._broker = BrokerRole(node, storage, self._door(node), config.is_controller, self._break)
+        controller.own_broker_epoch = lambda: self._epoch
+        if config.is_controller:
+            await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
+        else:
+            await join_metadata(node.quorum, node.loader, controller, ())
+            await wait_joined(node.quorum, node.loader)
+        services = await self._broker.join(self._endpoints, self._stopping)
+        if config.ottla_metrics_port >= 0:
+            await self._serve_metrics(services, config.broker_listeners[0].host, config.ottla_metrics_port)
+        self._serve(services)
+        # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
+        self._stopping.push_async_callback(services.coordinators.stop)
+
+    def _door(self, node: NodeServices) -> ControllerDoor:
+        if self._settings.current.is_controller:
+            from ottla.broker.doors.local import LocalDoor
+
+            return LocalDoor(node.controller)
+        from ottla.broker.doors.controller_links import Address, ControllerLinks
+        from ottla.broker.doors.remote import RemoteDoor
+
+        listener = self._settings.current.controller_listener_names[0]
+
+        def leader() -> Address | None:
+            facts = node.quorum.facts()
+            endpoint = facts.endpoints.get(facts.leader_id, {}).get(listener)
+            return None if endpoint is None else Address(facts.leader_id, *endpoint)
+
+        links = ControllerLinks(self._world.network, self.node_id)
+        self._stopping.callback(links.close)
+        return RemoteDoor(links, leader)
+
+    async def _start_controller(self, node: NodeServices) -> None:
+        """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
+        await join_metadata(node.quorum, node.loader, node.controller, node.controller.endpoints)
+        self._serve(node)
+        await wait_joined(node.quorum, node.loader)
+
+    def _serve(self, services: NodeServices) -> None:
+        self.dispatcher.services = services
+        self.listeners.serve()
+        self._stopping.push_async_callback(self.listeners.close)
+
+    async def _open_metadata(self, storage: Storage, endpoints: list[Endpoint]) -> NodeServices:
+        """The parts that decide and follow the metadata. They do not run yet."""
+        world, config = self._world, self._settings.current
+        quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
+        self._stopping.push_async_callback(quorum.close)
+        quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
+        loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, config, quorum))
+        self._stopping.push_async_callback(loader.close)
+        loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
+        settings = controller_settings(self.cluster_id, self._settings)
+        return NodeServices(
             node_id=self.node_id,
             cluster_id=self.cluster_id,
-            world=self._world,
+            world=world,
             settings=self._settings,
             metadata=self._metadata,
             quorum=quorum,
-            controller=controller,
-            directories=directories,
-            partitions=partitions,
-            moves=Moves(partitions, self._metadata, controller),
-            fetch_sessions=FetchSessions(self._world.clock, self._world.randomness, self._settings),
-            producer_ids=producer_ids,
-            coordinators=Coordinators(self._world, self._settings, partitions, self._metadata, producer_ids),
+            loader=loader,
+            controller=ControllerHost(world, config, settings, quorum, loader, endpoints),
         )
 
     async def _serve_metrics(self, services: Services, host: str, port: int) -> None:
         from ottla.broker.metrics import NodeMetrics  # late: most nodes serve no metrics
         from ottla.broker.metrics_server import MetricsServer
 
-        page = NodeMetrics(services, self.dispatcher.counters).page
+        page = NodeMetrics(services, self.dispatcher.counters, self.dispatcher.health).page
         server = await MetricsServer.start(self._world.network, host, port, page)
         self._stopping.push_async_callback(server.stop)
         self.metrics_port = server.port
 
-    async def _join(self, membership: Membership, directories: LogDirectories) -> None:
-        online = [each for each in directories.directories if each.is_online]
-        # Nothing was lost only if all directories have the mark of a clean shutdown, with the same broker epoch.
-        epochs = {None if each.found is None else each.found.broker_epoch for each in online}
-        last_epoch = epochs.pop() if len(epochs) == 1 else None
-        await membership.join(
-            self._broker_endpoints,
-            [each.directory_id for each in online if each.directory_id is not None],
-            directories.cordoned_ids,
-            rack=self._settings.current.broker_rack,
-            incarnation_id=self._world.randomness.new_uuid(),
-            last_epoch=-1 if last_epoch is None else last_epoch,
-        )
-
     # -- following the metadata
 
-    async def _publish(self, storage: Storage, delta: MetadataDelta, image: MetadataImage) -> None:
+    async def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         """Apply newly committed metadata to settings and partitions, then let requests see it."""
         change = self._settings.apply(delta, image)
-        if self._partitions is None:
-            self._partitions = await self._load(storage)
-        elif change.attributes:
+        if change.attributes:
             self.listeners.apply(net_settings(self._settings.current))
-        await self._partitions.apply(delta, image)
+        if self._broker is not None:
+            await self._broker.apply(delta, image)
         self._metadata.image = image
         if delta.features_changed:
             self._metadata.features_offset = image.provenance.offset
-        if self._membership is not None and storage.directories is not None:
-            cordoned = storage.directories.cordoned_ids
-            if cordoned != self._membership.cordoned_directories:
-                self._tell(self._membership.tell_cordoned(cordoned))
-        if self.dispatcher.services is not None:
-            self.dispatcher.services.moves.metadata_changed()
-            self.dispatcher.services.coordinators.metadata_changed(delta, image)
-
-    async def _load(self, storage: Storage) -> Partitions:
-        """Open the logs, now that the settings of their topics are known."""
-        world, compactor = self._world, None
-        if world.helpers is not None:
-            compactor = Compactor(world.disk, world.clock, world.helpers, cleaner_settings(self._settings.current.log))
-        directories = storage.directories = await storage.locked.load(self._settings.topic_config, compactor=compactor)
-        partitions = Partitions(self.node_id, world, self._settings, directories, self._metadata)
-        partitions.on_must_stop = lambda reason: self._break(MustStop(reason))
-        partitions.on_broken = self._break
-        partitions.on_directory_lost = self._tell_lost
-        return partitions
+        if self._broker is not None:
+            self._broker.applied(delta, image)
 
     @property
     def _epoch(self) -> int:
-        return -1 if self._membership is None else self._membership.epoch
+        return _NOT_REGISTERED if self._broker is None else self._broker.epoch
 
     # -- failing
 
@@ -232,16 +218,6 @@ class Node:
             self.broken.set_result(
                 reason if isinstance(reason, OttlaError) else BrokenInvariant(f"{type(reason).__name__}: {reason}")
             )
-
-    def _tell_lost(self, loss: DirectoryLoss) -> None:
-        if loss.must_stop is None and loss.directory_id is not None and self._membership is not None:
-            self._tell(self._membership.tell_lost(loss.directory_id))
-
-    def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
-        """Run a report to the controller in the background."""
-        task = asyncio.get_running_loop().create_task(telling)
-        self._telling.add(task)
-        task.add_done_callback(self._telling.discard)
 
     # -- stopping
 
@@ -252,17 +228,4 @@ class Node:
 
     async def _close_storage(self, storage: Storage) -> None:
         is_trusted = not (self.broken.done() and isinstance(self.broken.result(), BrokenInvariant))
-        if storage.directories is not None and is_trusted:
-            await storage.directories.close(self._epoch)
-        else:
-            storage.locked.release()  # no mark of a clean shutdown: the next start recovers all logs
-
-
-class Storage:
-    """The log directories, locked first and loaded later."""
-
-    __slots__ = ("directories", "locked")
-
-    def __init__(self, locked: LockedDirectories) -> None:
-        self.locked = locked
-        self.directories: LogDirectories | None = None
+        await storage.close(self._epoch, is_trusted)

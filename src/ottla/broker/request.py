@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Coroutine, Mapping
 from typing import TYPE_CHECKING, Any
 
+from ottla.broker.principal import ANONYMOUS, Principal
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
@@ -24,15 +25,31 @@ class CloseConnection(Exception):
 
 
 class ConnectionInfo:
-    """The peer and the listener of a connection; shared by all its requests."""
+    """The peer, its principal and the listener of a connection; shared by all its requests."""
 
-    __slots__ = ("client_software_name", "client_software_version", "id", "is_controller_listener", "listener", "peer")
+    __slots__ = (
+        "client_software_name",
+        "client_software_version",
+        "id",
+        "is_controller_listener",
+        "listener",
+        "peer",
+        "principal",
+    )
 
-    def __init__(self, id: int, listener: str, peer: tuple[str, int], is_controller_listener: bool = False) -> None:
+    def __init__(
+        self,
+        id: int,
+        listener: str,
+        peer: tuple[str, int],
+        is_controller_listener: bool = False,
+        principal: Principal = ANONYMOUS,
+    ) -> None:
         self.id = id
         self.listener = listener
         self.peer = peer
         self.is_controller_listener = is_controller_listener
+        self.principal = principal
         self.client_software_name = ""
         self.client_software_version = ""
 
@@ -140,12 +157,12 @@ class Pending:
 class PendingTask(Pending):
     """A response that a coroutine returns: for requests that wait for the controller or the disk. Too slow for the hot path."""
 
-    __slots__ = ("_task",)
+    __slots__ = ("task",)
 
     def __init__(self, work: Coroutine[Any, Any, Message | None]) -> None:
         super().__init__()
-        self._task = asyncio.get_running_loop().create_task(work)
-        self._task.add_done_callback(self._ended)
+        self.task = asyncio.get_running_loop().create_task(work)
+        self.task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[Message | None]) -> None:
         if task.cancelled():

@@ -1,4 +1,4 @@
-"""The services of one node that handlers use; `node.py` assembles them."""
+"""The services of one node that handlers use; `node.py` and `roles/` assemble them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.fetch_sessions import FetchSessions
     from ottla.broker.hosts.controller import ControllerHost
     from ottla.broker.hosts.coordinators.coordinators import Coordinators
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.producer_ids import ProducerIds
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.broker.metadata_cache import MetadataCache
@@ -20,8 +22,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(slots=True, eq=False, repr=False)  # not compared; generating each method would cost start-up time
-class Services:
-    """The services of one node. Handlers reach them through `RequestContext.services`."""
+class NodeServices:
+    """What every node has, whatever its roles. Handlers on a controller's listener use only these."""
 
     node_id: int
     cluster_id: str
@@ -29,7 +31,15 @@ class Services:
     settings: BrokerSettings
     metadata: MetadataCache
     quorum: QuorumHost
+    loader: MetadataLoader
     controller: ControllerHost
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Services(NodeServices):
+    """The services of a broker. Handlers reach them through `RequestContext.services`."""
+
+    door: ControllerDoor
     directories: LogDirectories
     partitions: Partitions
     moves: Moves

@@ -166,6 +166,20 @@ _WORDS: dict[str, str] = {
     "offsets.topic.segment.bytes": (
         "The segment size of __consumer_offsets. Small segments are compacted sooner, so that a coordinator loads faster."
     ),
+    "ottla.max.groups": (
+        "How many groups this node coordinates at most, those that only have committed offsets included. A new group beyond "
+        "that is refused with GROUP_MAX_SIZE_REACHED. A group takes about 1.4 kB. Kafka does not have this setting."
+    ),
+    "ottla.max.producer.ids": (
+        "How many producers the partitions of this node remember at most, each producer counted in every partition it writes "
+        "to. Beyond that the producers that have been idle the longest are forgotten before producer.id.expiration.ms, but "
+        "none that was active in the last five minutes or has an open transaction. If all are active, a batch of a new "
+        "producer is refused with THROTTLING_QUOTA_EXCEEDED. Kafka does not have this setting."
+    ),
+    "ottla.max.transactional.ids": (
+        "How many transactional ids this node coordinates at most. A new one beyond that is refused with POLICY_VIOLATION; "
+        "unused ones expire after transactional.id.expiration.ms. An id takes about 0.6 kB. Kafka does not have this setting."
+    ),
     "ottla.metrics.port": (
         "Serve metrics in Prometheus's text format at http://HOST:PORT/metrics, on the address of the first listener for "
         "clients. 0 is any free port, -1 none. Kafka does not have this setting."

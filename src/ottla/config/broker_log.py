@@ -37,6 +37,7 @@ class BrokerLogConfig:
     log_cleaner_io_buffer_load_factor: float = 0.9
     log_cleaner_io_max_bytes_per_second: float = 1.7976931348623157e308
     log_cleaner_backoff_ms: int = 15_000
+    ottla_max_producer_ids: int = 200_000
     producer_id_expiration_ms: int = 86_400_000
     transaction_max_timeout_ms: int = 900_000
     transaction_partition_verification_enable: bool = True

@@ -26,6 +26,10 @@ CLIENT_METRICS_DOCS = {
 }
 
 _INTERVAL_MS_MIN, _INTERVAL_MS_MAX = 100, 3_600_000
+_EXPRESSION_LENGTH_MAX = 1000
+_MATCH_LENGTH_MAX = 4000
+_NESTING_MAX = 20
+"""What regular expressions may have: compiling is recursive, and takes about 5 µs per character."""
 _MATCHED = (
     "client_id",
     "client_instance_id",
@@ -50,8 +54,11 @@ def validate_client_metrics_settings(settings: Mapping[str, str]) -> None:
             f"interval.ms={interval_ms}: must be from {_INTERVAL_MS_MIN} to {_INTERVAL_MS_MAX}, an hour",
         )
     patterns = parsed.get("match")
-    for pattern in patterns if isinstance(patterns, tuple) else ():
-        _check_pattern(pattern)
+    if isinstance(patterns, tuple):
+        if sum(map(len, patterns)) > _MATCH_LENGTH_MAX:
+            raise InvalidConfig("match", f"match is longer than {_MATCH_LENGTH_MAX} characters: use shorter expressions")
+        for pattern in patterns:
+            _check_pattern(pattern)
 
 
 def _check_pattern(pattern: str) -> None:
@@ -61,7 +68,22 @@ def _check_pattern(pattern: str) -> None:
         raise InvalidConfig(
             "match", f"match has {pattern!r}: each entry must be WHAT=REGULAR EXPRESSION, with one of {', '.join(_MATCHED)}"
         )
+    if len(expression) > _EXPRESSION_LENGTH_MAX or _nesting(expression) > _NESTING_MAX:
+        raise InvalidConfig(
+            "match",
+            f"match has {pattern[:60]!r}..., whose regular expression is longer than {_EXPRESSION_LENGTH_MAX} characters or "
+            f"has more than {_NESTING_MAX} brackets open at once: use a simpler one",
+        )
     try:
         re.compile(expression.strip())
     except re.error as wrong:
         raise InvalidConfig("match", f"match has {pattern!r}, whose regular expression is invalid: {wrong}") from None
+
+
+def _nesting(expression: str) -> int:
+    """How many brackets are open at once, at most. Escaped ones count too: that is only stricter."""
+    depth = deepest = 0
+    for character in expression:
+        depth += (character in "([{") - (character in ")]}")
+        deepest = max(deepest, depth)
+    return deepest

@@ -15,7 +15,7 @@ Both implementations keep these rules; the tests in tests/unit/env check them:
 Paths are absolute strings with `/`. Code on floors 0–3 touches files only through the `Disk` it was handed.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from enum import Enum
 from typing import NamedTuple, Protocol
 
@@ -93,6 +93,14 @@ class File(Protocol):
         """Wait until everything written so far would survive a power loss."""
         ...
 
+    def note_durable(self) -> None:
+        """The file's bytes are durable: the process that wrote them has synced them. `sync` waits only for later changes."""
+        ...
+
+    def follow(self, path: str) -> None:
+        """The file was renamed to `path`. Only a handle that has not been opened yet needs to know."""
+        ...
+
     def close(self) -> None:
         """Give the handle back. Ranges taken before stay readable. Closing twice is harmless."""
         ...
@@ -118,6 +126,13 @@ class Disk(Protocol):
         """`FileNotFoundError` where the mode needs the file to exist and it does not."""
         ...
 
+    def open_later(self, path: str, size: int) -> File:
+        """A handle of an existing file of `size` bytes, for reading and writing. The file is opened when it is first used.
+
+        Until then it is found by its name, so `File.follow` must be called when it is renamed.
+        """
+        ...
+
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         """Whether `files` more files can be opened now, with a reserve left for work on the files already open.
 
@@ -133,6 +148,10 @@ class Disk(Protocol):
     def is_directory(self, path: str) -> bool: ...
     def list_directory(self, path: str) -> list[str]:
         """Names in a folder, sorted, without `.` and `..`."""
+        ...
+
+    def list_files(self, path: str) -> dict[str, int]:
+        """The names in a folder, sorted, with the size of each file; -1 for folders."""
         ...
 
     def make_directory(self, path: str) -> None:
@@ -188,6 +207,13 @@ class Disk(Protocol):
 
     async def sync_directory(self, path: str) -> None:
         """Wait until the names in a folder would survive a power loss."""
+        ...
+
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        """`File.sync` for many files, then `sync_directory` for many folders, with shared waits for the device.
+
+        If one fails, none of them counts as synced.
+        """
         ...
 
     async def space(self, path: str) -> DiskSpace:

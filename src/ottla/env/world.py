@@ -7,6 +7,7 @@ from typing import NamedTuple, Protocol
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
+from ottla.env.loop_watch import LoopWatch
 from ottla.env.net import Network
 from ottla.env.usage import ProcessUsage
 from ottla.env.work import Helpers
@@ -36,3 +37,5 @@ class World(NamedTuple):
     """Runs CPU-bound work; None: it runs in place."""
     usage: Callable[[], ProcessUsage] | None = None
     """Reads the process's resource usage; None if it is unknown."""
+    loop_watch: LoopWatch | None = None
+    """Watches the running loop; None: nothing does, as in the simulator, where no time passes during a turn."""

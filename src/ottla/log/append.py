@@ -14,7 +14,7 @@ from ottla.log.origin import AppendOrigin
 from ottla.log.producers.append_checks import ProducerAppend
 from ottla.log.producers.verification import VerificationState
 from ottla.log.segments.offset_index import RELATIVE_OFFSET_MAX
-from ottla.log.segments.roll import roll
+from ottla.log.segments.roll import FILES_PER_SEGMENT, roll
 from ottla.log.segments.segment import Segment
 from ottla.log.segments.txn_index import AbortedTxn
 from ottla.records.batch import BatchView, iterate_batches
@@ -112,6 +112,7 @@ def _validate_and_append(
         from_client=origin is AppendOrigin.CLIENT,
         request_version=request_version,
         decline=decline,
+        inspection=log.options.inspection,
     )
     first_offset = log.log_end_offset
     last_offset = first_offset + view.last_offset_delta
@@ -137,8 +138,11 @@ def _validate_and_append(
                 and log.log_end_offset - log.recovery_point >= config.flush_messages,
                 0,
             )
+        limit = log.options.producer_limit
+        if limit is not None and origin is AppendOrigin.CLIENT and view.producer_id not in log.producers.producers:
+            limit.take(log.name, view.producer_id, now_ms)
     try:
-        segment = log.segments.active
+        segment = _active_segment(log)
         if segment.should_roll(config, len(data), max_timestamp, last_offset, now_ms):
             segment = _next_segment(log, len(data), first_offset, last_offset)
         set_base_offset_and_epoch(data, 0, first_offset, leader_epoch)
@@ -154,6 +158,17 @@ def _validate_and_append(
         log.epochs.assign(leader_epoch, first_offset)
     flush_needed = log.log_end_offset - log.recovery_point >= config.flush_messages
     return AppendInfo(first_offset, last_offset, append_time_ms, log.log_start_offset, False, flush_needed, len(data))
+
+
+def _active_segment(log: "PartitionLog") -> Segment:
+    """The segment to append to, activated; `KafkaError` if its files cannot be opened now."""
+    segment = log.segments.active
+    if segment.is_dormant:
+        if not log.disk.can_open(FILES_PER_SEGMENT):
+            shortage = OutOfDescriptors(f"nothing can be appended to {log.partition}")
+            raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, str(shortage))
+        segment.activate()
+    return segment
 
 
 def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_offset: int) -> Segment:
@@ -178,7 +193,7 @@ def _next_segment(log: "PartitionLog", size_bytes: int, first_offset: int, last_
 
 def _apply(log: "PartitionLog", segment: Segment, end_offset: int, producers: ProducerAppend) -> None:
     """The bytes are in the file: let the producers move on."""
-    for ended in log.producers.apply(producers, end_offset):
+    for ended in log.producers.apply(producers, end_offset, log.clock.now_ms()):
         if ended.aborted:
             segment.txn_index.append(
                 AbortedTxn(ended.producer_id, ended.first_offset, ended.last_offset, ended.last_stable_offset)
@@ -226,7 +241,7 @@ def _append_views(log: "PartitionLog", data: Buffer, views: list[BatchView], ori
     max_timestamp = max(view.max_timestamp for view in views)
     first_offset, last_offset = views[0].base_offset, views[-1].last_offset
     try:
-        segment = log.segments.active
+        segment = _active_segment(log)
         if segment.should_roll(log.config, len(data), max_timestamp, last_offset, log.clock.now_ms()):
             segment = _next_segment(log, len(data), first_offset, last_offset)
         segment.append_batches(data, views)

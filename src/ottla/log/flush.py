@@ -8,8 +8,6 @@ the recovery point where it is.
 import logging
 from typing import TYPE_CHECKING
 
-from ottla.errors import OttlaError
-
 if TYPE_CHECKING:
     from ottla.log.partition_log import PartitionLog
 
@@ -29,7 +27,8 @@ async def _flush(log: "PartitionLog", up_to_offset: int | None) -> int:
     target = log.log_end_offset if up_to_offset is None else min(up_to_offset, log.log_end_offset)
     if log.flush_wanted_up_to is not None and log.flush_wanted_up_to <= target:
         log.flush_wanted_up_to = None
-    if target <= log.recovery_point and not log.names_unsynced and not log.snapshots_unsynced and not log.epochs.is_dirty:
+    is_dirty = log.names_unsynced or log.snapshots_unsynced or log.epochs.is_dirty_below(target)
+    if target <= log.recovery_point and not is_dirty:
         return log.recovery_point
     truncations = log.truncations
     try:
@@ -63,28 +62,5 @@ async def _sync_all(log: "PartitionLog", target: int) -> None:
         except BaseException:  # also when cancelled: the names are not durable
             log.names_unsynced = True
             raise
-    await log.epochs.flush()
-
-
-async def close(log: "PartitionLog") -> None:
-    """See `PartitionLog.close`. When it returns, everything a clean start needs is durable."""
-    async with log.reshaping, log.flushing:
-        log.check_usable()
-        closed = log.write_barrier = LogClosed(f"the log of {log.partition} is closed: load it again before writing to it")
-        try:
-            log.segments.active.finish()
-            if log.snapshots.write(log.producers) is not None:
-                log.snapshots_unsynced.append(log.producers.map_end_offset)
-            await _sync_all(log, log.log_end_offset)
-            await log.segments.active.sync()
-            log.check_usable()
-            log.recovery_point = log.log_end_offset
-            for segment in log.segments:
-                segment.close()
-        except OSError as error:
-            raise log.fail(error) from error
-        log.failure = closed
-
-
-class LogClosed(OttlaError):
-    """The log was closed by its owner."""
+    if log.epochs.is_dirty_below(target):
+        await log.epochs.flush()

@@ -26,6 +26,8 @@ NO_OFFSET = -1
 class LeaderEpochs(EpochsTail):
     """The leader epochs of one partition."""
 
+    __slots__ = ("_changes", "_changes_flushed", "_disk", "_flushed", "_writing", "path")
+
     def __init__(self, disk: Disk, folder: str) -> None:
         self._disk = disk
         self.path = f"{folder}/{LEADER_EPOCH_CHECKPOINT}"
@@ -33,6 +35,7 @@ class LeaderEpochs(EpochsTail):
         self._starts = []
         self._changes = 0
         self._changes_flushed = 0
+        self._flushed: list[tuple[int, int]] = []  # the entries in the file
         self._writing = asyncio.Lock()
 
     @classmethod
@@ -46,6 +49,7 @@ class LeaderEpochs(EpochsTail):
         for epoch, start_offset in parse_epochs(epochs.path, data):
             epochs.assign(epoch, start_offset)
         epochs._changes_flushed = epochs._changes
+        epochs._flushed = epochs.entries
         return epochs
 
     @property
@@ -70,6 +74,16 @@ class LeaderEpochs(EpochsTail):
     def is_dirty(self) -> bool:
         """Whether the file is older than the entries in memory."""
         return self._changes != self._changes_flushed
+
+    def is_dirty_below(self, end_offset: int) -> bool:
+        """Whether the file lacks epochs that begin below `end_offset`, or has wrong ones.
+
+        At a log that ends there, the others need not be in the file: no record was written in them, and loading drops them.
+        """
+        if not self.is_dirty:
+            return False
+        in_file = [entry for entry in self._flushed if entry[1] < end_offset]
+        return in_file != [entry for entry in self.entries if entry[1] < end_offset]
 
     def assign(self, epoch: int, start_offset: int) -> bool:
         """Note that `epoch` begins at `start_offset`; returns whether an entry was added.
@@ -152,9 +166,13 @@ class LeaderEpochs(EpochsTail):
             return
         async with self._writing:
             if self.is_dirty:  # the previous holder of the lock may have written our changes too
-                changes = self._changes
-                await self._disk.replace_file(self.path, format_epochs(zip(self._epochs, self._starts, strict=True)))
-                self._changes_flushed = changes
+                changes, entries = self._changes, self.entries
+                await self._disk.replace_file(self.path, format_epochs(entries))
+                self._changes_flushed, self._flushed = changes, entries
+
+    def file_content(self) -> bytes:
+        """The bytes of a checkpoint with all entries, for a caller that replaces the files of many logs together."""
+        return format_epochs(self.entries)
 
     def move_to(self, folder: str) -> None:
         """Use `folder`, to which the partition's folder was renamed."""

@@ -7,6 +7,7 @@ segment is named by its base offset in 20 digits, so that names sort as offsets 
 """
 
 import re
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from ottla.errors import OttlaError
@@ -70,6 +71,12 @@ def parse_segment_file_name(name: str) -> SegmentFileName | None:
     if match is None or (offset := int(match[1])) >= 1 << 63:
         return None
     return SegmentFileName(offset, "." + match[2], match[3])
+
+
+def segment_bases(names: Iterable[str]) -> list[int]:
+    """The base offsets of the segments in use, lowest first, from the names of a folder's files."""
+    parsed = (parse_segment_file_name(name) for name in names if name.endswith(LOG_SUFFIX))
+    return sorted(name.base_offset for name in parsed if name is not None)
 
 
 def folder_name(partition: TopicPartition) -> str:

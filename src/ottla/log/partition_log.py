@@ -34,9 +34,10 @@ from ottla.errors import (
 )
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TopicPartition
-from ottla.log import append, flush, read, truncate
+from ottla.log import append, closing, flush, read, truncate
 from ottla.log.fast_path.kernels import LogTail
 from ottla.log.leader_epochs import NO_OFFSET, LeaderEpochs
+from ottla.log.producers.producer_limit import ProducerLimit
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.producers.producer_state import ProducerState
 from ottla.log.read import Isolation, ReadInfo
@@ -46,6 +47,7 @@ from ottla.log.segments.segment import Segment
 from ottla.log.segments.segment_list import Segments
 from ottla.log.segments.time_lookup import TimedOffset
 from ottla.log.segments.txn_index import AbortedTxn
+from ottla.records.inspection import Inspection
 from ottla.records.kernels import BatchLimits, RecordWalk
 
 DAY_MS = 86_400_000
@@ -62,6 +64,10 @@ class LogOptions(NamedTuple):
     """producer.id.expiration.ms"""
     verify_transactions: bool = False
     """transaction.partition.verification.enable: a transaction's first batch must be verified with its coordinator."""
+    inspection: Inspection | None = None
+    """Chooses the compressed batches that are unpacked before they are appended: one for all logs. None: each has its own."""
+    producer_limit: ProducerLimit | None = None
+    """How many producers all logs together remember. None: no limit."""
     jitter: Callable[[int], int] = no_jitter
     """A random number from 0 up to, not including, its argument; spreads rolls by segment.jitter.ms."""
 
@@ -124,8 +130,8 @@ class PartitionLog(LogTail):
         self.folder = folder
         self.partition = partition
         self.name = str(partition)
-        self.config = config
         self.options = options
+        self.config = config
         self.segments = parts.segments
         self.epochs = parts.epochs
         self.producers = parts.producers
@@ -172,7 +178,7 @@ class PartitionLog(LogTail):
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
-        self.limits = BatchLimits(config, RecordWalk())
+        self.limits = BatchLimits(config, RecordWalk(), self.options.inspection or Inspection())
         self.segment_bytes = config.segment_bytes
         self.segment_age_max_ms = config.segment_age_max_ms
         self.flush_messages = config.flush_messages
@@ -320,7 +326,7 @@ class PartitionLog(LogTail):
 
     async def close(self) -> None:
         """Flush, write a producer snapshot, complete the indexes and close. Every later call raises `LogClosed`."""
-        await flush.close(self)
+        await closing.close_all([self])
 
     def fail(self, error: OSError) -> LogDirectoryFailed:
         """Note that the disk has failed; returns the error to raise."""

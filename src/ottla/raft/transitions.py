@@ -6,6 +6,9 @@
         └─────────────────────────────────────┴─────────┴──────────┘
                    (a higher epoch seen, or the election had no winner)
 
+Each of them becomes a follower when it learns of another leader, in its epoch or a higher one. A leader or a resigned one needs
+a higher epoch. A follower that hears nothing from its leader becomes prospective.
+
 Roles are named tuples, and tuples of different roles may compare equal: tell them apart by type.
 
 A restarted leader begins as resigned. If it is the only voter, it becomes prospective at once.
@@ -17,19 +20,21 @@ from typing import Final
 
 from ottla.errors import BrokenInvariant
 from ottla.raft.roles.candidate import Candidate
+from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.prospective import Prospective
 from ottla.raft.roles.resigned import Resigned
 from ottla.raft.roles.unattached import Unattached
 
-Role = Unattached | Prospective | Candidate | Leader | Resigned
+Role = Unattached | Prospective | Candidate | Leader | Follower | Resigned
 
 TRANSITIONS: Final[dict[type[Role], tuple[type[Role], ...]]] = {
-    Unattached: (Unattached, Prospective),
-    Prospective: (Prospective, Unattached, Candidate),
-    Candidate: (Candidate, Unattached, Prospective, Leader),
-    Leader: (Leader, Unattached, Resigned),
-    Resigned: (Unattached, Prospective),
+    Unattached: (Unattached, Prospective, Follower),
+    Prospective: (Prospective, Unattached, Candidate, Follower),
+    Candidate: (Candidate, Unattached, Prospective, Leader, Follower),
+    Leader: (Leader, Unattached, Resigned, Follower),
+    Follower: (Follower, Unattached, Prospective),
+    Resigned: (Resigned, Unattached, Prospective, Follower),
 }
 
 

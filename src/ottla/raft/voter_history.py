@@ -66,3 +66,7 @@ class VoterHistory:
         del self._voter_offsets[count:], self._voters[count:]
         count = bisect_left(self._level_offsets, end_offset)
         del self._level_offsets[count:], self._levels[count:]
+
+    def clear(self) -> None:
+        """Forget all records: a snapshot takes the place of the log."""
+        self.truncate_to(BEFORE_THE_LOG)

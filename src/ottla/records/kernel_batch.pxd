@@ -1,13 +1,15 @@
 # The types that make `kernel_batch.py` compile to C. They change no meaning: without this file everything works, slower.
 cimport cython
 
-from ottla.records cimport kernel_fields as fields, kernel_views as views
+from ottla.records cimport kernel_fields as fields, kernel_frames as frames, kernel_views as views
 from ottla.records.kernel_columns cimport RecordWalk
 
 cdef Py_ssize_t _HEADER_SIZE
 cdef Py_ssize_t _LOG_OVERHEAD
 cdef long long _MAGIC
 cdef long long _CODEC_MASK
+cdef long long _RECORD_SIZE_MIN
+cdef long long _COUNT_MAX
 cdef long long _LZ4
 cdef long long _ZSTD
 cdef Py_ssize_t _LZ4_FLAGS_AT
@@ -45,17 +47,24 @@ cdef class BatchLimits:
     cdef bint _are_records_read
     cdef bint _needs_keys
     cdef RecordWalk _walk
+    cdef object _inspection
 
     @cython.locals(
         size=Py_ssize_t, base_offset=cython.longlong, batch_length=cython.longlong, _=cython.longlong, magic=cython.longlong,
         crc=cython.longlong, attributes=cython.longlong, last_offset_delta=cython.longlong, base_timestamp=cython.longlong,
         max_timestamp=cython.longlong, producer_id=cython.longlong, producer_epoch=cython.longlong,
-        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=CheckedBatch,
+        base_sequence=cython.longlong, count=cython.longlong, codec=cython.longlong, batch=CheckedBatch, is_fast=bint,
     )
     cpdef CheckedBatch check(
         self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, object covered, long long now_ms,
         bint from_client, int request_version
     )
+
+    @cython.locals(size_max=cython.longlong)
+    cdef bint _is_readable(
+        self, const unsigned char[::1] data, Py_ssize_t start, Py_ssize_t end, int codec, long long count,
+        long long base_timestamp, long long max_timestamp, long long now_ms
+    ) except -1
 
     cpdef bint takes_own(self, long long size) except -1
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from ottla.errors import CorruptRecords
 from ottla.records import kernel_fields as fields
+from ottla.records import kernel_frames as frames
 from ottla.records import kernel_views as views
 from ottla.records import layout
 from ottla.records.checksum import crc32c
@@ -23,6 +24,7 @@ from ottla.records.decline import Decline
 
 if TYPE_CHECKING:
     from ottla.config.topic import LogConfig
+    from ottla.records.inspection import Inspection
     from ottla.records.kernel_columns import RecordWalk
     from ottla.records.kernel_fields import Buffer
 
@@ -30,6 +32,8 @@ _HEADER_SIZE = layout.HEADER_SIZE
 _LOG_OVERHEAD = layout.LOG_OVERHEAD
 _MAGIC = layout.MAGIC
 _CODEC_MASK = layout.CODEC_MASK
+_RECORD_SIZE_MIN = layout.RECORD_SIZE_MIN
+_COUNT_MAX = layout.COMPRESSED_COUNT_MAX
 _TRANSACTIONAL = layout.TRANSACTIONAL
 _LZ4 = 3
 _ZSTD = 4
@@ -75,7 +79,10 @@ class CheckedBatch:
 
 
 class BatchLimits:
-    """What a topic's settings demand of a batch, as numbers. `walk` walks the records, and is used for nothing else."""
+    """What a topic's settings demand of a batch, as numbers.
+
+    `walk` walks the records, and is used for nothing else. `inspection` looks into those that are compressed.
+    """
 
     __slots__ = (
         "_after_max_ms",
@@ -83,12 +90,13 @@ class BatchLimits:
         "_are_codecs_kept",
         "_are_records_read",
         "_before_max_ms",
+        "_inspection",
         "_needs_keys",
         "_size_bytes_max",
         "_walk",
     )
 
-    def __init__(self, config: LogConfig, walk: RecordWalk) -> None:
+    def __init__(self, config: LogConfig, walk: RecordWalk, inspection: Inspection) -> None:
         self._are_codecs_kept = config.compression_type == "producer"
         self._are_batches_kept = config.compression_type in ("producer", "uncompressed") and not config.is_append_time
         self._size_bytes_max = config.max_message_bytes
@@ -98,6 +106,7 @@ class BatchLimits:
         # Those of compressed batches too, which takes decompressing: `validate.py` does that.
         self._are_records_read = config.compact or config.message_timestamp_before_max_ms != _TIMESTAMP_UNBOUNDED
         self._walk = walk
+        self._inspection = inspection
 
     def check(
         self, data: Buffer, start: int, end: int, covered: memoryview, now_ms: int, from_client: bool, request_version: int
@@ -150,9 +159,13 @@ class BatchLimits:
         if _checksum(covered) != crc:
             batch.decline = _DECLINE_CRC
             return batch
-        if not codec and not self._are_records_fast(
-            data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms
-        ):
+        if codec:
+            is_fast = not from_client or self._is_readable(
+                data, start, end, codec, count, base_timestamp, max_timestamp, now_ms
+            )
+        else:
+            is_fast = self._are_records_fast(data, start + _HEADER_SIZE, end, count, base_timestamp, max_timestamp, now_ms)
+        if not is_fast:
             batch.decline = _DECLINE_RECORDS
             return batch
         batch.decline = _DECLINE_NO
@@ -164,6 +177,20 @@ class BatchLimits:
         batch.producer_id = producer_id
         batch.size_bytes = size
         return batch
+
+    def _is_readable(
+        self, data: Buffer, start: int, end: int, codec: int, count: int, base_timestamp: int, max_timestamp: int, now_ms: int
+    ) -> bool:
+        """Whether compressed records have a right frame, and nothing is wrong with them as far as they are inspected."""
+        size_max = frames.plain_bytes_max(codec, data, start + _HEADER_SIZE, end)
+        if count > _COUNT_MAX or count * _RECORD_SIZE_MIN > size_max:
+            return False
+        inspection = self._inspection
+        if inspection.spent_ms == now_ms:
+            return True
+        payload = memoryview(data)[start + _HEADER_SIZE : end]
+        passes: bool = inspection.passes(codec, payload, count, base_timestamp, max_timestamp, now_ms)
+        return passes
 
     def takes_own(self, size: int) -> bool:
         """Whether an uncompressed batch of `size` bytes, made now by the broker itself, is appended as it is."""

@@ -59,6 +59,7 @@ if TYPE_CHECKING or not PURE_ASKED:
     from ottla.records.kernel_batch import BatchLimits, CheckedBatch
     from ottla.records.kernel_columns import ColumnReader, ColumnWriter, RecordWalk, new_buffers, walk_records
     from ottla.records.kernel_consume import ConsumerRecord, Deserializer, RecordDecoder
+    from ottla.records.kernel_frames import plain_bytes_max
     from ottla.records.kernel_many import (
         BytesColumn,
         HeadersColumn,
@@ -77,6 +78,7 @@ else:
     RecordWalk, new_buffers = _columns.RecordWalk, _columns.new_buffers
     _batch = load_variant("kernel_batch", pure=True)
     BatchLimits, CheckedBatch = _batch.BatchLimits, _batch.CheckedBatch
+    plain_bytes_max = load_variant("kernel_frames", pure=True).plain_bytes_max
     _accumulate = load_variant("kernel_accumulate", pure=True)
     NO_HEADERS, pack_headers = _accumulate.NO_HEADERS, _accumulate.pack_headers
     BufferMemory, Delivery, OpenBatch = _accumulate.BufferMemory, _accumulate.Delivery, _accumulate.OpenBatch
@@ -123,6 +125,7 @@ __all__ = [
     "new_buffers",
     "pack_headers",
     "partition_of_key",
+    "plain_bytes_max",
     "record_size_max",
     "variant",
     "walk_records",

@@ -41,6 +41,10 @@ BATCH_LENGTH_MIN = HEADER_SIZE - LOG_OVERHEAD
 CRC_START = ATTRIBUTES_AT
 """Where the bytes that the CRC covers begin; they end with the batch."""
 MAGIC = 2
+RECORD_SIZE_MIN = 7
+"""Bytes of a record without key, value and headers: length, attributes, two deltas, two lengths and a count."""
+COMPRESSED_COUNT_MAX = (128 << 20) // RECORD_SIZE_MIN
+"""The most records that readers here take from a compressed batch: they unpack 128 MB at most."""
 
 CODEC_MASK = 0x07
 APPEND_TIME = 0x08

@@ -5,12 +5,14 @@ count that agrees with the offsets, no control records, a sequence where there i
 that Kafka's readers in Java can read its blocks. Then the records are walked, with
 the kernel that makes no object of them, where that is cheap or decides something: always where they are not compressed (16 ns
 each), and where they are compressed if keys are needed (compacted topics), if a timestamp may be out of bounds, or if the
-topic wants another codec. Decompressing everything to find nothing, as Apache Kafka does, would cost most of the broker's CPU.
+topic wants another codec. Of the other compressed batches the frame's sizes are checked always, and the records within a
+budget for the whole node (`inspection.py`): decompressing all of them, as Apache Kafka does, would cost most of its CPU.
 
-So these are accepted here and refused there, in compressed batches only: records that do not match the header's count or are
-no records at all (their readers get `CorruptRecords`), a maxTimestamp in the header that is not the records' own, and a record
-beyond `message.timestamp.after.max.ms` under a header that hides it. Refused here and accepted there: bytes after the batch
-that are no batch, and offset deltas that are not 0, 1, 2... in an uncompressed batch.
+So these are accepted here and refused there, in compressed batches only, and only by a node whose budget is used up or if the
+batch unpacks to more than 4 MB: records in a right frame that do not match the header's count or are no records at all (their
+readers get `CorruptRecords`), a maxTimestamp in the header that is not the records' own, and a record beyond
+`message.timestamp.after.max.ms` under a header that hides it. Refused here and accepted there: bytes after the batch that are
+no batch, offset deltas that are not 0, 1, 2... in an uncompressed batch, and more than 19 million records in a compressed one.
 
 Answers are `KafkaError`s with the codes that Apache Kafka 4.3.0 gives (its answers are in tests/golden/records):
 
@@ -31,6 +33,7 @@ from ottla.errors.codes import ErrorCode
 from ottla.records.batch import CODECS, BatchView
 from ottla.records.compression import Codec, compress, decompress
 from ottla.records.decline import Decline
+from ottla.records.inspection import Inspection, cannot_hold
 from ottla.records.kernels import RecordIterator, walk_records
 from ottla.records.layout import (
     APPEND_TIME,
@@ -91,6 +94,7 @@ def validate_produced(
     request_version: int = ZSTD_REQUEST_VERSION_MIN,
     decompressed_bytes_max: int | None = None,
     decline: Decline = Decline.HEADER,
+    inspection: Inspection | None = None,
 ) -> ValidBatch:
     """`data` as a batch for `partition`, whose settings are `config`; `KafkaError` if it must not be appended.
 
@@ -99,6 +103,7 @@ def validate_produced(
     yield `decompressed_bytes_max`; by default so much that others do not wait for long (docs/decisions/0042).
 
     `decline` is where the fast check (`kernel_batch.py`) of this batch stopped: what it has checked is not checked again.
+    `inspection` chooses which compressed batches of clients are unpacked though no setting asks for it; None: all of them.
     """
     if decline is Decline.LOG:
         view = BatchView(data)
@@ -108,7 +113,12 @@ def validate_produced(
     target = codec if config.compression_type == "producer" else _target_codec(view, codec, config)
     is_append_time = config.is_append_time
     max_timestamp = view.max_timestamp
-    if codec is _NONE or target is not codec or _records_matter(view, config, now_ms):
+    if (
+        codec is _NONE
+        or target is not codec
+        or _records_matter(view, config, now_ms)
+        or (from_client and (decline is Decline.RECORDS or not _passes(view, inspection, now_ms)))
+    ):
         limit = _decompressed_bytes_max(config) if decompressed_bytes_max is None else decompressed_bytes_max
         plain, max_timestamp = _check_records(view, codec, config, now_ms, partition, limit)
         if target is not codec:
@@ -189,6 +199,11 @@ def _check_header(view: BatchView, config: LogConfig, partition: str, from_clien
                 f"a batch for {partition} says it has {view.count} records and last offset delta {view.last_offset_delta}, "
                 "which cannot both be so"
             )
+        if number and cannot_hold(number, view.payload, view.count):  # known without unpacking it
+            raise _invalid(
+                f"a batch for {partition} cannot be read: its {len(view.payload)} compressed bytes cannot hold the "
+                f"{view.count} records that its header says"
+            )
         if view.attributes & CONTROL:
             raise _invalid(f"a client tried to write control records to {partition}: only brokers may")
         if view.producer_id >= 0 and view.base_sequence < 0:
@@ -215,6 +230,14 @@ def _records_matter(view: BatchView, config: LogConfig, now_ms: int) -> bool:
     return (
         config.message_timestamp_before_max_ms != TIMESTAMP_UNBOUNDED
         or view.max_timestamp - now_ms > config.message_timestamp_after_max_ms
+    )
+
+
+def _passes(view: BatchView, inspection: Inspection | None, now_ms: int) -> bool:
+    """Whether `inspection` finds nothing wrong with the records of a compressed batch."""
+    number = view.attributes & CODEC_MASK
+    return inspection is not None and inspection.passes(
+        number, view.payload, view.count, view.base_timestamp, view.max_timestamp, now_ms
     )
 
 

@@ -39,8 +39,7 @@ async def _age(node: Node, transactional_id: str, epoch: int) -> None:
         aged = Transaction(transactional_id, shard.table.new_producer_id(), epoch, TransactionState.EMPTY, timeout_ms=1_000)
         return Effects.answer(reply, None, [shard.table.record(aged._replace(update_ms=now.wall_ms))])
 
-    assert node.dispatcher.services is not None
-    transactions = node.dispatcher.services.coordinators.transactions
+    transactions = node.services.coordinators.transactions
     while True:
         try:
             await transactions.call(transactional_id, decide)

@@ -16,10 +16,10 @@ Not thread-safe: one event loop.
 import errno
 import posixpath
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from random import Random
 
-from ottla.env import Buffer, Clock, DiskSpace, FileRange, OpenMode
+from ottla.env import Buffer, Clock, DiskSpace, File, FileRange, OpenMode
 from ottla.errors import DirectoryInUse
 from ottla.sim.clock import ManualClock
 from ottla.sim.faults import DiskCrashed, Fault
@@ -124,6 +124,9 @@ class MemoryDisk:
             self.names.set("create", (path, node))
         return MemoryFile(self, node, path, writable=mode is not OpenMode.READ)
 
+    def open_later(self, path: str, size: int) -> "MemoryFile":
+        return self.open(path, OpenMode.WRITE)
+
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         return self.files_left is None or self.files_left >= files
 
@@ -141,6 +144,11 @@ class MemoryDisk:
     def list_directory(self, path: str) -> list[str]:
         self.check("list", path, changes=False)
         return sorted(self._folder(path).entries)
+
+    def list_files(self, path: str) -> dict[str, int]:
+        self.check("list", path, changes=False)
+        found = sorted(self._folder(path).entries.items())
+        return {name: len(node.data) if isinstance(node, Inode) else -1 for name, node in found}
 
     def make_directory(self, path: str) -> None:
         self.check("make_directory", path)
@@ -242,6 +250,12 @@ class MemoryDisk:
         await self._begin("sync_directory", path)
         self.names.sync(self._folder(path))
 
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        for file in files:
+            await file.sync()
+        for folder in folders:
+            await self.sync_directory(folder)
+
     async def space(self, path: str) -> DiskSpace:
         if self.pause is not None:
             await self.pause()
@@ -303,13 +317,14 @@ class MemoryFileRange:
 class MemoryFile:
     """`File` of a simulated disk."""
 
-    __slots__ = ("_closed", "_disk", "_inode", "_spent", "_writable", "path", "size")
+    __slots__ = ("_closed", "_disk", "_inode", "_is_durable", "_spent", "_writable", "path", "size")
 
     def __init__(self, disk: MemoryDisk, inode: Inode, path: str, writable: bool) -> None:
         self._disk = disk
         self._inode = inode
         self._writable = writable
         self._closed = False
+        self._is_durable = False
         self._spent: int | None = None
         self.path = path
         self.size = len(inode.data)
@@ -359,6 +374,8 @@ class MemoryFile:
     async def sync(self) -> None:
         self._check_spent()
         self._check_open()
+        if self._is_durable:
+            return  # as the real disk, so that a simulated power loss shows whether that was true
         if self._disk.pause is not None:
             await self._disk.pause()
         try:
@@ -367,6 +384,12 @@ class MemoryFile:
             self._spent = error.errno
             raise
         self._inode.sync()
+
+    def note_durable(self) -> None:
+        self._is_durable = True
+
+    def follow(self, path: str) -> None:
+        """Nothing to do: `open_later` opens at once here."""
 
     def close(self) -> None:
         self._closed = True
@@ -384,6 +407,7 @@ class MemoryFile:
             raise OSError(self._spent, "an earlier write or sync failed, so the file is not written to", self.path)
 
     def _check_writable(self) -> None:
+        self._is_durable = False
         self._check_spent()
         self._check_open()
         if not self._writable:

@@ -10,6 +10,8 @@ processes of the driver, reading and writing in Python workers of the executors;
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from ottla.spark.worker_memory import spare_loaded_objects
+
 if TYPE_CHECKING:
     from ottla.spark.dead_letters import to_topics
     from ottla.spark.decoding.decode import decode, split_errors
@@ -25,6 +27,8 @@ _HOMES = {
     "split_errors": "ottla.spark.decoding.decode",
     "to_topics": "ottla.spark.dead_letters",
 }
+
+spare_loaded_objects()
 
 
 def __getattr__(name: str) -> Any:

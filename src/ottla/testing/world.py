@@ -7,16 +7,17 @@ survive that. Waiting for syncs would take most of the time of a start.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import ClassVar
 
 from ottla.env import DirectoryLock, World
-from ottla.env.disk import Buffer
+from ottla.env.disk import Buffer, File
 from ottla.env.real.clock import RealClock
 from ottla.env.real.disk import RealDisk
 from ottla.env.real.file import RealFile
 from ottla.env.real.helpers import ProcessHelpers
+from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.workers import ThreadWorkers
@@ -65,14 +66,21 @@ class UnsyncedDisk(LockedDisk):
     async def sync_directory(self, path: str) -> None:
         os.stat(path)
 
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        for file in files:
+            await file.sync()
+        for folder in folders:
+            await self.sync_directory(folder)
+
 
 @contextmanager
 def killable_world(*, is_synced: bool) -> Iterator[World]:
-    """A world whose worker threads and locks end with the block, also after an exception."""
-    workers = ThreadWorkers()
+    """A world whose threads and locks end with the block, also after an exception."""
+    workers, watch = ThreadWorkers(), RealLoopWatch()
     disk = LockedDisk(workers) if is_synced else UnsyncedDisk(workers)
     try:
-        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers())
+        yield World(disk, RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), None, watch)
     finally:
+        watch.stop()
         workers.close()
         disk.release()

@@ -18,6 +18,7 @@ from ottla.testing import Broker
 
 HANG_S = 400
 ORDERS = 60
+BROKEN = (7, 33)
 FIELDS = [{"name": "sensor", "type": "string"}, {"name": "grade", "type": "int"}]
 READING = {"type": "record", "name": "Reading", "fields": FIELDS}
 FILES = {
@@ -80,14 +81,67 @@ def keep_grades():
     return found.selectExpr("CAST(value.sensor AS BINARY) AS key", "CAST(value.grade AS STRING) AS value")
 """,
 }
+TABLE_FLOWS = """\
+from pyspark import pipelines as dp
+from pyspark.sql import SparkSession
+
+from ottla.spark import decode
+
+spark = SparkSession.active()
+
+
+def orders():
+    found = decode(spark.readStream.table("orders"), value="json", schema="id int, amount double", mode="drop")
+    return found.select("value.*")
+
+
+@dp.append_flow(target="rows")
+def store_rows():
+    return orders()
+
+
+@dp.append_flow(target="files")
+def store_files():
+    return orders()
+"""
 
 
 def write_shop(folder: Path) -> Path:
     """Write the pipeline's files."""
-    for name, text in FILES.items():
+    return write_files(folder, FILES)
+
+
+def write_tables(folder: Path, postgres_url: str, catalog: dict[str, str]) -> Path:
+    """Write a pipeline that puts the orders into a PostgreSQL and an Iceberg table."""
+    sinks = {
+        "rows": {"format": "ottla_postgres", "url": postgres_url, "table": "cluster_orders"},
+        "files": {
+            "format": "ottla_iceberg",
+            "table": "shop.orders",
+            **{f"catalog.{name}": value for name, value in catalog.items()},
+        },
+    }
+    sources = {"orders": {"subscribe": "orders", "startingOffsets": "earliest"}}
+    files = {
+        "spark-pipeline.yml": FILES["spark-pipeline.yml"].replace("name: shop", "name: tables"),
+        "ottla.yml": json.dumps({"sources": sources, "sinks": sinks}),
+        "connections.py": FILES["connections.py"],
+        "transformations/flows.py": TABLE_FLOWS,
+    }
+    return write_files(folder, files)
+
+
+def write_files(folder: Path, files: dict[str, str]) -> Path:
+    """Write a folder of files."""
+    for name, text in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text)
     return folder
+
+
+def good_orders() -> list[int]:
+    """The ids of the orders that can be decoded."""
+    return [number for number in range(ORDERS) if number not in BROKEN]
 
 
 def fill(broker: Broker) -> None:
@@ -96,7 +150,7 @@ def fill(broker: Broker) -> None:
         broker.create_topic(name, partitions=3)
     with Producer(broker.bootstrap_servers) as producer:
         for number in range(ORDERS):
-            value = b"broken" if number in (7, 33) else json.dumps({"id": number, "amount": float(number)}).encode()
+            value = b"broken" if number in BROKEN else json.dumps({"id": number, "amount": float(number)}).encode()
             producer.send("orders", value, key=str(number).encode(), partition=number % 3)
         for number in range(10):
             encoded = io.BytesIO()
@@ -131,7 +185,7 @@ def run_python(where: Path, *arguments: str, **variables: str) -> subprocess.Com
 
 def check_results(folder: Path, broker: Broker, programs: Path, code: Path) -> None:
     """Every result is there once, and was made by the Python in `programs` with an Ottla below the folder `code`."""
-    good = [number for number in range(ORDERS) if number not in (7, 33)]
+    good = good_orders()
     results = [json.loads(value) for value in committed(broker.bootstrap_servers, "large-orders", partitions=3)]
     assert sorted((each["id"], each["price"]) for each in results) == [(each, each * 2.0) for each in good if each >= 10]
     for each in results:

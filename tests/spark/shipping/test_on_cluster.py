@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.spark.shipping.shop import check_results, fill, run_pipeline, run_python, write_shop
+from tests.spark.shipping.shop import check_results, fill, good_orders, run_pipeline, run_python, write_shop, write_tables
+from tests.support.servers.postgres_server import PostgresServer
 from tests.support.servers.spark_cluster import SparkCluster, python_without_ottla
 
 from ottla.testing import Broker
@@ -49,6 +50,22 @@ def test_pipeline_gives_every_result_once_on_workers_without_ottla(
     done = run_pipeline(folder, broker, "--master", cluster.master)
     assert done.returncode == 0, done.stdout + done.stderr
     check_results(folder, broker, programs, cluster.folder)
+
+
+def test_postgres_and_iceberg_tables_get_every_row_once(
+    tmp_path: Path, cluster: SparkCluster, broker: Broker, postgres: PostgresServer
+) -> None:
+    catalogs = pytest.importorskip("pyiceberg.catalog")
+    properties = {"type": "sql", "uri": f"sqlite:///{tmp_path}/catalog.db", "warehouse": f"file://{tmp_path}/warehouse"}
+    folder = write_tables(tmp_path / "tables", postgres.url, properties)
+    for _ in range(2):  # the second run continues: nothing is written twice
+        done = run_pipeline(folder, broker, "--master", cluster.master)
+        assert done.returncode == 0, done.stdout + done.stderr
+        assert postgres.execute("SELECT id, amount FROM cluster_orders ORDER BY id") == [
+            (each, float(each)) for each in good_orders()
+        ]
+        rows = catalogs.load_catalog("default", **properties).load_table("shop.orders").scan().to_arrow().to_pylist()
+        assert sorted(row["id"] for row in rows) == good_orders()
 
 
 def test_example_of_the_reference_page_reads_a_topic_on_the_cluster(

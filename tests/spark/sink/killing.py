@@ -25,10 +25,14 @@ RECORDS = 30
 
 
 class Pipeline:
-    """A pipeline that survives what the test does to it. `bootstrap` stays the same when the broker restarts."""
+    """A pipeline that survives what the test does to it. `bootstrap` stays the same when the broker restarts.
 
-    def __init__(self, bootstrap: str, folder: Path) -> None:
+    `two_phase` is the sink's option twoPhaseCommit.
+    """
+
+    def __init__(self, bootstrap: str, folder: Path, two_phase: str = "auto") -> None:
         self.bootstrap = bootstrap
+        self._two_phase = two_phase
         self.folder = folder
         self.sent = 0
         self.kills: list[str] = []
@@ -54,7 +58,7 @@ class Pipeline:
         if self._process is not None and self._process.poll() is None:
             return
         environment = os.environ | {VARIABLE: str(self._steps), "PYTHONPATH": os.pathsep.join(sys.path)}
-        command = [sys.executable, str(PROGRAM), self.bootstrap, "input", "output", str(self.folder)]
+        command = [sys.executable, str(PROGRAM), self.bootstrap, "input", "output", str(self.folder), self._two_phase]
         with (self.folder / "log").open("ab") as log:
             self._process = subprocess.Popen(command, env=environment, stdout=log, stderr=subprocess.STDOUT)
 

@@ -35,23 +35,23 @@ def session(folder: Path) -> Any:
     return made
 
 
-def start(spark: Any, bootstrap: str, source: str, target: str, folder: Path) -> Any:
+def start(spark: Any, bootstrap: str, source: str, target: str, folder: Path, two_phase: str) -> Any:
     where = {"kafka.bootstrap.servers": bootstrap}
     rows = spark.readStream.format("ottla").options(**where, subscribe=source, startingOffsets="earliest").load()
     results = rows.selectExpr("key", "concat('r', cast(value as string)) as value")
-    writer = results.writeStream.format("ottla").options(**where, topic=target, exactlyOnce="true")
+    writer = results.writeStream.format("ottla").options(**where, topic=target, exactlyOnce="true", twoPhaseCommit=two_phase)
     return writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(processingTime="0 seconds").start()
 
 
-def main(bootstrap: str, source: str, target: str, work: str) -> None:
+def main(bootstrap: str, source: str, target: str, work: str, two_phase: str) -> None:
     folder = Path(work)
     spark = session(folder)
-    query = start(spark, bootstrap, source, target, folder)
+    query = start(spark, bootstrap, source, target, folder, two_phase)
     while not (folder / "stop").exists():
         if not query.isActive:
             with (folder / "failures").open("a", encoding="utf-8") as file:
                 file.write(f"{str(query.exception())[:2000]}\n----\n")
-            query = start(spark, bootstrap, source, target, folder)
+            query = start(spark, bootstrap, source, target, folder, two_phase)
         (folder / "query").write_text(str(query.id), encoding="utf-8")
         time.sleep(0.05)
     query.stop()

@@ -37,11 +37,11 @@ def start(spark: Any, shared_broker: Broker, topic: str, out: str, tmp_path: Pat
     return run
 
 
-def fill(broker: Broker, topic: str, first: int = 0) -> None:
+def fill(broker: Broker, topic: str, first: int = 0, partition: int | None = None) -> None:
     with Producer(broker.bootstrap_servers) as producer:
         numbers = range(first, first + RECORDS)
         keys = [b"k%d" % (number % KEYS) for number in numbers]
-        assert producer.send_many(topic, [b"%d" % number for number in numbers], keys=keys).wait(30) == RECORDS
+        assert producer.send_many(topic, [b"%d" % n for n in numbers], keys=keys, partition=partition).wait(30) == RECORDS
 
 
 def check_once_and_in_order(broker: Broker, out: str, count: int) -> None:
@@ -83,6 +83,24 @@ def test_a_stream_whose_process_is_killed_at_a_step_is_written_once(
     assert again.id == query.id
     check_once_and_in_order(shared_broker, out, RECORDS)
     assert open_ids(admin, str(query.id)) == []
+
+
+@pytest.mark.slow
+def test_a_query_that_is_stopped_amid_a_task_leaves_nothing_open(
+    shared_broker: Broker, topic: str, out: str, start: Start, admin: Admin
+) -> None:
+    folder = Path(os.environ[VARIABLE])
+    fill(shared_broker, topic, partition=0)  # one partition: one task
+    (folder / "reached").unlink(missing_ok=True)
+    (folder / "stop-at").write_text("task:flushed", encoding="utf-8")
+    query = start(exactlyOnce="true")
+    await_file(folder / "reached")
+    assert len(open_ids(admin, str(query.id))) == 1
+    query.stop()
+    assert open_ids(admin, str(query.id)) == []
+    assert committed_pairs(shared_broker.bootstrap_servers, out, PARTITIONS) == []
+    assert start(exactlyOnce="true").awaitTermination(120)
+    check_once_and_in_order(shared_broker, out, RECORDS)
 
 
 @pytest.mark.slow

@@ -8,7 +8,7 @@ The controller's decisions are replayed and published at once, as if every appen
 
 import asyncio
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -19,7 +19,7 @@ from ottla.broker.services import Services
 from ottla.broker.settings import BrokerSettings, SettingsChange
 from ottla.errors import KafkaError
 from ottla.ids import Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import Provenance
@@ -87,14 +87,20 @@ class ConfigNode:
         self.services = cast(
             "Services",
             SimpleNamespace(
-                node_id=1, settings=self.settings, metadata=self.metadata, controller=SimpleNamespace(write=self.write)
+                node_id=1,
+                settings=self.settings,
+                metadata=self.metadata,
+                door=SimpleNamespace(forward=self.forward),
+                loader=SimpleNamespace(caught_up=self.caught_up),
             ),
         )
 
-    async def write(self, decide: Callable[[ControllerState, int], Decision[Any]]) -> Any:
-        decision = decide(self.state, 0)
+    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
+        decision = decision_of(request.KEY)(self.state, request, 0, context.version)
         self.replay(*decision.records)
         return decision.response
+
+    async def caught_up(self) -> None: ...
 
     def replay(self, *records: Message) -> None:
         """Replay committed records."""

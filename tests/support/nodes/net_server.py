@@ -16,6 +16,7 @@ from typing import Any, cast
 from tests.support.nodes.streams import Recorder
 
 from ottla.broker.dispatch import Dispatcher, HandlerModule
+from ottla.broker.handlers import ON_CONTROLLER
 from ottla.broker.handlers.cluster import api_versions
 from ottla.broker.net.listeners import Listeners
 from ottla.broker.net.settings import NetSettings
@@ -78,14 +79,15 @@ class EchoServer:
         self.ports = {name: port for name, (_, port) in bound.items()}
         return self.ports[names[0]]
 
-    def _load(self, api_key: int) -> HandlerModule | None:
+    def _load(self, api_key: int, on_controller: bool = False) -> HandlerModule | None:
         modules = {
             ApiKey.API_VERSIONS: api_versions,
             ApiKey.SASL_HANDSHAKE: SimpleNamespace(handle=self._shake, refuse=self._refuse_shake),
             ApiKey.PRODUCE: SimpleNamespace(handle=self._produce, refuse=self._refuse_produce),
             ApiKey.METADATA: SimpleNamespace(handle=lambda context, request: self.metadata, refuse=None),
         }
-        return cast(HandlerModule | None, modules.get(api_key))
+        is_served = not on_controller or api_key in ON_CONTROLLER
+        return cast(HandlerModule | None, modules.get(api_key) if is_served else None)
 
     def _shake(self, context: RequestContext, request: SaslHandshakeRequest) -> Handled:
         return self._do(request.mechanism, SaslHandshakeResponse(mechanisms=[request.mechanism]))

@@ -1,4 +1,4 @@
-"""A quorum of one and its controller on a simulated disk, to format, start, write to, crash and start again."""
+"""A quorum of one, its loader and its controller on a simulated disk, to format, start, write to, crash and start again."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -6,7 +6,10 @@ from typing import Any, cast
 
 from ottla.broker.formatting import FormatOptions, format_directories
 from ottla.broker.hosts.controller import ControllerHost
+from ottla.broker.hosts.metadata_loader import MetadataLoader
 from ottla.broker.hosts.quorum import QuorumHost
+from ottla.broker.hosts.snapshot_writer import SnapshotWriter
+from ottla.broker.hosts.starting import start_metadata
 from ottla.config.broker import BrokerConfig
 from ottla.env import Network, World
 from ottla.log.directories.meta_properties import read_meta_properties
@@ -43,7 +46,7 @@ def settings_of(changes: dict[str, str] | None = None) -> dict[str, str]:
 
 
 class QuorumNode:
-    """`quorum` and `controller` of a node on `disk`. `published` has the published images, in order."""
+    """`quorum`, `loader` and `controller` of a node on `disk`. `published` has the published images, in order."""
 
     def __init__(self, changes: dict[str, str] | None = None, seed: int = 0) -> None:
         self.clock = ManualClock()
@@ -69,17 +72,18 @@ class QuorumNode:
             self.world, self.config, FormatOptions(**{"cluster_id": CLUSTER_ID, "standalone": True} | options)
         )
 
-    async def open(self) -> None:
+    async def open(self, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
         meta = read_meta_properties(self.disk, self.config.log.metadata_log_dir)
         assert meta is not None
         assert meta.directory_id is not None
         self.quorum = await QuorumHost.open(self.world, self.config, meta.directory_id)
         settings = ControllerSettings(meta.cluster_id, self.config.node_id)
-        self.controller = ControllerHost(self.world, self.config, settings, self.quorum, self._publish)
+        self.loader = MetadataLoader(self._publish, SnapshotWriter(self.clock, self.config, self.quorum))
+        self.controller = ControllerHost(self.world, self.config, settings, self.quorum, self.loader, endpoints)
 
     async def start(self, endpoints: Sequence[Endpoint] = ENDPOINTS) -> None:
-        await self.open()
-        await self.controller.start(endpoints)
+        await self.open(endpoints)
+        await start_metadata(self.quorum, self.loader, self.controller, endpoints)
 
     async def _publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
         if self.on_publish is not None:
@@ -87,12 +91,14 @@ class QuorumNode:
         self.published.append(image)
 
     async def write(self, *records: Message) -> int:
-        """Write `records` as one change; returns their number, by which a test can recognise the result."""
+        """Write `records` as one change and wait until it is published; returns their number, to recognise the result by."""
 
         def decide(state: ControllerState, now_ms: int) -> Decision[int]:
             return Decision(len(records), records)
 
-        return await self.controller.write(decide)
+        count = await self.controller.write(decide)
+        await self.loader.caught_up()
+        return count
 
     async def set(self, name: str, value: str) -> None:
         """Set a cluster-wide broker setting: the smallest change there is."""
@@ -100,7 +106,7 @@ class QuorumNode:
 
     def settings(self) -> dict[str, str]:
         """The settings made by `set`, as published last."""
-        image = self.controller.published
+        image = self.loader.published
         return {
             name: value
             for name, value in image.configs.get((ResourceType.BROKER, ""), {}).items()
@@ -108,13 +114,13 @@ class QuorumNode:
         }
 
     async def close(self) -> None:
-        await self.controller.close()
+        await self.loader.close()
         await self.quorum.close()
 
     def crash(self, power_loss: bool = True) -> None:
         """Kill the process, perhaps with a power loss; `start` then finds what is left."""
-        if self.is_open and self.quorum._committer is not None:
-            self.quorum._committer.cancel()
+        if self.is_open:
+            self.quorum.abort()
         self.disk = self.disk.crash(power_loss)
 
     def files(self) -> list[str]:

@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import sysconfig
 import time
 import venv
 from pathlib import Path
@@ -40,7 +39,7 @@ OF_OTTLA = ("crc32c", "cramjam", "fastavro", "deltalake", "arro3", "arro3_core",
 def python_without_ottla(folder: Path, packages: tuple[str, ...] = FOR_WORKERS) -> Path:
     """A virtual environment of this Python with these packages of ours as links, and nothing else; returns its programs."""
     venv.create(folder, with_pip=False, symlinks=True)
-    ours = Path(sysconfig.get_paths()["purelib"])
+    ours = SPARK_HOME.parent
     theirs = _packages(folder)
     for name in packages:
         for each in (*ours.glob(name), *ours.glob(f"{name}.libs"), *ours.glob(f"{name}.py"), *ours.glob(f"{name}-*.dist-info")):

@@ -12,14 +12,14 @@ from tests.support.nodes.net_server import EchoServer, hello, produce, reply_to_
 
 from ottla.broker import dispatch
 from ottla.broker.dispatch import Parked, Route, load_module
-from ottla.broker.handlers import MODULES
+from ottla.broker.handlers import MODULES, ON_CONTROLLER
 from ottla.broker.interception import Interception
 from ottla.broker.request import CloseConnection, ConnectionInfo, RequestContext
 from ottla.errors import BrokenInvariant, KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.sim.loop import VirtualLoop
 from ottla.sim.net import SimNetwork
-from ottla.wire.apis import ApiKey
+from ottla.wire.apis import APIS, ApiKey
 from ottla.wire.base import Message
 from ottla.wire.codec import decode_all
 from ottla.wire.messages.api_versions import ApiVersionsResponse
@@ -101,6 +101,57 @@ def test_a_parked_request_is_timed_until_it_is_answered() -> None:
         assert b"late" in b"".join(parked.parts)  # type: ignore[arg-type]
         counters = server.dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
         assert counters.time_s_max == counters.time_s_total == pytest.approx(2)
+
+    run(test)
+
+
+def test_hold_is_the_time_in_the_loop_without_the_time_parked(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        dispatcher = server.dispatcher
+        now_s = [100.0]
+        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+        answer = server._do
+
+        def slowly(name: str, message: Message | None) -> Any:
+            now_s[0] += 0.25
+            return answer(name, message)
+
+        server._do = slowly  # type: ignore[method-assign]
+        parked = dispatcher.dispatch(info, bytearray(shake("park a", 5, "billing")[4:]))
+        assert isinstance(parked, Parked)
+        counters = dispatcher.counters.apis[ApiKey.SASL_HANDSHAKE]
+        assert counters.hold_s_max == 0.25
+        now_s[0] += 50
+        server.parked["a"].complete(SaslHandshakeResponse())
+        assert counters.hold_s_max == 0.25
+        assert counters.time_s_max == pytest.approx(50.25)
+        now_s[0] += 50
+        ask(server, info, shake("plain", 6, "orders"))
+        assert dispatcher.health.holds_of_requests == {"SaslHandshake": 2}
+        parked_line, other_line = caplog.messages
+        assert "held for 250 ms by SaslHandshake version 1 of " in parked_line
+        assert "bytes (client id 'billing') from peer.example:5123" in parked_line
+        assert "'orders'" in other_line
+
+    run(test)
+
+
+def test_hold_of_a_request_answered_from_its_frame_is_noted(caplog: pytest.LogCaptureFixture) -> None:
+    def test(server: EchoServer, info: ConnectionInfo) -> None:
+        dispatcher = server.dispatcher
+        now_s = [100.0]
+        dispatcher._monotonic_s = dispatcher.health._monotonic_s = lambda: now_s[0]
+
+        def answer(frame: bytearray) -> list[bytes]:
+            now_s[0] += 0.25
+            return [b"reply"]
+
+        ask(server, info, produce("a"))  # makes the route
+        dispatcher._fast_paths[ApiKey.PRODUCE] = cast(Any, SimpleNamespace(answer=answer))
+        dispatcher.dispatch(info, bytearray(produce("a")[4:]))
+        assert dispatcher.counters.apis[ApiKey.PRODUCE].hold_s_max == 0.25
+        assert "held for 250 ms by Produce version 3 of " in caplog.text
+        assert "bytes (client id 'tester') from peer.example:5123" in caplog.text
 
     run(test)
 
@@ -244,7 +295,7 @@ def test_unserved_requests_close_the_connection(
 @pytest.mark.parametrize("is_asked_for", [False, True])
 def test_an_unstable_version_is_served_only_with_its_setting(is_asked_for: bool) -> None:
     def test(server: EchoServer, info: ConnectionInfo) -> None:
-        server.dispatcher._load = lambda key: load_module(ApiKey.INIT_PRODUCER_ID)
+        server.dispatcher._load = lambda key, on_controller: load_module(ApiKey.INIT_PRODUCER_ID)
         services = cast(Any, server.dispatcher.services)
         services.settings = SimpleNamespace(current=SimpleNamespace(transaction_two_phase_commit_enable=is_asked_for))
         services.producer_ids = SimpleNamespace(take=lambda: 77)
@@ -289,12 +340,16 @@ def test_controller_listener_serves_only_its_own_apis() -> None:
 
 
 def test_every_listed_module_is_there() -> None:
-    for key in MODULES:
-        module = load_module(key)
+    listed = [(key, False) for key in MODULES] + [(key, True) for key in ON_CONTROLLER]
+    for key, on_controller in listed:
+        module = load_module(key, on_controller)
         assert module is not None
         assert callable(module.handle)
         assert callable(module.refuse)
+        assert ("controller" if on_controller else "broker") in APIS[key].listeners
     assert load_module(ApiKey.CREATE_ACLS) is None
+    assert load_module(ApiKey.BROKER_HEARTBEAT) is None
+    assert load_module(ApiKey.PRODUCE, True) is None
 
 
 # Interception

@@ -12,6 +12,9 @@ from ottla.broker.partitions.assignments import Assignment, DirectoryAssignments
 from ottla.errors import KafkaError, LogDirectoryFailed, OttlaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
+from ottla.wire.base import Message
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest
 
 DIRECTORY = Uuid(bytes(range(16)))
 
@@ -20,18 +23,30 @@ class FakeController:
     """Counts what it is asked, and refuses if told to."""
 
     def __init__(self, refusal: OttlaError | None = None) -> None:
-        self.asked = 0
-        self.published = SimpleNamespace(provenance=SimpleNamespace(offset=0))
+        self.requests: list[Any] = []
         self._refusal = refusal
 
-    async def write(self, decide: object) -> None:
-        self.asked += 1
+    @property
+    def asked(self) -> int:
+        return len(self.requests)
+
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        self.requests.append(request)
         if self._refusal is not None:
             raise self._refusal
+        return SimpleNamespace(broker_epoch=7, is_fenced=False)
+
+
+class Applied:
+    """Metadata that is applied up to offset 5."""
+
+    published_offset = 6
+
+    async def caught_up(self) -> None: ...
 
 
 def member(controller: Any, epoch: int) -> Membership:
-    membership = Membership(controller, "cluster", 1)
+    membership = Membership(controller, Applied(), "cluster", 1)  # type: ignore[arg-type]  # the part of the loader that is used
     membership.epoch = epoch
     return membership
 
@@ -47,24 +62,51 @@ def test_directory_lost_before_registration_is_reported_later() -> None:
 
 
 def test_cordoned_directories_are_reported_when_joining_and_changing() -> None:
-    told: list[Any] = []
-
-    class Controller(FakeController):
-        state = SimpleNamespace(settings=SimpleNamespace(supported_features={}))
-
-        async def write(self, decide: Any) -> Any:
-            told.append(decide.__closure__)
-            return SimpleNamespace(broker_epoch=7, is_fenced=False)
-
-    membership = Membership(Controller(), "cluster", 1)  # type: ignore[arg-type]  # the part used
+    controller = FakeController()
+    membership = member(controller, epoch=-1)
 
     async def scenario() -> None:
         await membership.join([], [DIRECTORY], [DIRECTORY], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
         await membership.tell_cordoned([])
 
     asyncio.run(scenario())
-    requests = [cell.cell_contents for closure in told for cell in closure if hasattr(cell.cell_contents, "cordoned_log_dirs")]
-    assert [request.cordoned_log_dirs for request in requests] == [[DIRECTORY], []]
+    registration, *heartbeats = controller.requests
+    assert isinstance(registration, BrokerRegistrationRequest)
+    assert [each.cordoned_log_dirs for each in heartbeats] == [[DIRECTORY], []]
+
+
+def test_heartbeat_names_epoch_and_applied_metadata() -> None:
+    controller = FakeController()
+    asyncio.run(member(controller, epoch=7).tell_lost(DIRECTORY))
+    [heartbeat] = controller.requests
+    assert heartbeat == BrokerHeartbeatRequest(
+        broker_id=1, broker_epoch=7, current_metadata_offset=5, offline_log_dirs=[DIRECTORY], cordoned_log_dirs=[]
+    )
+
+
+def test_broker_of_a_controller_elsewhere_waits_to_be_unfenced_and_sends_heartbeats() -> None:
+    class Controller(FakeController):
+        async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+            self.requests.append(request)
+            return SimpleNamespace(broker_epoch=7, is_fenced=len(self.requests) < 4, should_shut_down=True)
+
+    async def scenario() -> None:
+        controller = Controller()
+        loader: Any = Applied()
+        membership = Membership(controller, loader, "cluster", 1, heartbeat_interval_ms=5)
+        await membership.join([], [DIRECTORY], [], rack=None, incarnation_id=DIRECTORY, last_epoch=-1)
+        registration, *heartbeats = controller.requests
+        assert len(heartbeats) == 3, "fenced twice, then unfenced"
+        assert {each.name: each.max_supported_version for each in registration.features}["share.version"] == 1
+        while controller.asked < 6:
+            await asyncio.sleep(0.001)
+        await membership.leave()
+        asked = controller.asked
+        assert controller.requests[-1].want_shut_down
+        await asyncio.sleep(0.02)
+        assert controller.asked == asked, "no heartbeat after it has left"
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(
@@ -90,7 +132,7 @@ def test_directory_report_that_fails_is_only_logged(refusal: OttlaError, caplog:
     async def tell() -> None:
         partitions: Any = SimpleNamespace(node_id=1)
         controller: Any = FakeController(refusal)
-        assignments = DirectoryAssignments(partitions, MetadataCache(), controller)
+        assignments = DirectoryAssignments(partitions, MetadataCache(), controller, lambda: 7)
         assignments._is_due = True
         assignments._unknown = lambda: [Assignment(DIRECTORY, 0, DIRECTORY)]  # type: ignore[method-assign]
         await assignments._tell()

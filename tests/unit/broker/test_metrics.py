@@ -12,6 +12,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.support.nodes.data_node import DataNode, append
 from tests.support.nodes.images import context_of
 
+from ottla.broker.loop_health import LoopHealth, WorkHolds
 from ottla.broker.metrics import NodeMetrics
 from ottla.broker.net.counters import Counters
 from ottla.broker.partitions.partition import Partition
@@ -36,7 +37,7 @@ class PartitionsView:
         return iter(self._all.values())
 
 
-def text_of(node: DataNode, counters: Counters, usage: Any = None) -> str:
+def text_of(node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None) -> str:
     services = context_of(node.image, 0, 0, **node.services).services
     known: Any = SimpleNamespace(
         partitions=PartitionsView(node),
@@ -47,12 +48,12 @@ def text_of(node: DataNode, counters: Counters, usage: Any = None) -> str:
         moves=[],
         world=SimpleNamespace(clock=node.storage.clock, usage=usage),
     )
-    return asyncio.run(NodeMetrics(known, counters).page()).decode()
+    return asyncio.run(NodeMetrics(known, counters, health or LoopHealth(lambda: 0.0)).page()).decode()
 
 
-def page(node: DataNode, counters: Counters, usage: Any = None) -> Samples:
+def page(node: DataNode, counters: Counters, usage: Any = None, health: LoopHealth | None = None) -> Samples:
     """(name, labels) → value, of all samples; families must not be torn apart."""
-    text = text_of(node, counters, usage)
+    text = text_of(node, counters, usage, health)
     names = [line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")]
     assert len(names) == len(set(names))
     return {
@@ -93,6 +94,23 @@ def test_requests_and_connections(node: DataNode) -> None:
     assert found["kafka_server_brokertopicmetrics_bytesout_total", labels()] == 12345
     assert found["kafka_server_socket_server_metrics_connection_count", labels()] == 3
     assert found["kafka_server_socket_server_metrics_connection_creation_total", labels()] == 9
+
+
+def test_loop_health(node: DataNode) -> None:
+    counters, health = Counters(), LoopHealth(lambda: 0.0)
+    counters.of(ApiKey.PRODUCE).hold_s_max = 0.25
+    counters.of(ApiKey.CREATE_TOPICS).hold_s_max = 0.01
+    health.holds_of_requests["Produce"] = 3
+    for cause, hold_s in (("publishing", 0.15), ("CreateTopics", 0.5)):
+        health.work[cause] = work = WorkHolds()
+        work.hold_s_max, work.holds = hold_s, int(hold_s > 0.2)
+    found = page(node, counters, health=health)
+    holds = {cause: found["ottla_loop_hold_ms_max", labels(cause=cause)] for cause in ("Produce", "publishing", "CreateTopics")}
+    assert holds == {"Produce": 250, "publishing": 150, "CreateTopics": 500}
+    counts = {
+        cause: found["ottla_loop_holds_total", labels(cause=cause)] for cause in ("Produce", "publishing", "CreateTopics")
+    }
+    assert counts == {"Produce": 3, "publishing": 0, "CreateTopics": 1}
 
 
 def test_partitions_and_logs(node: DataNode) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.support.nodes.streams import Recorder
 
-from ottla.broker.metrics_server import CONNECTIONS_MAX, HEAD_BYTES_MAX, IDLE_S, MetricsServer
+from ottla.broker.metrics_server import CONNECTIONS_MAX, FIRST_REQUEST_S, HEAD_BYTES_MAX, IDLE_S, MetricsServer
 from ottla.env import AddressRefused
 from ottla.link import Link, PeerFault
 from ottla.sim.loop import VirtualLoop
@@ -144,12 +144,40 @@ def test_idle_and_surplus_connections_are_closed() -> None:
     async def play(network: SimNetwork, server: MetricsServer) -> None:
         silent = await Client(network).connect(server.port)
         client = await Client(network).connect(server.port)
-        await asyncio.sleep(IDLE_S - 1)
         assert (await client.ask(GET))[0] == 200
-        await silent.got.until_ended()
+        await asyncio.sleep(FIRST_REQUEST_S + 1)
+        assert "ended" in silent.got.events
+        await asyncio.sleep(IDLE_S - FIRST_REQUEST_S - 2)
+        assert (await client.ask(GET))[0] == 200
+        await asyncio.sleep(IDLE_S + 1)
+        assert "ended" in client.got.events
+
+    scene(play)
+
+
+def test_silent_connections_do_not_lock_others_out() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
+        prometheus = await Client(network).connect(server.port)
+        crowd = [await Client(network).connect(server.port) for _ in range(CONNECTIONS_MAX - 1)]
+        assert (await prometheus.ask(GET))[0] == 200
+        late = [await Client(network).connect(server.port) for _ in range(CONNECTIONS_MAX - 1)]
+        for client in (late[-1], prometheus):  # those that have asked last are kept
+            assert (await client.ask(GET))[0] == 200
+        for client in crowd:
+            await client.got.until_ended()
+        assert len(server._connections) == CONNECTIONS_MAX
+
+    scene(play)
+
+
+def test_a_connection_that_waits_for_its_page_is_not_replaced() -> None:
+    async def play(network: SimNetwork, server: MetricsServer) -> None:
         crowd = [await Client(network).connect(server.port) for _ in range(CONNECTIONS_MAX)]
-        await crowd[-1].got.until_ended()
-        assert (await crowd[0].ask(GET))[0] == 200
+        asked = [asyncio.ensure_future(client.ask(GET)) for client in crowd]
+        await asyncio.sleep(0.005)
+        surplus = await Client(network).connect(server.port)
+        await surplus.got.until_ended()
+        assert [(await answer)[0] for answer in asked] == [200] * CONNECTIONS_MAX
 
     scene(play)
 
@@ -171,7 +199,7 @@ def test_peer_that_disconnects_during_the_response() -> None:
         await asyncio.sleep(0.005)
         client.stream.close()
         await asyncio.sleep(1)
-        assert server._connections == set()
+        assert not server._connections
 
     scene(play)
 

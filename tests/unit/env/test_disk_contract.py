@@ -274,3 +274,61 @@ def test_a_range_is_warmed_and_then_in_memory(place: Place) -> None:
     empty = file.range(10, 0)
     asyncio.run(disk.warm(empty))
     assert empty.is_resident()
+
+
+def test_file_opened_later_works_as_any_other(place: Place) -> None:
+    disk, root = place
+    disk.open(f"{root}/a", OpenMode.CREATE).append(b"0123")
+    for use in ("append", "read", "range", "truncate", "write"):
+        file = disk.open_later(f"{root}/a", 4)
+        assert (file.size, file.path) == (4, f"{root}/a")
+        match use:
+            case "append":
+                assert file.append(b"4") == 4
+                file.truncate(4)
+            case "read":
+                assert file.read(1, 2) == b"12"
+            case "range":
+                assert file.range(2, 2).read() == b"23"
+            case "truncate":
+                file.truncate(2)
+                file.append(b"23")
+            case "write":
+                file.write_at(0, b"0")
+        asyncio.run(file.sync())
+        assert disk.read_file(f"{root}/a") == b"0123"
+        file.close()
+        with pytest.raises(OSError, match="closed"):
+            file.range(0, 1)
+
+
+def test_file_opened_later_follows_its_name(place: Place) -> None:
+    disk, root = place
+    disk.open(f"{root}/a", OpenMode.CREATE).append(b"0123")
+    file = disk.open_later(f"{root}/a", 4)
+    asyncio.run(disk.rename(f"{root}/a", f"{root}/b"))
+    file.follow(f"{root}/b")
+    assert file.read(0, 4) == b"0123"
+    asyncio.run(disk.rename(f"{root}/b", f"{root}/c"))
+    assert file.read(0, 4) == b"0123"
+
+
+def test_list_files_has_sizes(place: Place) -> None:
+    disk, root = place
+    disk.open(f"{root}/b", OpenMode.CREATE).append(b"0123")
+    disk.open(f"{root}/a", OpenMode.CREATE)
+    disk.make_directory(f"{root}/c")
+    assert list(disk.list_files(root).items()) == [("a", 0), ("b", 4), ("c", -1)]
+    with pytest.raises(FileNotFoundError):
+        disk.list_files(f"{root}/none")
+
+
+def test_sync_all_syncs_files_and_folders(place: Place) -> None:
+    disk, root = place
+    files = [disk.open(f"{root}/{name}", OpenMode.CREATE) for name in "ab"]
+    for file in files:
+        file.append(b"x")
+    asyncio.run(disk.sync_all(files, [root]))
+    asyncio.run(disk.sync_all([], []))
+    with pytest.raises(FileNotFoundError):
+        asyncio.run(disk.sync_all([], [f"{root}/none"]))

@@ -192,6 +192,25 @@ def test_a_lock_holds_against_other_processes_and_ends_with_its_own(tmp_path: Pa
         holder.communicate()
 
 
+def test_a_lock_holds_after_its_file_was_deleted(tmp_path: Path) -> None:
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(tmp_path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    try:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        (tmp_path / ".lock").unlink()
+        for _ in range(2):
+            with pytest.raises(DirectoryInUse, match=r"in use by another process.*log\.dirs"):
+                RealDisk().lock_directory(str(tmp_path))
+            assert not (tmp_path / ".lock").exists()
+    finally:
+        holder.kill()
+        holder.communicate()
+    lock = RealDisk().lock_directory(str(tmp_path))
+    (tmp_path / ".lock").unlink()
+    lock.release()
+    RealDisk().lock_directory(str(tmp_path)).release()
+
+
 RECORD_LOCK = """
 import fcntl, os, sys
 fd = os.open(sys.argv[1] + "/.lock", os.O_RDWR | os.O_CREAT)

@@ -65,6 +65,19 @@ def test_flush_writes_once_and_only_what_changed() -> None:
     assert not epochs.is_dirty
 
 
+def test_epochs_at_or_past_the_end_need_not_be_in_the_file() -> None:
+    _, epochs = epochs_on_disk()
+    epochs.assign(0, 0)
+    assert not epochs.is_dirty_below(0)
+    assert epochs.is_dirty_below(1)
+    asyncio.run(epochs.flush())
+    epochs.assign(3, 10)
+    assert not epochs.is_dirty_below(10)
+    assert epochs.is_dirty_below(11)
+    epochs.truncate_from_end(0)
+    assert epochs.is_dirty_below(5)  # the file has an epoch that is gone
+
+
 def test_overlapping_flushes_leave_the_newest() -> None:
     disk, epochs = epochs_on_disk()
 

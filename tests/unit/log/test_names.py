@@ -64,3 +64,8 @@ def test_deletion_name_is_kafkas() -> None:
 def test_other_folders_are_refused_with_advice(name: str) -> None:
     with pytest.raises(InvalidFolderName, match="move the folder elsewhere"):
         parse_folder_name(name)
+
+
+def test_segment_bases_of_a_folder() -> None:
+    files = ["00000000000000000007.log", "00000000000000000000.log", "00000000000000000003.log.deleted", "x.log", "a-0"]
+    assert names.segment_bases(files) == [0, 7]

@@ -5,6 +5,7 @@ import pytest
 from ottla.errors import BrokenInvariant
 from ottla.ids import Uuid
 from ottla.raft.roles.candidate import Candidate
+from ottla.raft.roles.follower import Follower
 from ottla.raft.roles.leader import Leader
 from ottla.raft.roles.prospective import Prospective
 from ottla.raft.roles.resigned import Resigned
@@ -22,6 +23,7 @@ def roles(epoch: int) -> list[Role]:
         Prospective(epoch, (ME,)),
         Candidate(epoch, ME, (ME,)),
         Leader(epoch, ME, 0, (ME,)),
+        Follower(epoch, 2, {}),
         Resigned(epoch, ME),
     ]
 

@@ -16,10 +16,11 @@ class Variant(NamedTuple):
     batch: ModuleType
     partition: ModuleType
     consume: ModuleType
+    frames: ModuleType
 
 
 def load(pure: bool) -> Variant | None:
-    names = ("kernel", "kernel_columns", "kernel_batch", "kernel_partition", "kernel_consume")
+    names = ("kernel", "kernel_columns", "kernel_batch", "kernel_partition", "kernel_consume", "kernel_frames")
     modules = [load_variant(name, pure=pure) for name in names]
     return None if None in modules else Variant(*modules)  # type: ignore[arg-type]  # just checked
 

@@ -12,6 +12,7 @@ from ottla.records.builder import build_batch
 from ottla.records.checksum import crc32c
 from ottla.records.compression import Codec
 from ottla.records.decline import Decline
+from ottla.records.inspection import Inspection
 from ottla.records.kernels import Record
 from ottla.records.layout import CRC_AT, CRC_START
 
@@ -36,7 +37,7 @@ def batches(draw: st.DrawFn) -> bytearray:
     producer = draw(st.booleans())
     batch = build_batch(
         [Record(index, NOW + time, key, b"value", ()) for index, time in enumerate(times)],
-        codec=draw(st.sampled_from([Codec.NONE, Codec.NONE, Codec.GZIP, Codec.ZSTD])),
+        codec=draw(st.sampled_from([Codec.NONE, Codec.NONE, *Codec])),
         transactional=producer and draw(st.booleans()),
         producer_id=7 if producer else -1,
         producer_epoch=0 if producer else -1,
@@ -51,7 +52,7 @@ def batches(draw: st.DrawFn) -> bytearray:
 
 
 def checked(variant: Any, batch: bytearray, config: LogConfig, from_client: bool, version: int) -> Any:
-    limits = variant.batch.BatchLimits(config, variant.columns.RecordWalk())
+    limits = variant.batch.BatchLimits(config, variant.columns.RecordWalk(), Inspection())
     front, back = b"before", b"behind"
     data = front + batch + back
     covered = memoryview(batch)[CRC_START:]
@@ -109,5 +110,5 @@ def test_an_ordinary_batch_passes_and_a_torn_one_does_not(variant: Any, codec: C
 @pytest.mark.parametrize(("start", "end"), [(-1, 0), (0, 1), (1, 1)])
 def test_nothing_is_read_beyond_the_data(variant: Any, start: int, end: int) -> None:
     batch = build_batch([Record(0, NOW, None, b"value", ())])
-    limits = variant.batch.BatchLimits(LogConfig(), variant.columns.RecordWalk())
+    limits = variant.batch.BatchLimits(LogConfig(), variant.columns.RecordWalk(), Inspection())
     assert limits.check(batch, start, len(batch) + end, memoryview(batch)[CRC_START:], NOW, True, 13).decline == Decline.HEADER

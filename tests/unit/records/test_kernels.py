@@ -137,7 +137,7 @@ def test_varints_are_read_as_java_reads_them(variant: Any) -> None:
 
 
 def test_the_compiled_variant_is_not_older_than_its_source(variants: Any) -> None:
-    for name in ("kernel", "kernel_columns", "kernel_batch", "kernel_partition"):
+    for name in ("kernel", "kernel_columns", "kernel_batch", "kernel_partition", "kernel_frames"):
         built = Path(getattr(variants[1], name.replace("kernel_", "")).__file__).stat().st_mtime
         for source in (f"{name}.py", f"{name}.pxd", "kernel_fields.pxd"):
             assert built >= (SOURCES / source).stat().st_mtime, f"{source} was changed: run `make setup`"

@@ -9,6 +9,7 @@ from ottla.records import layout
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
 from ottla.records.decline import Decline
+from ottla.records.inspection import Inspection
 from ottla.records.kernels import Record
 
 FIELDS = [
@@ -63,7 +64,7 @@ def test_kernels_read_the_header_where_the_layout_has_it(variant: Any) -> None:
     batch = build_batch(
         [Record(0, 5, b"k", b"v"), Record(1, 9, b"k", b"v")], producer_id=2**40 + 3, producer_epoch=7, base_sequence=11
     )
-    limits = variant.batch.BatchLimits(LogConfig(), variant.columns.RecordWalk())
+    limits = variant.batch.BatchLimits(LogConfig(), variant.columns.RecordWalk(), Inspection())
     found = limits.check(batch, 0, len(batch), memoryview(batch)[layout.CRC_START :], 9, True, 13)
     view = BatchView(batch)
     assert found.decline == Decline.NO

@@ -47,6 +47,23 @@ def test_a_broker_answers_keeps_records_and_removes_its_data(process: bool) -> N
         broker.topics()
 
 
+def test_hold_of_the_loop_is_logged_with_its_place_and_no_thread_is_left() -> None:
+    def hold_the_loop() -> None:
+        time.sleep(0.4)
+
+    before = threading.active_count()
+    with Broker() as broker:
+        loop = broker._engine._host._thread._loop  # type: ignore[union-attr]
+        loop.call_soon_threadsafe(hold_the_loop)
+        deadline_s = time.monotonic() + 30
+        while not (lines := [line for line in broker.log_lines if "event loop was held" in line]):
+            assert time.monotonic() < deadline_s, "no line about the hold came"
+            time.sleep(0.05)
+        assert "by background work: other; seen in" in lines[0]
+        assert "hold_the_loop" in lines[0]
+    assert threading.active_count() == before
+
+
 @MODES
 def test_a_killed_broker_recovers(process: bool) -> None:
     with Broker(process=process) as broker:

@@ -5,10 +5,9 @@ A handler's module has two plain functions:
     handle(context: RequestContext, request) -> Handled                      the response, now or later (broker/request.py)
     refuse(context: RequestContext, request, error: KafkaError) -> Message | None   the API's response to a failed request
 
-`MODULES` is the one list of what this broker serves: ApiVersions advertises it, dispatch serves it, docs/apis.md is generated
-from it. The versions of each API are Kafka's (`ottla.wire.apis`), and so are the listeners it is served on, except that the
-controller's listener serves only those in `ON_CONTROLLER`. A version that is unstable in Kafka is served if a setting asks for
-it (`UNSTABLE_WITH`).
+`MODULES` is the one list of what a broker's listeners serve, `ON_CONTROLLER` of what a controller's listeners serve:
+ApiVersions advertises them, dispatch serves them, docs/apis.md is generated from them. The versions of each API are Kafka's
+(`ottla.wire.apis`). A version that is unstable in Kafka is served if a setting asks for it (`UNSTABLE_WITH`).
 
 A handler's header notes what each version of its API changed, where the handler or its client notices. Versions that only
 changed the encoding are not listed.
@@ -22,7 +21,7 @@ from ottla.wire.api_table import ApiKey
 from ottla.wire.apis import APIS
 
 if TYPE_CHECKING:
-    from ottla.broker.services import Services
+    from ottla.broker.services import NodeServices
 
 MODULES: Final[dict[int, str]] = {
     ApiKey.PRODUCE: "data.produce",
@@ -72,29 +71,39 @@ MODULES: Final[dict[int, str]] = {
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: "cluster.describe_topic_partitions",
 }
 
-ON_CONTROLLER: Final[frozenset[int]] = frozenset(
-    {
-        ApiKey.API_VERSIONS,
-        ApiKey.CREATE_TOPICS,
-        ApiKey.DELETE_TOPICS,
-        ApiKey.DESCRIBE_CONFIGS,
-        ApiKey.ALTER_CONFIGS,
-        ApiKey.CREATE_PARTITIONS,
-        ApiKey.ELECT_LEADERS,
-        ApiKey.INCREMENTAL_ALTER_CONFIGS,
-        ApiKey.ALTER_PARTITION_REASSIGNMENTS,
-        ApiKey.LIST_PARTITION_REASSIGNMENTS,
-        ApiKey.DESCRIBE_QUORUM,
-        ApiKey.UPDATE_FEATURES,
-        ApiKey.DESCRIBE_CLUSTER,
-    }
-)
+ON_CONTROLLER: Final[dict[int, str]] = {
+    ApiKey.API_VERSIONS: "cluster.api_versions",
+    ApiKey.CREATE_TOPICS: "admin.create_topics",
+    ApiKey.DELETE_TOPICS: "admin.delete_topics",
+    ApiKey.DESCRIBE_CONFIGS: "admin.describe_configs",
+    ApiKey.ALTER_CONFIGS: "admin.alter_configs",
+    ApiKey.CREATE_PARTITIONS: "admin.create_partitions",
+    ApiKey.ELECT_LEADERS: "admin.elect_leaders",
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: "admin.incremental_alter_configs",
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: "admin.alter_partition_reassignments",
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: "admin.list_partition_reassignments",
+    ApiKey.DESCRIBE_QUORUM: "cluster.describe_quorum",
+    ApiKey.UPDATE_FEATURES: "admin.update_features",
+    ApiKey.DESCRIBE_CLUSTER: "cluster.describe_cluster",
+    ApiKey.ENVELOPE: "controller.envelope",
+    ApiKey.BROKER_REGISTRATION: "controller.broker_registration",
+    ApiKey.BROKER_HEARTBEAT: "controller.broker_heartbeat",
+    ApiKey.UNREGISTER_BROKER: "controller.unregister_broker",
+    ApiKey.ALLOCATE_PRODUCER_IDS: "controller.allocate_producer_ids",
+    ApiKey.CONTROLLER_REGISTRATION: "controller.controller_registration",
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: "controller.assign_replicas_to_dirs",
+    ApiKey.VOTE: "raft.replica_requests",
+    ApiKey.BEGIN_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.END_QUORUM_EPOCH: "raft.replica_requests",
+    ApiKey.FETCH: "raft.replica_requests",
+    ApiKey.FETCH_SNAPSHOT: "raft.replica_requests",
+}
 
 UNSTABLE_WITH: Final[dict[int, str]] = {ApiKey.INIT_PRODUCER_ID: "transaction_two_phase_commit_enable"}
 """API → the setting with which its newest version is served, though it is unstable in Kafka 4.3."""
 
 
-def versions_served(api_key: int, services: Services) -> tuple[int, int]:
+def versions_served(api_key: int, services: NodeServices) -> tuple[int, int]:
     """The oldest and newest version that ApiVersions advertises."""
     setting = UNSTABLE_WITH.get(api_key)
     return APIS[api_key].advertised(setting is not None and getattr(services.settings.current, setting))

@@ -88,8 +88,9 @@ def registration(
     endpoints: Sequence[Endpoint],
     features: Mapping[str, tuple[int, int]],
 ) -> list[Message]:
-    """The registration of this controller, written at every start because each start is a new incarnation."""
-    if image.metadata_version < CONTROLLER_REGISTRATION_FROM:
+    """The registration of this controller, written once per start because each start is a new incarnation."""
+    known = image.cluster.controllers.get(node_id)
+    if image.metadata_version < CONTROLLER_REGISTRATION_FROM or (known is not None and known.incarnation_id == incarnation_id):
         return []
     return [
         RegisterControllerRecord(

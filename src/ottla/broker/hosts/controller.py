@@ -1,11 +1,12 @@
-"""The active controller of this node: makes decisions on the newest state, commits them, publishes them, then answers.
+"""The controller of this node: while it leads the quorum it makes decisions on the newest state, commits them, then answers.
 
-Owns the `ControllerState` and the image that was last published. A decision's records are replayed and appended at once, so
-that the next decision builds on them. When they are committed they are published, and then their caller is answered. Changes
-are published and callers answered in the order of the log.
+Owns the `ControllerState`. It is active from the moment when everything before its epoch is committed, until another node
+leads. A decision's records are replayed and appended at once, so that the next decision builds on them; its caller is answered
+when they are committed. A controller that is not active has no state: the node's `MetadataLoader` follows the log for it. When
+it loses the lead it drops its state, and its waiting callers get NOT_CONTROLLER.
 
-Loop rule: deciding and appending is one plain call, nothing comes between. Publishing is awaited, one change after the other.
-If a commit or a publish fails, the node stops: the state is then ahead of the disk, and no decision may build on it.
+Loop rule: deciding and appending is one plain call, nothing comes between. Nothing here awaits the publishing of metadata.
+If a commit fails, the node stops: the state is then ahead of the disk, and no decision may build on it.
 """
 
 from __future__ import annotations
@@ -13,21 +14,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ottla.broker.hosts import activation
-from ottla.broker.hosts.snapshot_writer import SnapshotWriter
 from ottla.errors import KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
+from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.image.cluster import Endpoint
-from ottla.metadata.image.delta import MetadataDelta
-from ottla.metadata.image.image import MetadataImage, Provenance
 from ottla.wire.base import Message
 
 if TYPE_CHECKING:
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
     from ottla.broker.hosts.metadata_log import MetadataBatch
     from ottla.broker.hosts.quorum import QuorumHost
     from ottla.config.broker import BrokerConfig
@@ -36,95 +36,126 @@ if TYPE_CHECKING:
 logger = logging.getLogger("ottla.controller")
 
 R = TypeVar("R")
-Publish = Callable[[MetadataDelta, MetadataImage], Awaitable[None]]
+_NOT_REGISTERED = -1
 
 
 class ControllerHost:
-    """The controller of one node. `start` makes it active; `write` works from then on."""
+    """The controller of one node: a `QuorumListener`, called after the node's `MetadataLoader`."""
 
     def __init__(
-        self, world: World, config: BrokerConfig, settings: ControllerSettings, quorum: QuorumHost, publish: Publish
+        self,
+        world: World,
+        config: BrokerConfig,
+        settings: ControllerSettings,
+        quorum: QuorumHost,
+        loader: MetadataLoader,
+        endpoints: Sequence[Endpoint],
     ) -> None:
         self._world = world
         self._config = config
+        self._settings = settings
         self._quorum = quorum
-        self._publish = publish
-        self._published = MetadataImage()
-        self._published_offset = 0
-        self._loaded: tuple[MetadataDelta, MetadataImage] | None = None
-        """The metadata loaded at the start, until it is published."""
+        self._loader = loader
+        self.endpoints = endpoints
+        """This controller's listeners."""
+        self._incarnation_id = world.randomness.new_uuid()
+        self._elected_epoch: int | None = None
+        """The epoch in which this node leads the quorum, until it is active in it."""
+        self._active_epoch: int | None = None
         self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
-        self._snapshots = SnapshotWriter(world.clock, config, quorum)
+        self._committed_offset = 0
+        self._activated: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.own_broker_epoch: Callable[[], int] = lambda: _NOT_REGISTERED
+        """Returns the epoch with which the broker in this process is registered, or -1."""
         self.state = ControllerState(settings, world.randomness)
         """The newest state. Decisions are made on it; its newest records may not be committed yet."""
+        quorum.failure.add_done_callback(self._failed)
 
     @property
     def is_active(self) -> bool:
-        return self._quorum.is_leader and not self._quorum.failure.done()
+        return self._active_epoch is not None and not self._quorum.failure.done()
+
+    @property
+    def node_id(self) -> int:
+        return self._settings.node_id
 
     @property
     def epoch(self) -> int:
         """The controller epoch: the quorum's epoch in which it was elected."""
         return self._quorum.epoch
 
-    @property
-    def published(self) -> MetadataImage:
-        """The image that was last published."""
-        return self._published
+    async def wait_active(self) -> None:
+        """Wait until this controller is active for the first time; raises the reason if the quorum fails before."""
+        await self._activated
 
-    # -- starting
+    # -- following the quorum
 
-    async def start(self, endpoints: Sequence[Endpoint]) -> None:
-        """Load the log, be elected, and write the records of a new controller; returns when they are published.
+    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
+        """Another node leads, or this one does: then it becomes active as soon as its epoch has begun to be committed."""
+        if self._active_epoch is not None and (leader_id != self._quorum.node_id or epoch != self._active_epoch):
+            self._renounce(epoch)
+        self._elected_epoch = epoch if leader_id == self._quorum.node_id else None
 
-        `endpoints` are this controller's listeners.
-        """
-        image = self._load()
-        await self._quorum.elect({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
-        self.state = ControllerState(self.state.settings, self._world.randomness, image, self._quorum.kraft_version)
-        self.state.quorum_node_ids = self._quorum.voters.ids
-        self.state.next_offset = self._quorum.end_offset
-        self._activate(endpoints)
-        published = self._published_up_to(self._quorum.end_offset)
-        self._quorum.start(self._committed)
-        self._quorum.failure.add_done_callback(self._failed)
-        try:
-            await published
-        except KafkaError:
-            raise self._quorum.failure.result() from None
+    def loaded_snapshot(self, snapshot: MetadataBatch) -> None:
+        """Only a follower loads the snapshot of another node, and a follower has no state."""
+        self._committed_offset = snapshot.last_offset + 1
 
-    def _load(self) -> MetadataImage:
-        """Load snapshot and log into an image; also keeps the delta, to publish it once it is committed."""
-        delta, provenance, size_bytes = MetadataDelta(MetadataImage()), Provenance(), 0
-        for batch in self._quorum.load():
-            delta.replay_all(batch.records)
-            provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms)
-            size_bytes += batch.size_bytes
-        image = delta.finish(provenance)
-        self._loaded = (delta, image)
-        self._snapshots.loaded(size_bytes)
-        return image
+    def committed(self, batches: Sequence[MetadataBatch]) -> None:
+        """Answer the callers that wait for `batches`; become active if they begin this controller's epoch."""
+        self._committed_offset = batches[-1].last_offset + 1
+        while self._waiting and self._waiting[0][0] <= self._committed_offset:
+            _, committed = self._waiting.popleft()
+            if not committed.done():
+                committed.set_result(None)
+        # The leader's control batch is the first of its epoch: everything before it is committed with it, and in the image.
+        if self._elected_epoch is not None and batches[-1].epoch == self._elected_epoch:
+            self._activate(self._elected_epoch)
 
-    def _activate(self, endpoints: Sequence[Endpoint]) -> None:
-        image = self.state.image
+    def _activate(self, epoch: int) -> None:
+        self._elected_epoch = None
+        image = self._loader.committed_image()
+        state = self.state = ControllerState(self._settings, self._world.randomness, image, self._quorum.kraft_version)
+        state.quorum_node_ids = self._quorum.voters.ids
+        state.next_offset = self._quorum.end_offset
+        self._active_epoch = epoch
         if activation.is_new_cluster(image):
             bootstrap = activation.read_bootstrap(self._world.disk, self._config.log.metadata_log_dir)
             is_cut_short = image.open_transaction is not None
             self._append(activation.first_records(bootstrap, is_cut_short, self._config.min_insync_replicas))
         else:
             self._append(activation.later_records(image))
-        settings = self.state.settings
-        incarnation_id = self._world.randomness.new_uuid()
-        self._append(
-            activation.registration(self.state.image, settings.node_id, incarnation_id, endpoints, settings.supported_features)
+        node_id, features = self._settings.node_id, self._settings.supported_features
+        self._append(activation.registration(state.image, node_id, self._incarnation_id, self.endpoints, features))
+        state.activate(self._now_ms(), self.own_broker_epoch())
+        logger.info("controller %d is active in epoch %d", node_id, epoch)
+        if not self._activated.done():
+            self._activated.set_result(None)
+
+    def _renounce(self, epoch: int) -> None:
+        """Drop the state: its newest records may be gone from the log, and another controller decides now."""
+        self._active_epoch = None
+        self.state = ControllerState(self._settings, self._world.randomness)
+        logger.info("controller %d is no longer active: the quorum is in epoch %d", self._settings.node_id, epoch)
+        self._refuse_waiting(
+            KafkaError(
+                ErrorCode.NOT_CONTROLLER,
+                f"node {self._settings.node_id} is no longer the active controller; the change may or may not have been made: "
+                "check before you try again",
+            )
         )
-        self.state.activate(self._now_ms())
-        logger.info("controller %d is active in epoch %d", settings.node_id, self.epoch)
 
     # -- writing
 
+    async def call(self, request: Message, version: int) -> Any:
+        """The response to a request of an API in `metadata/controller/apis.py`, once its records are committed.
+
+        Raises the `KafkaError` with which the decision refuses the request as a whole; nothing is written then.
+        """
+        decide = decision_of(request.KEY)
+        return await self.write(lambda state, now_ms: decide(state, request, now_ms, version))
+
     async def write(self, decide: Callable[[ControllerState, int], Decision[R]]) -> R:
-        """The response of `decide(state, now_ms)`, once its records are committed and published.
+        """The response of `decide(state, now_ms)`, once its records are committed.
 
         A `KafkaError` that `decide` raises goes to the caller, and nothing is written. `now_ms` is from the monotonic clock.
         """
@@ -132,12 +163,13 @@ class ControllerHost:
             raise KafkaError(
                 ErrorCode.NOT_CONTROLLER, f"node {self._quorum.node_id} is not the active controller: ask again later"
             )
+        self.state.next_offset = self._quorum.end_offset  # the quorum may have appended control records
         decision = decide(self.state, self._now_ms())
         try:
             self._append(decision.records)
         except LogDirectoryFailed as failed:
             raise _has_failed(failed) from failed
-        await self._published_up_to(self._quorum.end_offset)
+        await self._committed_up_to(self._quorum.end_offset)
         return decision.response
 
     def _append(self, records: Sequence[Message]) -> None:
@@ -156,52 +188,29 @@ class ControllerHost:
     def _now_ms(self) -> int:
         return int(self._world.clock.monotonic_s() * 1000)
 
-    # -- committing
+    # -- answering
 
-    def _published_up_to(self, end_offset: int) -> asyncio.Future[None]:
-        """A future that is done when everything below `end_offset` is committed and published."""
-        published: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        if end_offset <= self._published_offset:
-            published.set_result(None)
+    def _committed_up_to(self, end_offset: int) -> asyncio.Future[None]:
+        """A future that is done when everything below `end_offset` is committed."""
+        committed: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if end_offset <= self._committed_offset:
+            committed.set_result(None)
         else:
-            self._waiting.append((end_offset, published))
-        return published
-
-    async def _committed(self, batches: Sequence[MetadataBatch]) -> None:
-        """The quorum has committed `batches`: publish them, then answer the callers that wait for them."""
-        if self._loaded is not None:
-            loaded, image = self._loaded
-            await self._publish(loaded, image)
-            self._published, self._loaded = image, None
-        delta, provenance, size_bytes = MetadataDelta(self._published), None, 0
-        for batch in batches:
-            size_bytes += batch.size_bytes
-            if batch.records:
-                delta.replay_all(batch.records)
-                provenance = Provenance(batch.last_offset, batch.epoch, batch.timestamp_ms)
-        if provenance is not None:
-            image = delta.finish(provenance)
-            await self._publish(delta, image)
-            self._published = image
-        self._published_offset = batches[-1].last_offset + 1
-        while self._waiting and self._waiting[0][0] <= self._published_offset:
-            _, published = self._waiting.popleft()
-            if not published.done():
-                published.set_result(None)
-        self._snapshots.committed(self._published, size_bytes)
+            self._waiting.append((end_offset, committed))
+        return committed
 
     def _failed(self, failure: asyncio.Future[BaseException]) -> None:
         """Fail all waiting callers: their changes may or may not be on disk."""
+        if not self._activated.done():
+            self._activated.set_exception(failure.result())
+            self._activated.exception()  # marks it as retrieved: a node that does not wait for it learns it otherwise
+        self._refuse_waiting(_has_failed(failure.result()))
+
+    def _refuse_waiting(self, refusal: KafkaError) -> None:
         waiting, self._waiting = self._waiting, deque()
-        for _, published in waiting:
-            if not published.done():
-                published.set_exception(_has_failed(failure.result()))
-
-    # -- closing
-
-    async def close(self) -> None:
-        """Stop writing snapshots; the quorum is closed by its owner."""
-        await self._snapshots.close()
+        for _, committed in waiting:
+            if not committed.done():
+                committed.set_exception(refusal)
 
 
 def _has_failed(reason: BaseException) -> KafkaError:

@@ -42,6 +42,7 @@ from ottla.wire.sparing import decoder_if_many
 if TYPE_CHECKING:
     from ottla.config.broker import BrokerConfig
     from ottla.env import Clock, Disk, World
+    from ottla.env.disk import Buffer
 
 PARTITION = TopicPartition(CLUSTER_METADATA_TOPIC, 0)
 CHANGE_RECORDS_MAX = 10_000
@@ -168,6 +169,73 @@ class MetadataLog:
         passed = offset - batch.base_offset
         return batch._replace(base_offset=offset, records=batch.records[passed:], controls=batch.controls[passed:])
 
+    # -- the replica's view (`ottla.raft.log_view.LogView`)
+
+    @property
+    def start_offset(self) -> int:
+        return self.partition_log.log_start_offset
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The newest epoch that is not above `epoch`, and where it ends."""
+        found = self.partition_log.end_offset_for_epoch(epoch)
+        if found is None:
+            return self.last_epoch, self.end_offset
+        earliest = self.snapshots.ids[0] if self.snapshots.ids else None
+        if earliest is not None and found == (epoch, earliest.offset):
+            return earliest.epoch, earliest.offset  # below all epochs of the log: its start is where the snapshot ends
+        return found
+
+    def snapshot_ids(self) -> list[SnapshotId]:
+        return self.snapshots.ids
+
+    def snapshot_size(self, snapshot_id: SnapshotId) -> int | None:
+        return self.snapshots.size_bytes(snapshot_id) if snapshot_id in self.snapshots.ids else None
+
+    def controls(self, offset: int) -> Iterator[tuple[int, ControlRecord]]:
+        """The control records from `offset` on, with their offsets. Other batches are not decoded."""
+        while offset < self.partition_log.log_end_offset:
+            found = self.partition_log.read(offset, _READ_BYTES)
+            if found.records is None:
+                return
+            for view in iterate_batches(found.records.read(), allow_cut_end=True):
+                if view.next_offset > offset and view.is_control:
+                    batch = self._read_batch(view, offset)
+                    yield from enumerate(batch.controls, start=batch.base_offset)
+                offset = max(offset, view.next_offset)
+
+    # -- following a leader
+
+    def append_fetched(self, data: Buffer, epoch: int) -> list[MetadataBatch]:
+        """Append batches that were fetched from the leader of `epoch`; returns them decoded.
+
+        Leaves out a cut last batch, and all from a batch of a later epoch on. `CorruptRecords` or `DecodeError` if damaged.
+        """
+        end_offset = self.end_offset
+        batches: list[MetadataBatch] = []
+        for view in iterate_batches(data, allow_cut_end=True):
+            if view.base_offset != end_offset or view.leader_epoch > epoch:
+                break
+            view.check()
+            batches.append(read_batch(view))
+            end_offset = view.next_offset
+        self.partition_log.append_as_follower(data, epoch)
+        return [batch for batch in batches if batch.last_offset < self.end_offset]
+
+    async def truncate(self, offset: int) -> None:
+        """Remove the records from `offset` on, durably."""
+        await self.partition_log.truncate_to(offset)
+        self._synced_offset = min(self._synced_offset, self.end_offset)
+
+    async def start_at(self, snapshot_id: SnapshotId) -> None:
+        """Let the log begin, empty, after a snapshot that was fetched."""
+        await self.partition_log.truncate_fully_and_start_at(snapshot_id.offset)
+        self._synced_offset, self._synced_name = self.end_offset, -1
+        try:
+            await self._disk.sync_directory(self.folder)
+            await self.snapshots.delete_before(snapshot_id)
+        except OSError as error:
+            raise self.partition_log.fail(error) from error
+
     # -- appending
 
     def append_controls(self, controls: Sequence[ControlRecord], epoch: int) -> MetadataBatch:
@@ -217,17 +285,20 @@ class MetadataLog:
 
     async def sync(self) -> int:
         """Make all records appended so far durable; returns their end offset. Only one call at a time."""
-        log, target = self.partition_log, self.partition_log.log_end_offset
-        log.check_usable()
-        newest = log.segments.active.base_offset
-        syncs = [segment.file.sync() for segment in log.segments.between(max(0, self._synced_offset - 1), target)]
-        if newest != self._synced_name:
-            syncs.append(self._disk.sync_directory(self.folder))
-        try:
-            await asyncio.gather(*syncs)
-        except OSError as error:
-            raise log.fail(error) from error
-        log.check_usable()
+        log = self.partition_log
+        while True:
+            log.check_usable()
+            target, truncations, newest = log.log_end_offset, log.truncations, log.segments.active.base_offset
+            syncs = [segment.file.sync() for segment in log.segments.between(max(0, self._synced_offset - 1), target)]
+            if newest != self._synced_name:
+                syncs.append(self._disk.sync_directory(self.folder))
+            try:
+                await asyncio.gather(*syncs)
+            except OSError as error:
+                raise log.fail(error) from error
+            log.check_usable()
+            if truncations == log.truncations:
+                break  # else other records may lie where those were that have been synced
         self._synced_offset, self._synced_name = target, newest
         return target
 

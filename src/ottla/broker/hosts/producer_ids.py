@@ -17,7 +17,7 @@ from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.doors import ControllerDoor
 
 logger = logging.getLogger("ottla.broker")
 
@@ -25,9 +25,9 @@ logger = logging.getLogger("ottla.broker")
 class ProducerIds:
     """The producer ids of one node. `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, node_id: int, controller: ControllerHost, broker_epoch: Callable[[], int]) -> None:
+    def __init__(self, node_id: int, door: ControllerDoor, broker_epoch: Callable[[], int]) -> None:
         self._node_id = node_id
-        self._controller = controller
+        self._door = door
         self._broker_epoch = broker_epoch
         self._next = self._end = 0
         self._renewal: asyncio.Task[None] | None = None
@@ -48,12 +48,11 @@ class ProducerIds:
         return producer_id
 
     async def _renew(self) -> None:
-        from ottla.metadata.controller.producer_ids import allocate_producer_ids  # late: not needed at a start
-        from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest
+        from ottla.wire.messages.allocate_producer_ids import AllocateProducerIdsRequest  # late: not needed at a start
 
         request = AllocateProducerIdsRequest(broker_id=self._node_id, broker_epoch=self._broker_epoch())
         try:
-            block = await self._controller.write(lambda state, now_ms: allocate_producer_ids(state, request, now_ms))
+            block = await self._door.call(request)
         except KafkaError as refused:
             raise KafkaError(
                 ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"the controller allocated no producer ids: {refused}. Try again"

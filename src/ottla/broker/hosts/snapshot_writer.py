@@ -52,7 +52,7 @@ class SnapshotWriter:
         self._bytes_since = self._config.metadata_log_max_record_bytes_between_snapshots if is_long else size_bytes
 
     def committed(self, image: MetadataImage, size_bytes: int) -> None:
-        """`image` is published after `size_bytes` more were committed: take a snapshot of it if one is due."""
+        """`image` includes `size_bytes` more that were committed: take a snapshot of it if one is due."""
         self._bytes_since += size_bytes
         interval_ms = self._config.metadata_log_max_snapshot_interval_ms
         is_large = self._bytes_since >= self._config.metadata_log_max_record_bytes_between_snapshots

@@ -12,6 +12,8 @@ import logging
 from collections.abc import Iterable
 
 from ottla.env import Disk, OpenMode
+from ottla.env.disk import Buffer
+from ottla.errors import BrokenInvariant
 from ottla.raft.snapshots import (
     CHECKPOINT_SUFFIX,
     PART_SUFFIX,
@@ -116,6 +118,35 @@ class SnapshotStore:
         await self._disk.rename(part, self.path(snapshot_id))
         self.ids = sorted({*self.ids, snapshot_id})
         return size_bytes
+
+    # -- pieces, for replicas that fetch a snapshot
+
+    def range(self, snapshot_id: SnapshotId, position: int, size_bytes: int) -> bytes:
+        """A piece of a snapshot."""
+        file = self._disk.open(self.path(snapshot_id), OpenMode.READ)
+        try:
+            return bytes(file.read(position, min(size_bytes, file.size - position)))
+        finally:
+            file.close()
+
+    async def store(self, snapshot_id: SnapshotId, position: int, piece: Buffer, is_last: bool) -> None:
+        """Write a fetched piece; the last one gives the snapshot its name, durably. `CorruptFile` if it is damaged."""
+        part = self.path(snapshot_id, PART_SUFFIX)
+        if position == 0:
+            await self._disk.remove(part)
+        file = self._disk.open(part, OpenMode.CREATE if position == 0 else OpenMode.WRITE)
+        try:
+            if file.size != position:
+                raise BrokenInvariant(f"{part} has {file.size} bytes, and the next piece begins at {position}")
+            file.append(piece)
+            if is_last:
+                await file.sync()
+        finally:
+            file.close()
+        if is_last:
+            read_snapshot(part, self._disk.read_file(part))
+            await self._disk.rename(part, self.path(snapshot_id))
+            self.ids = sorted({*self.ids, snapshot_id})
 
     def next_to_keep(self, log_bytes: int, retention_bytes: int, retention_ms: int, now_ms: int) -> SnapshotId | None:
         """The snapshot at which the log has to start if metadata.max.retention.* deletes the oldest one; None if it stays.

@@ -9,7 +9,7 @@ from __future__ import annotations
 class ApiCounters:
     """The counters of one API."""
 
-    __slots__ = ("bytes_in", "bytes_out", "errors", "requests", "time_s_max", "time_s_total")
+    __slots__ = ("bytes_in", "bytes_out", "errors", "hold_noted_s", "hold_s_max", "requests", "time_s_max", "time_s_total")
 
     def __init__(self) -> None:
         self.requests = 0
@@ -21,6 +21,10 @@ class ApiCounters:
         self.time_s_total = 0.0
         """Time from complete request to ready reply; time spent parked is included."""
         self.time_s_max = 0.0
+        self.hold_s_max = 0.0
+        """The longest that one request held the loop in one go; time spent parked is not included."""
+        self.hold_noted_s = 0.0
+        """Longer holds are noted (`loop_health.py`): the longest so far, at most `NOTED_S`. One comparison per request."""
 
 
 class ConnectionCounters:

@@ -10,20 +10,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from ottla.errors import KafkaError, LogDirectoryFailed
-from ottla.errors.codes import ErrorCode
-from ottla.ids import TopicPartition, Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.errors.codes import ErrorCode, error_name
+from ottla.ids import TopicPartition, Uuid, uuid_text
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
     from ottla.log.directories.log_directory import LogDirectory
-    from ottla.wire.base import Message
+    from ottla.wire.messages.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 
 logger = logging.getLogger("ottla.partitions")
 
@@ -40,12 +39,15 @@ class Assignment(NamedTuple):
 
 
 class DirectoryAssignments:
-    """The reports of one node, between `start` and `stop`."""
+    """The reports of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, partitions: Partitions, metadata: MetadataCache, controller: ControllerHost) -> None:
+    def __init__(
+        self, partitions: Partitions, metadata: MetadataCache, door: ControllerDoor, broker_epoch: Callable[[], int]
+    ) -> None:
         self._partitions = partitions
         self._metadata = metadata
-        self._controller = controller
+        self._door = door
+        self._broker_epoch = broker_epoch
         self._telling: asyncio.Task[None] | None = None
         self._is_due = False
         self._is_stopped = True
@@ -108,18 +110,50 @@ class DirectoryAssignments:
         return found
 
     async def _write(self, assignments: Sequence[Assignment]) -> None:
-        from ottla.metadata.controller.partitions import assign_directory  # late: most nodes have one directory
+        node_id, epoch = self._partitions.node_id, self._broker_epoch()
+        try:
+            response: AssignReplicasToDirsResponse = await self._door.call(_request(node_id, epoch, assignments))
+        except KafkaError as refused:
+            if refused.code == ErrorCode.UNSUPPORTED_VERSION:
+                return  # the metadata.version keeps no directories
+            raise
+        for directory in response.directories:
+            for topic in directory.topics:
+                for partition in topic.partitions:
+                    # A topic that was deleted meanwhile needs no directory.
+                    if partition.error_code not in (ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_ID):
+                        raise KafkaError(
+                            partition.error_code,
+                            f"the directory of partition {partition.partition_index} of topic {uuid_text(topic.topic_id)} was "
+                            f"refused: {error_name(partition.error_code)}",
+                        )
 
-        node_id = self._partitions.node_id
 
-        def decide(state: Any, now_ms: int) -> Decision[None]:
-            records: list[Message] = []
-            for assignment in assignments:
-                try:
-                    records += assign_directory(state, node_id, *assignment).records
-                except KafkaError as refused:
-                    if refused.code not in (ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNSUPPORTED_VERSION):
-                        raise
-            return Decision(None, records)
+def _request(node_id: int, broker_epoch: int, assignments: Sequence[Assignment]) -> AssignReplicasToDirsRequest:
+    from ottla.wire.messages.assign_replicas_to_dirs import (  # late: most nodes have one directory
+        AssignReplicasToDirsRequest,
+        AssignReplicasToDirsRequestDirectoryData,
+        AssignReplicasToDirsRequestPartitionData,
+        AssignReplicasToDirsRequestTopicData,
+    )
 
-        await self._controller.write(decide)
+    by_directory: dict[Uuid, dict[Uuid, list[int]]] = {}
+    for each in assignments:
+        by_directory.setdefault(each.directory_id, {}).setdefault(each.topic_id, []).append(each.number)
+    return AssignReplicasToDirsRequest(
+        broker_id=node_id,
+        broker_epoch=broker_epoch,
+        directories=[
+            AssignReplicasToDirsRequestDirectoryData(
+                id=directory_id,
+                topics=[
+                    AssignReplicasToDirsRequestTopicData(
+                        topic_id=topic_id,
+                        partitions=[AssignReplicasToDirsRequestPartitionData(partition_index=number) for number in numbers],
+                    )
+                    for topic_id, numbers in topics.items()
+                ],
+            )
+            for directory_id, topics in by_directory.items()
+        ],
+    )

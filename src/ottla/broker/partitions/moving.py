@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ottla.broker.partitions.assignments import DirectoryAssignments
@@ -23,7 +24,7 @@ from ottla.log.directories.relocation import Relocation, begin, found_at_start
 from ottla.log.names import FOLDER_NAME_LENGTH_MAX, future_folder_name
 
 if TYPE_CHECKING:
-    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.doors import ControllerDoor
     from ottla.broker.metadata_cache import MetadataCache
     from ottla.broker.partitions.partitions import Partitions
     from ottla.log.directories.log_directory import LogDirectory
@@ -39,13 +40,15 @@ WANTED_MAX = 10_000
 
 
 class Moves:
-    """The moves of one node, between `start` and `stop`."""
+    """The moves of one node, between `start` and `stop`. `broker_epoch` returns the epoch of its newest registration."""
 
-    def __init__(self, partitions: Partitions, metadata: MetadataCache, controller: ControllerHost) -> None:
+    def __init__(
+        self, partitions: Partitions, metadata: MetadataCache, door: ControllerDoor, broker_epoch: Callable[[], int]
+    ) -> None:
         self._partitions = partitions
         self._directories = partitions.directories
         self._settings = partitions.settings
-        self._assignments = DirectoryAssignments(partitions, metadata, controller)
+        self._assignments = DirectoryAssignments(partitions, metadata, door, broker_epoch)
         self._asking = asyncio.Lock()  # one request at a time: each depends on what the one before did
         self._tasks: dict[TopicPartition, asyncio.Task[None]] = {}
         self._turns = asyncio.Semaphore(

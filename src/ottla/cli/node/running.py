@@ -29,7 +29,6 @@ def run_node(settings: Mapping[str, str], on_ready: Callable[[Node], None], *, f
     With `format_new`, new directories are formatted first.
     """
     _freeze_memory()
-    gc.enable()
     raise_descriptor_limit()
     asyncio.run(_run(settings, on_ready, format_new))
 
@@ -47,6 +46,7 @@ async def _run(settings: Mapping[str, str], on_ready: Callable[[Node], None], fo
         node = await starting  # a signal came during the start: finish it, then shut down cleanly
         stopped_early.cancel()
         _freeze_memory()
+        gc.enable()  # not earlier: a start makes many objects and little garbage
         try:
             if not stopping.is_set():
                 on_ready(node)

@@ -8,6 +8,7 @@ from ottla.coordinator.groups.group import Group
 from ottla.coordinator.groups.memory import MemberMemory
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.topics import Topics
+from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.timers import Timers
 from ottla.ids import Uuid
 
@@ -15,14 +16,15 @@ from ottla.ids import Uuid
 class GroupTable:
     """One shard's groups by id, with its timers. The host replaces `settings` and `topics` when they change."""
 
-    __slots__ = ("by_id", "memory", "new_uuid", "settings", "timers", "topics")
+    __slots__ = ("by_id", "limit", "memory", "new_uuid", "settings", "timers", "topics")
 
     def __init__(self, settings: GroupSettings, topics: Topics, new_uuid: Callable[[], Uuid]) -> None:
         self.settings = settings
         self.topics = topics
         self.new_uuid = new_uuid
         self.by_id: dict[str, Group] = {}
+        self.limit = IdLimit()
         self.memory = MemberMemory()
-        """The host sets one for all its shards; without a host there is no limit."""
+        """The host sets a limit and a memory for all its shards; without a host there is no limit."""
         self.timers = Timers()
         """Names are tuples that begin with a word of their owner: ("classic-session", group id, member id), ("offsets",) …"""

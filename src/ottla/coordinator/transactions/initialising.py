@@ -47,6 +47,7 @@ def initialise(table: TransactionTable, request: InitProducerIdRequest, reply: R
     expected = None if request.producer_id == NO_ID else Producer(request.producer_id, request.producer_epoch)
     known = table.by_id.get(transactional_id)
     if known is None:
+        table.limit.check_room(f"the new transactional id {transactional_id!r}")
         made = Transaction(transactional_id, table.new_producer_id(), NO_EPOCH, TransactionState.EMPTY, timeout_ms)
         return _granted(table, made, made.producer_id, 0, NO_EPOCH, timeout_ms, reply, now)
     if known.state in ENDING:

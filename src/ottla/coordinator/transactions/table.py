@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ottla.coordinator.contract import CoordinatorRecord
+from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.timers import Timers
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.transaction import NO_EPOCH, TAGGED_SINCE, Transaction, record_of, transaction_of
@@ -18,12 +19,14 @@ class TransactionTable:
     `new_producer_id` returns an unused producer id, or raises `KafkaError` if none is available yet.
     """
 
-    __slots__ = ("_recorded", "by_id", "last_epochs", "new_producer_id", "settings", "timers")
+    __slots__ = ("_recorded", "by_id", "last_epochs", "limit", "new_producer_id", "settings", "timers")
 
     def __init__(self, settings: TransactionSettings, new_producer_id: Callable[[], int]) -> None:
         self.settings = settings
         self.new_producer_id = new_producer_id
         self.by_id: dict[str, Transaction] = {}
+        self.limit = IdLimit()
+        """The host sets one for all its shards; without a host there is no limit."""
         self.last_epochs: dict[str, int] = {}
         """Transactional id → the epoch before the current one, if its producer may retry.
 

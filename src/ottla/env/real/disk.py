@@ -8,12 +8,22 @@ import errno
 import fcntl
 import os
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import ClassVar, TypeVar
 
-from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, FileRange, OpenMode
+from ottla.env.disk import Buffer, DirectoryLock, DiskSpace, File, FileRange, OpenMode
 from ottla.env.real.descriptors import Brief, can_open, spares
-from ottla.env.real.file import Descriptor, RealFile, RealFileRange, read_exactly, sync_descriptor, warm, write_all
+from ottla.env.real.file import (
+    NOT_OPENED,
+    Descriptor,
+    RealFile,
+    RealFileRange,
+    Unsynced,
+    read_exactly,
+    sync_descriptor,
+    warm,
+    write_all,
+)
 from ottla.env.work import InlineWorkers, Workers
 from ottla.errors import DirectoryInUse, is_out_of_descriptors
 
@@ -25,6 +35,8 @@ FLAGS = {
     OpenMode.CREATE: os.O_RDWR | os.O_CREAT,
 }
 
+_HELD_ERRORS = (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK)
+"""A lock is held by another process."""
 _locked_here: dict[str, "RealDirectoryLock"] = {}
 """Directories that this process has locked, by real path. `RealDirectoryLock` says why they are tracked."""
 
@@ -55,6 +67,9 @@ class RealDisk:
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
         return self.file_class(fd, path, status.st_size, self._workers)
 
+    def open_later(self, path: str, size: int) -> RealFile:
+        return self.file_class(NOT_OPENED, path, size, self._workers)
+
     def can_open(self, files: int, for_growth: bool = False) -> bool:
         return can_open(files, Descriptor.open_count, for_growth)
 
@@ -69,6 +84,13 @@ class RealDisk:
 
     def list_directory(self, path: str) -> list[str]:
         return sorted(_even_if_short(lambda: os.listdir(path)))
+
+    def list_files(self, path: str) -> dict[str, int]:
+        def listed() -> list[tuple[str, int]]:
+            with os.scandir(path) as entries:
+                return [(each.name, -1 if each.is_dir() else each.stat().st_size) for each in entries]
+
+        return dict(sorted(_even_if_short(listed)))
 
     def make_directory(self, path: str) -> None:
         os.makedirs(path, exist_ok=True)
@@ -119,6 +141,30 @@ class RealDisk:
 
     async def sync_directory(self, path: str) -> None:
         await self._workers.run(lambda: _sync_folder(path))
+
+    async def sync_all(self, files: Sequence[File], folders: Sequence[str]) -> None:
+        waiting: list[tuple[RealFile, Unsynced]] = []
+        for file in files:
+            assert isinstance(file, RealFile)
+            if (unsynced := file.unsynced()) is not None:
+                waiting.append((file, unsynced))
+
+        def call() -> None:
+            for _, unsynced in waiting:
+                sync_descriptor(unsynced.descriptor.fd)
+            for folder in folders:
+                _sync_folder(folder)
+
+        if not waiting and not folders:
+            return
+        try:
+            await self._workers.run(call)
+        except OSError as error:
+            for file, _ in waiting:
+                file.sync_failed(error)
+            raise
+        for file, unsynced in waiting:
+            file.note_synced(unsynced)
 
     async def space(self, path: str) -> DiskSpace:
         found = await self._workers.run(lambda: os.statvfs(path))
@@ -177,11 +223,12 @@ def _even_if_short(call: Callable[[], T]) -> T:
 
 
 class RealDirectoryLock:
-    """The lock on PATH/.lock, taken as `flock` and as a POSIX record lock.
+    """The lock on the directory itself, taken as `flock`, and on PATH/.lock, taken as `flock` and as a POSIX record lock.
 
     Apache Kafka takes the record lock, and on Linux the two kinds do not see each other. We take both, so that neither another
     Ottla nor an Apache broker can open the directory at the same time. A record lock does not exclude its own process, and is
     lost when the process closes *any* descriptor of the file. So `_locked_here` is checked before the file is opened.
+    The directory is locked too, because anybody can delete .lock, and a new file of that name is not locked.
     """
 
     def __init__(self, path: str) -> None:
@@ -191,27 +238,49 @@ class RealDirectoryLock:
                 f"log directory {path} is already open in this process (pid {os.getpid()}): "
                 "two nodes cannot share a directory; give each its own log.dirs"
             )
-        self._fd = os.open(os.path.join(path, ".lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        lock_file = os.path.join(path, ".lock")
+        self._fds = [os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)]
         try:
-            fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            fcntl.lockf(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            _lock_folder(self._fds[0])
+            self._fds.append(os.open(lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644))
+            fcntl.flock(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.lockf(self._fds[1], fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            holder = os.pread(self._fd, 32, 0).decode("ascii", "replace").strip()
-            os.close(self._fd)
-            if error.errno not in (errno.EAGAIN, errno.EACCES, errno.EWOULDBLOCK):
+            for fd in self._fds:
+                os.close(fd)
+            if error.errno not in _HELD_ERRORS:
                 raise
-            who = f"process {holder}" if holder.isdigit() else "another process"
             raise DirectoryInUse(
-                f"log directory {path} is in use by {who}, which holds {path}/.lock: "
-                "stop that broker, or point log.dirs elsewhere"
+                f"log directory {path} is in use by {_holder(lock_file)}: stop that broker, or point log.dirs elsewhere"
             ) from None
-        os.ftruncate(self._fd, 0)
-        os.pwrite(self._fd, str(os.getpid()).encode("ascii"), 0)
+        os.ftruncate(self._fds[1], 0)
+        os.pwrite(self._fds[1], str(os.getpid()).encode("ascii"), 0)
         _locked_here[self._key] = self
 
     def release(self) -> None:
         """Unlock. Releasing twice is harmless. The file stays, as with Kafka."""
         if _locked_here.get(self._key) is self:
             del _locked_here[self._key]
-            os.ftruncate(self._fd, 0)
-            os.close(self._fd)
+            os.ftruncate(self._fds[1], 0)
+            for fd in self._fds:
+                os.close(fd)
+
+
+def _lock_folder(fd: int) -> None:
+    """Lock a folder by its descriptor; `OSError` if another process has locked it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in _HELD_ERRORS:
+            raise
+        # Some network file systems cannot lock folders: there the file alone has to do.
+
+
+def _holder(lock_file: str) -> str:
+    """The process that holds the lock, as far as its file says."""
+    try:
+        with open(lock_file, "rb") as file:
+            text = file.read(32).decode("ascii", "replace").strip()
+    except OSError:
+        text = ""
+    return f"process {text}" if text.isdigit() else "another process"

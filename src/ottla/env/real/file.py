@@ -10,7 +10,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from ottla.env.disk import Buffer
 from ottla.env.work import Workers
@@ -22,6 +22,9 @@ PROBE_BYTES = 512 << 10
 """`is_resident` probes one byte of a range per so many bytes."""
 
 WARM_CHUNK_BYTES = 256 << 10
+
+NOT_OPENED = -2
+"""In place of the descriptor of a file that is opened when it is first used; -1: the handle was closed."""
 
 RWF_NOWAIT: int | None = getattr(os, "RWF_NOWAIT", None)
 F_FULLFSYNC: int | None = getattr(fcntl, "F_FULLFSYNC", None)
@@ -150,13 +153,21 @@ def write_all(fd: int, position: int, parts: Sequence[Buffer]) -> int:
     return position
 
 
+class Unsynced(NamedTuple):
+    """The state of a file when its sync begins."""
+
+    descriptor: Descriptor
+    size: int
+    rewrites: int
+
+
 class RealFile:
     """`File` over a raw descriptor."""
 
     __slots__ = ("_descriptor", "_fd", "_rewrites", "_spent", "_synced_size", "_workers", "path", "size")
 
     def __init__(self, fd: int, path: str, size: int, workers: Workers) -> None:
-        self._descriptor: Descriptor | None = Descriptor(fd)
+        self._descriptor: Descriptor | None = None if fd == NOT_OPENED else Descriptor(fd)
         self._fd = fd
         self._workers = workers
         self._spent: OSError | None = None
@@ -183,6 +194,9 @@ class RealFile:
             else:
                 self.size = write_all(self._fd, start, parts)
         except OSError as error:
+            if self._fd == NOT_OPENED:
+                self._held()
+                return self.append(*parts)
             self._cut_back(start, error)
             raise self._named(error) from None
         return start
@@ -205,6 +219,7 @@ class RealFile:
         if self._spent is not None:
             raise self._refusal()
         self._note_rewrite()
+        self._held()
         try:
             self.size = max(self.size, write_all(self._fd, position, [data]))
         except OSError as error:
@@ -214,6 +229,8 @@ class RealFile:
         try:
             return read_exactly(self._fd, position, length)
         except OSError as error:
+            if self._fd == NOT_OPENED:
+                return read_exactly(self._held().fd, position, length)
             raise self._named(error) from None
 
     def range(self, position: int, length: int) -> RealFileRange:
@@ -226,6 +243,8 @@ class RealFile:
             raise self._refusal()
         if size != self.size:
             self._note_rewrite()
+        if self._fd == NOT_OPENED:
+            self._held()
         try:
             os.ftruncate(self._fd, size)
         except OSError as error:
@@ -233,19 +252,37 @@ class RealFile:
         self.size = size
 
     async def sync(self) -> None:
-        if self._spent is not None:
-            raise self._refusal()
-        descriptor = self._held()
-        size, rewrites = self.size, self._rewrites
-        if size == self._synced_size:
+        if (unsynced := self.unsynced()) is None:
             return
         try:
-            await self._workers.run(lambda: sync_descriptor(descriptor.fd))
+            await self._workers.run(lambda: sync_descriptor(unsynced.descriptor.fd))
         except OSError as error:
-            self._spent = error
-            raise self._named(error) from None
-        if rewrites == self._rewrites:
-            self._synced_size = max(size, self._synced_size)
+            raise self.sync_failed(error) from None
+        self.note_synced(unsynced)
+
+    def note_durable(self) -> None:
+        self._synced_size = self.size
+
+    def unsynced(self) -> "Unsynced | None":
+        """What a sync has to wait for; None: everything is durable. The caller syncs it, then calls `note_synced`."""
+        if self._spent is not None:
+            raise self._refusal()
+        if self.size == self._synced_size and self._fd != -1:
+            return None
+        return Unsynced(self._held(), self.size, self._rewrites)
+
+    def note_synced(self, done: "Unsynced") -> None:
+        if done.rewrites == self._rewrites:
+            self._synced_size = max(done.size, self._synced_size)
+
+    def sync_failed(self, error: OSError) -> OSError:
+        """Note that nothing more may be written; returns the error to raise."""
+        self._spent = error
+        return self._named(error)
+
+    def follow(self, path: str) -> None:
+        if self._fd == NOT_OPENED:
+            self.path = path
 
     def close(self) -> None:
         self._descriptor = None
@@ -253,7 +290,10 @@ class RealFile:
 
     def _held(self) -> Descriptor:
         if self._descriptor is None:
-            raise OSError(errno.EBADF, "the file handle was closed", self.path)
+            if self._fd != NOT_OPENED:
+                raise OSError(errno.EBADF, "the file handle was closed", self.path)
+            self._descriptor = Descriptor(os.open(self.path, os.O_RDWR | os.O_CLOEXEC))
+            self._fd = self._descriptor.fd
         return self._descriptor
 
     def _refusal(self) -> OSError:

@@ -23,8 +23,8 @@ from ottla.env.real.file import RealFileRange
 RECEIVE_BYTES_PER_TURN = 1 << 20
 """How much one connection may receive before others get a turn."""
 
-SEND_BYTES_PER_TURN = 1 << 20
-"""How much one connection may send of its queue before others get a turn."""
+SEND_BYTES_PER_TURN = 4 << 20
+"""How much one connection may send of its queue before others get a turn: 1 to 2 ms."""
 
 SMALL_RANGE_BYTES = 8192
 """Ranges up to this size are read and sent in one call with the bytes around them: one packet instead of many."""

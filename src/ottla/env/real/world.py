@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from ottla.env.real.clock import RealClock
 from ottla.env.real.disk import RealDisk
 from ottla.env.real.helpers import ProcessHelpers
+from ottla.env.real.loop_watch import RealLoopWatch
 from ottla.env.real.net import RealNetwork
 from ottla.env.real.randomness import RealRandomness
 from ottla.env.real.usage import process_usage
@@ -17,9 +18,10 @@ from ottla.env.world import World
 
 @contextmanager
 def real_world() -> Iterator[World]:
-    """A `World` whose worker threads end with the block."""
-    workers = ThreadWorkers()
+    """A `World` whose threads end with the block."""
+    workers, watch = ThreadWorkers(), RealLoopWatch()
     try:
-        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage)
+        yield World(RealDisk(workers), RealClock(), RealNetwork(), RealRandomness(), ProcessHelpers(), process_usage, watch)
     finally:
+        watch.stop()
         workers.close()

@@ -2,7 +2,7 @@
 
 A record is kept if the map has no later record with its key. A tombstone (no value) is kept until the batch's delete horizon:
 now + delete.retention.ms, set by the first pass that meets it. Records without a key and all data of aborted transactions are
-dropped. Records past the end of the map are kept.
+dropped. Records past the end of the map are kept, and so is a batch that cannot be read.
 
 A batch keeps its base offset, last offset, leader epoch, producer and sequence, however few records it has left. A batch with
 no records left is dropped, with two exceptions that stay as a bare header: the last batch of an active producer, because it
@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from ottla.log.compaction.offset_map import OffsetMap
 from ottla.log.compaction.plan import CompactionStats, LastRecord
 from ottla.log.compaction.transactions import PassedTransactions
+from ottla.log.compaction.unpacking import unpacked
 from ottla.log.segments.txn_index import TxnIndex
 from ottla.records.batch import BatchView
 from ottla.records.builder import build_batch
@@ -43,6 +44,7 @@ class BatchFilter:
         now_ms: int,
         delete_retention_ms: int,
         stats: CompactionStats,
+        unpacked_bytes_max: int,
     ) -> None:
         self._offsets = offsets
         self._transactions = transactions
@@ -51,6 +53,7 @@ class BatchFilter:
         self._now_ms = now_ms
         self._delete_retention_ms = delete_retention_ms
         self._stats = stats
+        self._unpacked_bytes_max = unpacked_bytes_max
         self.txn_index: TxnIndex | None = None
 
     def filtered(self, batch: BatchView) -> memoryview | bytearray | None:
@@ -60,7 +63,10 @@ class BatchFilter:
             return self._control(batch)
         if self._transactions.pass_data(batch):
             return self._emptied(batch)
-        records = read_records(batch)
+        records = unpacked(batch, self._unpacked_bytes_max)
+        if isinstance(records, str):
+            self._stats.records_written += batch.count
+            return batch.data
         kept = self._kept(batch, records)
         if not kept:
             return self._emptied(batch)

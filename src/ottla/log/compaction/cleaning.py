@@ -20,22 +20,26 @@ from ottla.log.compaction.offset_map import OffsetMap, memory_for
 from ottla.log.compaction.plan import CleanedGroup, CompactionPlan, CompactionStats, SegmentPlan
 from ottla.log.compaction.throttle import Throttle
 from ottla.log.compaction.transactions import PassedTransactions
+from ottla.log.compaction.unpacking import unpacked, work_bytes
 from ottla.log.names import CLEANED_SUFFIX, LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, segment_file_name
 from ottla.log.segments.scan import REMEDY, checked_batches, find_offset
 from ottla.log.segments.segment import Segment
 from ottla.records.batch import BatchView
-from ottla.records.reader import read_records
+from ottla.records.reader import DECOMPRESSED_BYTES_MAX
 
 SLICE_BYTES = 64 * 1024
 SLICE_RECORDS = 256
 """Records per slice: a few milliseconds' work between two yields to other tasks. A slice is written in one go."""
+SLICE_WORK_BYTES = 1 << 20
+"""What a slice unpacks to, at most, unless it is a single batch."""
 
 
 class CleaningPass:
     """One pass. `run` does the work; `stats` counts it."""
 
-    def __init__(self, plan: CompactionPlan, world: HelperWorld) -> None:
+    def __init__(self, plan: CompactionPlan, world: HelperWorld, unpacked_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> None:
         self._plan = plan
+        self._unpacked_bytes_max = unpacked_bytes_max
         self._world = world
         self._throttle = Throttle(world, plan.bytes_per_second)
         needed_bytes = memory_for(plan.dirty_records_max, plan.dedupe_load_factor)
@@ -57,6 +61,7 @@ class CleaningPass:
             now_ms=plan.now_ms,
             delete_retention_ms=plan.delete_retention_ms,
             stats=stats,
+            unpacked_bytes_max=self._unpacked_bytes_max,
         )
         reached = [segment for segment in plan.segments if segment.base_offset < stats.end_offset]
         for group in group_segments(reached, plan.segment_bytes, plan.segment_index_bytes, plan.first_uncleanable_offset):
@@ -91,7 +96,11 @@ class CleaningPass:
         if transactions.pass_data(batch):
             return True
         offsets = self._offsets
-        for record in read_records(batch):
+        records = unpacked(batch, self._unpacked_bytes_max)
+        if isinstance(records, str):
+            self.stats.note_unreadable(batch.base_offset, records)
+            return True
+        for record in records:
             if record.key is not None and record.offset >= start:
                 if offsets.is_full:
                     return False
@@ -135,12 +144,12 @@ class CleaningPass:
     def _slices(self, segment: SegmentPlan, from_offset: int = 0) -> Iterator[list[BatchView]]:
         """The batches of a segment that end at or after `from_offset`, a slice at a time, length and CRC checked.
 
-        `CorruptFile` at the first damaged batch: records that cannot be read must not be dropped as superseded.
+        `CorruptFile` at the first batch whose length or CRC is wrong: what follows it cannot be trusted either.
         """
         file = self._world.disk.open(self._source_path(segment), OpenMode.READ)
         try:
             waiting: list[BatchView] = []
-            waiting_bytes = waiting_records = 0
+            waiting_bytes = waiting_records = waiting_work = 0
             try:
                 place = find_offset(file, from_offset, 0, segment.size_bytes) if from_offset > segment.base_offset else None
                 start = place.position if place is not None else 0
@@ -148,10 +157,11 @@ class CleaningPass:
                     waiting.append(batch)
                     waiting_bytes += batch.size
                     waiting_records += batch.count
-                    if waiting_bytes >= SLICE_BYTES or waiting_records >= SLICE_RECORDS:
+                    waiting_work += work_bytes(batch)
+                    if waiting_bytes >= SLICE_BYTES or waiting_records >= SLICE_RECORDS or waiting_work >= SLICE_WORK_BYTES:
                         self.stats.bytes_read += waiting_bytes
                         yield waiting
-                        waiting, waiting_bytes, waiting_records = [], 0, 0
+                        waiting, waiting_bytes, waiting_records, waiting_work = [], 0, 0, 0
                 if waiting:
                     self.stats.bytes_read += waiting_bytes
                     yield waiting

@@ -7,7 +7,8 @@ all groups are swapped in; a pass killed before that has lost nothing and is rep
 Callers that truncate a log, delete its segments or remove it do so inside `async with compactor.paused(partition)`: a running
 pass is abandoned between two swaps, and no new one begins inside. After a truncation, call `truncated`.
 
-A log that cannot be read is listed in `uncleanable` and skipped from then on; the others are still compacted.
+A log with damaged files is listed in `uncleanable` and skipped from then on; the others are still compacted. A batch that is
+undamaged but cannot be unpacked stays as it is, and a log line names it once.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from typing import Any
 
 from ottla.env import Clock, Disk, HelperDied, Helpers
 from ottla.errors import BrokenInvariant, CorruptFile, LogDirectoryFailed, OttlaError
+from ottla.errors.texts import counted
 from ottla.ids import TopicPartition
 from ottla.log.compaction.candidates import Candidate, candidate_of, dirtiest, plan_for
 from ottla.log.compaction.plan import CleanedGroup, CleanerSettings, CompactionPlan, CompactionStats
+from ottla.log.compaction.unpacking import NeedsHelper
 from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.names import CLEANED_SUFFIX, CLEANER_CHECKPOINT
 from ottla.log.partition_log import PartitionLog
@@ -37,6 +40,8 @@ FILES_PER_PASS = 24
 INLINE_BYTES_MAX = 1 << 20
 INLINE_RECORDS_MAX = 10_000
 """Up to this size a log is compacted on the loop: starting a helper would take as long (docs/decisions/0010)."""
+INLINE_UNPACKED_BYTES_MAX = 1 << 20
+"""A log with a batch that unpacks to more is left to a helper."""
 
 
 class Abandoned(OttlaError):
@@ -89,6 +94,8 @@ class Compactor:
         """Totals since the start: completed passes, and the bytes they read and wrote."""
         self._passes: dict[TopicPartition, _Pass] = {}
         self._pauses: dict[TopicPartition, int] = {}
+        self._with_large_batches: set[TopicPartition] = set()
+        """Logs that only a helper compacts, however small their files are."""
         self._offsets: dict[str, dict[TopicPartition, int]] = {}
         self._writing = asyncio.Lock()
 
@@ -138,7 +145,9 @@ class Compactor:
             stats = await self._run(work, plan)
             work.check()
             await self._write_checkpoint(log, stats.end_offset)
-        except (Abandoned, SegmentsChanged, HelperDied) as reason:
+        except (Abandoned, SegmentsChanged, HelperDied, NeedsHelper) as reason:
+            if isinstance(reason, NeedsHelper):
+                self._with_large_batches.add(log.partition)
             logger.info("%s", reason)
             await self._remove_leftovers(log)
             return None
@@ -153,6 +162,16 @@ class Compactor:
         finally:
             del self._passes[log.partition]
             work.ended.set()
+        if stats.first_unreadable is not None:
+            offset, why = stats.first_unreadable
+            logger.warning(
+                "the compaction of %s left %s as it is; the first begins at offset %d: %s. A consumer that stops there can "
+                "only seek past it",
+                log.partition,
+                counted(stats.batches_unreadable, "unreadable batch", "unreadable batches"),
+                offset,
+                why,
+            )
         self.passes += 1
         self.bytes_read += stats.bytes_read
         self.bytes_written += stats.bytes_written
@@ -162,11 +181,12 @@ class Compactor:
     # Working
 
     async def _run(self, work: _Pass, plan: CompactionPlan) -> CompactionStats:
-        if plan.size_bytes > self.inline_bytes_max or plan.records_max > INLINE_RECORDS_MAX:
+        is_small = plan.size_bytes <= self.inline_bytes_max and plan.records_max <= INLINE_RECORDS_MAX
+        if not is_small or work.log.partition in self._with_large_batches:
             return await self._run_in_helper(work, plan)
         from ottla.log.compaction.cleaning import CleaningPass  # late: most starts compact nothing
 
-        cleaning = CleaningPass(plan, work)
+        cleaning = CleaningPass(plan, work, INLINE_UNPACKED_BYTES_MAX)
         async with aclosing(cleaning.run()) as groups:
             async for group in groups:
                 await self._swap(work, group)
@@ -255,6 +275,7 @@ class Compactor:
         is_news = False
         for partition in partitions:
             self.uncleanable.pop(partition, None)
+            self._with_large_batches.discard(partition)
             is_news |= self._offsets_of(directory).pop(partition, None) is not None
         if is_news:
             await self._write(directory)

@@ -118,8 +118,18 @@ class CompactionStats:
     records_written: int = 0
     records_without_key: int = 0
     batches_emptied: int = 0
+    batches_unreadable: int = 0
+    """In the dirty part. They stay as they are."""
+    first_unreadable: tuple[int, str] | None = None
+    """The base offset of the first of them, and why it cannot be read."""
     keys: int = 0
     map_utilization: float = 0.0
+
+    def note_unreadable(self, base_offset: int, reason: str) -> None:
+        """Count a batch that cannot be read."""
+        self.batches_unreadable += 1
+        if self.first_unreadable is None:
+            self.first_unreadable = base_offset, reason
 
     def __str__(self) -> str:
         """For the log: what went in, what came out."""

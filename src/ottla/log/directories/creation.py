@@ -20,7 +20,8 @@ from ottla.log.directories.partition_metadata import format_partition_metadata, 
 from ottla.log.directories.placement import by_preference
 from ottla.log.names import PARTITION_METADATA, folder_name
 from ottla.log.partition_log import PartitionLog
-from ottla.log.recovery.loading import load_log, new_log
+from ottla.log.recovery.loading import load_log
+from ottla.log.recovery.vacant import new_log
 
 if TYPE_CHECKING:
     from ottla.log.directories.log_directories import LogDirectories
@@ -221,8 +222,8 @@ async def _open(home: LogDirectories, directory: LogDirectory, new: NewPartition
     world, partition = home.world, new.partition
     folder = directory.folder(folder_name(partition))
     log = new_log(world.disk, world.clock, folder, new.config, home.options)
-    if log is None:  # the folder has files of an earlier attempt
-        log, _ = await load_log(world.disk, world.clock, folder, new.config, home.options, clean_shutdown=True)
+    if log is None:  # the folder has files of an earlier attempt, which may not be durable
+        log, _ = await load_log(world.disk, world.clock, folder, new.config, home.options)
     directory.check_online()  # another piece may have found it failed
     directory.logs[partition] = log
     directory.topic_ids[partition] = new.topic_id

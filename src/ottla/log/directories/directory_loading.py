@@ -38,6 +38,9 @@ from ottla.log.recovery.recovery_job import MODULE, RecoveredElsewhere, recovery
 
 logger = logging.getLogger("ottla.log")
 
+SLICE = 8
+"""How many logs are loaded before other tasks run: 1 to 5 ms."""
+
 RECOVER_IN_PLACE_BYTES_MAX = 16 << 20
 """Up to this size a log is recovered on the event loop: starting a helper process would take longer."""
 
@@ -108,8 +111,8 @@ def _check_folders(world: DirectoryWorld, path: str, metadata_path: str) -> None
 
 def partition_folders(world: DirectoryWorld, path: str) -> list[str]:
     """The names of the folders in a directory that are, or should be, partitions'."""
-    names = world.disk.list_directory(path)
-    return [name for name in names if name not in FOREIGN_FOLDERS and world.disk.is_directory(f"{path}/{name}")]
+    names = world.disk.list_files(path)
+    return [name for name, size in names.items() if size < 0 and name not in FOREIGN_FOLDERS]
 
 
 async def _settle_duplicates(world: DirectoryWorld, directories: Sequence[LogDirectory]) -> None:
@@ -210,14 +213,16 @@ class _DirectoryLoader:
         if folders:
             how = "a clean" if self._directory.found is not None else "an unclean"
             logger.info("loading %s of %s after %s shutdown", counted(len(folders), "partition"), self._directory.path, how)
-        turns = asyncio.Semaphore(at_once)
+        remaining = iter(folders)
 
-        async def load_one(name: str, folder: FolderName) -> None:
-            async with turns:
+        async def load_some() -> None:
+            for number, (name, folder) in enumerate(remaining):
                 if self._directory.is_online:
                     await self._load_one(name, folder)
+                if number % SLICE == 0:
+                    await asyncio.sleep(0)  # most logs are loaded without an await: let other tasks run
 
-        await asyncio.gather(*(load_one(name, folder) for name, folder in folders))
+        await asyncio.gather(*(load_some() for _ in range(at_once)))
 
     async def _load_one(self, name: str, folder: FolderName) -> None:
         directory, partition = self._directory, folder.partition

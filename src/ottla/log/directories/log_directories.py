@@ -28,9 +28,6 @@ from ottla.log.directories.folder_deletion import FolderDeletions
 from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.partition_log import LogOptions, PartitionLog
 
-CLOSED_AT_ONCE = 16
-"""How many logs are closed at a time: more than there are worker threads, so that all of those are busy."""
-
 
 class DirectoryLoss(NamedTuple):
     """The consequences of a failed directory."""
@@ -287,9 +284,8 @@ class LogDirectories:
 
     async def close(self, broker_epoch: int = -1) -> None:
         """Close all logs and mark a clean shutdown in every directory that works. Losses are queued for `take_losses`."""
-        at_once = max(CLOSED_AT_ONCE, self._config.num_recovery_threads_per_data_dir)
         results = await asyncio.gather(
-            *(directory.close(broker_epoch, at_once) for directory in self._directories), return_exceptions=True
+            *(directory.close(broker_epoch) for directory in self._directories), return_exceptions=True
         )
         for result in results:
             if isinstance(result, LogDirectoryFailed):

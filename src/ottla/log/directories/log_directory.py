@@ -15,12 +15,18 @@ from typing import NamedTuple
 from ottla.env import Clock, DirectoryLock, Disk, Helpers
 from ottla.errors import LogDirectoryFailed, OttlaError
 from ottla.ids import TopicPartition, Uuid
+from ottla.log.closing import close_all
 from ottla.log.directories.checkpoint import OffsetCheckpoint
 from ottla.log.directories.clean_shutdown import CleanShutdown, write_clean_shutdown
 from ottla.log.names import HIGH_WATERMARK_CHECKPOINT, LOG_START_CHECKPOINT, RECOVERY_POINT_CHECKPOINT
 from ottla.log.partition_log import PartitionLog
 
 logger = logging.getLogger("ottla.log")
+
+PIECE = 64
+"""How many logs are closed together."""
+PIECES_AT_ONCE = 4
+"""As many as there are worker threads: while those wait, the loop collects what another piece has to sync."""
 
 
 class DirectoryWorld(NamedTuple):
@@ -191,14 +197,14 @@ class LogDirectory:
 
     # Closing
 
-    async def close(self, broker_epoch: int, at_once: int) -> None:
-        """Close all logs, `at_once` at a time, write the checkpoints, mark a clean shutdown, and release the lock.
+    async def close(self, broker_epoch: int) -> None:
+        """Close all logs, write the checkpoints, mark a clean shutdown, and release the lock.
 
         For a failed directory only the lock is released. `LogDirectoryFailed` if it fails now.
         """
         try:
             if self.is_online:
-                await self._close_logs(at_once)
+                await self._close_logs()
                 await self.write_checkpoints()
                 if not self.damaged or self.found is not None:
                     # No mark if a damaged partition was found after an unclean shutdown: it still needs its recovery.
@@ -206,15 +212,16 @@ class LogDirectory:
         finally:
             self.release()
 
-    async def _close_logs(self, at_once: int) -> None:
-        turns = asyncio.Semaphore(at_once)
+    async def _close_logs(self) -> None:
+        turns = asyncio.Semaphore(PIECES_AT_ONCE)
 
-        async def close(log: PartitionLog) -> None:
+        async def close(piece: list[PartitionLog]) -> None:
             async with turns:
-                await log.close()
+                await close_all(piece)
 
         logs = [*self.logs.values(), *self.future_logs.values()]
-        for result in await asyncio.gather(*map(close, logs), return_exceptions=True):
+        pieces = [logs[first : first + PIECE] for first in range(0, len(logs), PIECE)]
+        for result in await asyncio.gather(*map(close, pieces), return_exceptions=True):
             if isinstance(result, LogDirectoryFailed):
                 raise self.fail(result.cause)
             if isinstance(result, BaseException):

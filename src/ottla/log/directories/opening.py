@@ -15,6 +15,8 @@ from ottla.log.directories.log_directories import LogDirectories
 from ottla.log.directories.log_directory import DirectoryWorld, LogDirectory
 from ottla.log.directories.relocation import finish_switched
 from ottla.log.partition_log import LogOptions
+from ottla.log.producers.producer_limit import ProducerLimit
+from ottla.records.inspection import Inspection
 
 
 class MustStop(OttlaError):
@@ -48,7 +50,10 @@ class LockedDirectories(NamedTuple):
         self, topic_configs: TopicConfigs, *, options: LogOptions | None = None, compactor: Compactor | None = None
     ) -> LogDirectories:
         """Open all logs; see `open_all`. The locks are released if that fails."""
-        options = options or LogOptions(producer_expiration_ms=self.config.producer_id_expiration_ms)
+        limit = ProducerLimit(self.config.ottla_max_producer_ids, self.world.clock)
+        options = options or LogOptions(
+            producer_expiration_ms=self.config.producer_id_expiration_ms, inspection=Inspection(), producer_limit=limit
+        )
         at_once = self.config.num_recovery_threads_per_data_dir
         online = [directory for directory in self.directories if directory.is_online]
         try:
@@ -57,6 +62,7 @@ class LockedDirectories(NamedTuple):
             self.release()
             raise
         opened = LogDirectories(self.world, self.config, options, self.directories, compactor)
+        limit.states = lambda: (log.producers for directory in self.directories for log in directory.logs.values())
         await finish_switched(opened)
         if (reason := opened.reason_to_stop()) is not None:
             self.release()

@@ -38,6 +38,7 @@ cdef class SegmentTail:
     cdef public long long created_ms
     cdef public object file
     cdef public long long index_interval_bytes
+    cdef public bint is_dormant
     cdef public IndexTail offset_index
     cdef public long long roll_jitter_ms
     cdef public IndexTail time_index
@@ -78,6 +79,7 @@ cdef class FastAppend:
     cdef ProducerTail entry
     cdef bint is_transaction_start
     cdef long long leader_epoch
+    cdef long long now_ms
     cdef object records
 
 cdef class LogTail:

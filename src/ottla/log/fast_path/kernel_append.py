@@ -94,6 +94,7 @@ class SegmentTail:
         "created_ms",
         "file",
         "index_interval_bytes",
+        "is_dormant",
         "offset_index",
         "roll_jitter_ms",
         "time_index",
@@ -113,6 +114,8 @@ class SegmentTail:
     created_ms: int
     file: Any
     index_interval_bytes: int
+    is_dormant: bool
+    """Whether the segment must be activated before anything is appended: its files are not open yet."""
     offset_index: IndexTail
     roll_jitter_ms: int
     time_index: IndexTail
@@ -185,7 +188,7 @@ class EpochsTail:
 class FastAppend:
     """A batch that the fast path has checked. Without a `decline` it may be written, as long as nothing else is appended."""
 
-    __slots__ = ("batch", "decline", "entry", "is_transaction_start", "leader_epoch", "records")
+    __slots__ = ("batch", "decline", "entry", "is_transaction_start", "leader_epoch", "now_ms", "records")
 
     batch: CheckedBatch | None
     """None: it has not been looked at."""
@@ -194,6 +197,7 @@ class FastAppend:
     entry: ProducerTail | None
     is_transaction_start: bool
     leader_epoch: int
+    now_ms: int
     records: Buffer | None
 
 
@@ -259,8 +263,8 @@ class LogTail:
         if end_offset - self.recovery_point >= self.flush_messages:
             return self.declined(_DECLINE_LOG, batch)
         segment = self.segments.active
-        if segment._first_timestamp == _UNKNOWN and segment.file.size:
-            return self.declined(_DECLINE_LOG, batch)  # it would have to be read from the file
+        if segment.is_dormant or (segment._first_timestamp == _UNKNOWN and segment.file.size):
+            return self.declined(_DECLINE_LOG, batch)  # files would have to be opened or read
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, batch.max_timestamp, end_offset - 1, now_ms):
             return self.declined(_DECLINE_LOG, batch)
         entry = None
@@ -283,6 +287,7 @@ class LogTail:
         append.entry = entry
         append.is_transaction_start = is_transaction_start
         append.leader_epoch = leader_epoch
+        append.now_ms = now_ms
         append.records = records
         return append
 
@@ -320,6 +325,7 @@ class LogTail:
             if append.is_transaction_start:
                 producers.begin_transaction(append.entry, batch.producer_id, batch.producer_epoch, first_offset)
             producers.count_in(append.entry, batch.base_sequence, first_offset, batch.count - 1, batch.max_timestamp)
+            append.entry.seen_ms = append.now_ms
         return first_offset
 
     def append_marker(
@@ -343,7 +349,7 @@ class LogTail:
         if offset + 1 - self.recovery_point >= self.flush_messages:
             return -1
         segment = self.segments.active
-        if segment._first_timestamp == _UNKNOWN and segment.file.size:
+        if segment.is_dormant or (segment._first_timestamp == _UNKNOWN and segment.file.size):
             return -1
         if segment.must_roll(self.segment_bytes, self.segment_age_max_ms, size, now_ms, offset, now_ms):
             return -1
@@ -357,6 +363,7 @@ class LogTail:
             raise self.fail(error) from error
         self.log_end_offset = offset + 1
         self.producers.commit_transaction(entry, producer_id, epoch, coordinator_epoch, offset, now_ms)
+        entry.seen_ms = now_ms
         return offset
 
     def increment_high_watermark(self, offset: int) -> bool:

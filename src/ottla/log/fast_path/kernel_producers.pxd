@@ -12,7 +12,7 @@ cdef Py_ssize_t _NUMBERS_PER_BATCH
 cdef class RecentBatches:
     cdef Py_ssize_t _count
     cdef Py_ssize_t _start
-    cdef long long[::1] _numbers
+    cdef long long[25] _numbers
 
     cpdef int add(
         self, long long first_sequence, long long last_sequence, long long first_offset, long long last_offset,
@@ -34,6 +34,7 @@ cdef class ProducerTail:
     cdef public int coordinator_epoch
     cdef public int epoch
     cdef public long long last_timestamp_ms
+    cdef public long long seen_ms
     cdef public object transaction_first_offset
 
     cpdef int set_epoch(self, int epoch) except -1

@@ -12,7 +12,6 @@ The rules for both variants are those of `records/kernel.py`. One event loop, pl
 
 from __future__ import annotations
 
-from array import array
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ottla.records import layout
@@ -29,6 +28,7 @@ _SEQUENCE_MASK = 0x7FFFFFFF
 _EPOCH_BUMP_SINCE = 2
 _BATCHES_REMEMBERED = 5
 _NUMBERS_PER_BATCH = 5
+_NO_NUMBERS = (0,) * (_NUMBERS_PER_BATCH * _BATCHES_REMEMBERED)
 BATCHES_REMEMBERED = _BATCHES_REMEMBERED
 """As many batches as a producer may have in flight, so that a retry of any of them is recognised."""
 
@@ -56,7 +56,7 @@ class RecentBatches:
     __slots__ = ("_count", "_numbers", "_start")
 
     def __init__(self, batches: Iterable[BatchMetadata] = ()) -> None:
-        self._numbers = array("q", bytes(8 * _NUMBERS_PER_BATCH * _BATCHES_REMEMBERED))
+        self._numbers = list(_NO_NUMBERS)  # in the compiled variant a C array within the object: 240 bytes instead of 750
         self._start = self._count = 0
         self.extend(batches)
 
@@ -128,13 +128,16 @@ class RecentBatches:
 class ProducerTail:
     """One producer, as the next batch in its line looks at it."""
 
-    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "transaction_first_offset")
+    __slots__ = ("batches", "coordinator_epoch", "epoch", "last_timestamp_ms", "seen_ms", "transaction_first_offset")
 
     batches: RecentBatches
     coordinator_epoch: int
     """Of the coordinator that ended the producer's last transaction here; an older one is a zombie."""
     epoch: int
     last_timestamp_ms: int
+    """Of its records: what their producer says."""
+    seen_ms: int
+    """When it last wrote here, by this node's clock; when the log was loaded, if it has not since."""
     transaction_first_offset: int | None
     """Where the transaction under way began, None if there is none."""
 

@@ -34,6 +34,7 @@ class ProducerEntry(ProducerTail):
         self.epoch = epoch
         self.coordinator_epoch = coordinator_epoch
         self.last_timestamp_ms = last_timestamp_ms
+        self.seen_ms = 0
         self.transaction_first_offset = transaction_first_offset
         self.batches = RecentBatches(batches)
 

@@ -56,6 +56,8 @@ async def rebuild_producers(
         replay_segment(state, segment, start_offset, end_offset)
     state.advance(end_offset)
     snapshots.write(state)
+    for entry in state.producers.values():
+        entry.seen_ms = now_ms  # not known: they may have written just before the stop
     return state
 
 

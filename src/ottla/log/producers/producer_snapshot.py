@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from struct import Struct
 
-from ottla.env import Disk, OpenMode
+from ottla.env import Disk, File, OpenMode
 from ottla.errors import CorruptFile
 from ottla.log.names import DELETED_SUFFIX, SNAPSHOT_SUFFIX, parse_segment_file_name, segment_file_name
 from ottla.log.producers.producer_entry import BatchMetadata, ProducerEntry
@@ -90,11 +90,16 @@ def _decode_entry(
 class ProducerSnapshots:
     """The snapshot files of one partition folder."""
 
-    def __init__(self, disk: Disk, folder: str, is_new: bool = False) -> None:
-        """`is_new`: the folder was just created, so it is not listed, and no snapshot of the empty log is written."""
+    __slots__ = ("_disk", "_folder", "_offset_taken", "_offsets")
+
+    def __init__(self, disk: Disk, folder: str, names: Iterable[str] | None = None, *, is_new: bool = False) -> None:
+        """`names` are the files of the folder, if the caller has listed it.
+
+        `is_new`: the log is empty. The folder is not listed, and no snapshot of the empty log is written.
+        """
         self._disk = disk
         self._folder = folder
-        self._offsets = [] if is_new else self._list()
+        self._offsets = [] if is_new else self._list(names)
         self._offset_taken = 0 if is_new else self._offsets[-1] if self._offsets else -1
 
     @property
@@ -129,9 +134,13 @@ class ProducerSnapshots:
         self._remember(offset)
         return path
 
+    def open(self, offset: int) -> File:
+        """The file of the snapshot at `offset`, to be synced and closed."""
+        return self._disk.open(self.path(offset), OpenMode.WRITE)
+
     async def sync(self, offset: int) -> None:
         """Make the snapshot at `offset` durable."""
-        file = self._disk.open(self.path(offset), OpenMode.WRITE)
+        file = self.open(offset)
         try:
             await file.sync()
         finally:
@@ -195,11 +204,13 @@ class ProducerSnapshots:
             return None
         return path + DELETED_SUFFIX
 
-    def _list(self) -> list[int]:
-        if not self._disk.is_directory(self._folder):
-            return []
-        names = (parse_segment_file_name(name) for name in self._disk.list_directory(self._folder))
-        return sorted(name.base_offset for name in names if name and name.suffix == SNAPSHOT_SUFFIX and not name.state)
+    def _list(self, names: Iterable[str] | None) -> list[int]:
+        if names is None:
+            if not self._disk.is_directory(self._folder):
+                return []
+            names = self._disk.list_directory(self._folder)
+        parsed = (parse_segment_file_name(name) for name in names if name.endswith(SNAPSHOT_SUFFIX))
+        return sorted(name.base_offset for name in parsed if name is not None)
 
     def _remember(self, offset: int) -> None:
         if offset not in self._offsets:

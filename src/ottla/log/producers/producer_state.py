@@ -100,7 +100,7 @@ class ProducerState(ProducersTail):
         """
         return ProducerAppend(self._partition, self, origin, transaction_version, verify, verified_by)
 
-    def apply(self, append: ProducerAppend, end_offset: int) -> list[EndedTransaction]:
+    def apply(self, append: ProducerAppend, end_offset: int, now_ms: int = 0) -> list[EndedTransaction]:
         """Apply an append whose bytes are in the log, which now ends at `end_offset`.
 
         Returns the transactions that it ended; the caller adds the aborted ones to the transaction index.
@@ -109,14 +109,16 @@ class ProducerState(ProducersTail):
             entry, batch = append.in_line
             entry.batches.append(batch)
             entry.last_timestamp_ms = batch.timestamp_ms
+            entry.seen_ms = now_ms
             self.map_end_offset = end_offset
             return []
         for producer_id, after in append.updated.items():
             before = self._producers.get(producer_id)
             if before is None:
-                self._producers[producer_id] = after
+                before = self._producers[producer_id] = after
             else:
                 before.merge(after)
+            before.seen_ms = now_ms
         for first_offset, producer_id in append.started:
             self._ongoing[first_offset] = producer_id
         for producer_id in append.transactional_producers:
@@ -158,6 +160,20 @@ class ProducerState(ProducersTail):
         for producer_id in stale:
             del self._verifications[producer_id]
         return len(expired)
+
+    def remove_idle(self, seen_ms: int) -> int:
+        """Remove producers that have not written after `seen_ms` and have no transaction open or being verified.
+
+        Returns how many.
+        """
+        idle = [
+            producer_id
+            for producer_id, entry in self._producers.items()
+            if entry.seen_ms <= seen_ms and entry.transaction_first_offset is None and producer_id not in self._verifications
+        ]
+        for producer_id in idle:
+            del self._producers[producer_id]
+        return len(idle)
 
     def reset(self, offset: int) -> None:
         """Remove all producers; the log continues at `offset`."""

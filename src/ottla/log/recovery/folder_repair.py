@@ -8,6 +8,8 @@
 an index without a log file: removed
 """
 
+from collections.abc import Iterable
+
 from ottla.config.topic import LogConfig
 from ottla.env import Disk
 from ottla.log.names import (
@@ -24,6 +26,23 @@ from ottla.log.segments.segment import Segment
 
 METADATA_SNAPSHOT_DELETED = ".checkpoint.deleted"
 DRAFT_SUFFIX = ".tmp"
+
+
+def needs_repair(names: Iterable[str]) -> bool:
+    """Whether a folder with these files has leftovers. False for every folder that no kill has interrupted."""
+    logs, others = set(), set()
+    for name in names:
+        if name.endswith((DELETED_SUFFIX, DRAFT_SUFFIX)):
+            return True
+        if (meaning := parse_segment_file_name(name)) is None:
+            continue
+        if meaning.state:
+            return True
+        if meaning.suffix == LOG_SUFFIX:
+            logs.add(meaning.base_offset)
+        elif meaning.suffix != SNAPSHOT_SUFFIX:
+            others.add(meaning.base_offset)
+    return not others <= logs
 
 
 async def repair_folder(disk: Disk, folder: str, config: LogConfig, now_ms: int) -> list[str]:

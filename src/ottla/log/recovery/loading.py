@@ -17,19 +17,22 @@ from ottla.errors import CorruptFile, CorruptRecords, LogDirectoryFailed
 from ottla.log.leader_epochs import LeaderEpochs
 from ottla.log.names import (
     DELETED_SUFFIX,
+    LEADER_EPOCH_CHECKPOINT,
     LOG_SUFFIX,
     OFFSET_INDEX_SUFFIX,
-    PARTITION_METADATA,
     TIME_INDEX_SUFFIX,
+    TXN_INDEX_SUFFIX,
     parse_folder_name,
-    parse_segment_file_name,
+    segment_bases,
+    segment_file_name,
 )
 from ottla.log.partition_log import LogOptions, LogParts, PartitionLog
 from ottla.log.producers.producer_loading import rebuild_producers
 from ottla.log.producers.producer_snapshot import ProducerSnapshots
 from ottla.log.producers.producer_state import ProducerState
-from ottla.log.recovery.folder_repair import repair_folder
+from ottla.log.recovery.folder_repair import needs_repair, repair_folder
 from ottla.log.recovery.segment_recovery import note_epoch, recover_segment
+from ottla.log.recovery.vacant import holds_no_record, vacant_log
 from ottla.log.segments.deletion import PendingDeletion
 from ottla.log.segments.overflow import split_overflowed
 from ottla.log.segments.scan import checked_batches, headers
@@ -81,23 +84,6 @@ async def load_log(
     return log, loader.report
 
 
-def new_log(disk: Disk, clock: Clock, folder: str, config: LogConfig, options: LogOptions) -> PartitionLog | None:
-    """The log of a partition that was just created: its folder holds nothing but `partition.metadata`.
-
-    None if it holds more: then call `load_log`. `LogDirectoryFailed` if the disk fails.
-    """
-    partition = parse_folder_name(folder.rpartition("/")[2]).partition
-    try:
-        if disk.list_directory(folder) != [PARTITION_METADATA]:
-            return None
-        segment = Segment.create(disk, folder, 0, config, now_ms=clock.now_ms())
-    except OSError as error:
-        raise LogDirectoryFailed(folder.rpartition("/")[0], error) from error
-    producers, snapshots = ProducerState(str(partition)), ProducerSnapshots(disk, folder, is_new=True)
-    parts = LogParts(Segments([segment]), LeaderEpochs(disk, folder), producers, snapshots, 0, 0, 0)
-    return PartitionLog(disk, clock, folder, partition, config, options, parts)
-
-
 async def recover_folder(
     disk: Disk,
     clock: Clock,
@@ -122,22 +108,10 @@ async def recover_folder(
 
 def bytes_to_recover(disk: Disk, folder: str, recovery_point: int) -> int:
     """How many bytes recovery would read; decides whether it runs in a helper process."""
-    bases = _segment_bases(disk, folder)
+    names = disk.list_files(folder)
+    bases = segment_bases(names)
     floor = max((base for base in bases if base <= recovery_point), default=0)
-    total = 0
-    for base in bases:
-        if base >= floor:
-            segment = Segment(disk, folder, base, LogConfig(), now_ms=0)
-            total += segment.size
-            segment.abandon()
-    return total
-
-
-def _segment_bases(disk: Disk, folder: str) -> list[int]:
-    if not disk.is_directory(folder):
-        return []
-    names = (parse_segment_file_name(name) for name in disk.list_directory(folder))
-    return sorted(name.base_offset for name in names if name and name.suffix == LOG_SUFFIX and not name.state)
+    return sum(names[segment_file_name(base, LOG_SUFFIX)] for base in bases if base >= floor)
 
 
 class _Loader:
@@ -164,18 +138,30 @@ class _Loader:
         self.clean_shutdown = clean_shutdown
         self.partition = parse_folder_name(folder.rpartition("/")[2]).partition
         self.report = LoadReport()
+        self.names: dict[str, int] = {}
+        """The files of the folder and their sizes, as they were when the load began."""
+        self.is_untouched = clean_shutdown
+        """Whether everything is as a clean shutdown left it: durable, names included, and the snapshots as listed."""
         self.segments = Segments()
         self.pending: list[PendingDeletion] = []
 
     def note(self, text: str) -> None:
+        self.is_untouched = False
         self.report.notes.append(text)
 
     async def load(self) -> PartitionLog:
-        self.disk.make_directory(self.folder)
-        self.report.notes.extend(await repair_folder(self.disk, self.folder, self.config, self.clock.now_ms()))
+        try:
+            self.names = self.disk.list_files(self.folder)
+        except FileNotFoundError:
+            self.disk.make_directory(self.folder)
+        if self.clean_shutdown and not self.log_start_offset and holds_no_record(self.names):
+            return vacant_log(self.disk, self.clock, self.folder, self.config, self.options)
+        if needs_repair(self.names):
+            self.report.notes.extend(await repair_folder(self.disk, self.folder, self.config, self.clock.now_ms()))
+            self.names = self.disk.list_files(self.folder)
         while True:
             try:
-                self.snapshots = ProducerSnapshots(self.disk, self.folder)
+                self.snapshots = ProducerSnapshots(self.disk, self.folder, self.names)
                 self._open_segments()
                 self.epochs = self._load_epochs()
                 await self._repair_indexes()
@@ -186,16 +172,28 @@ class _Loader:
                 await split_overflowed(overflow.segment, self.config, self.clock.now_ms())
                 for segment in self.segments:
                     segment.abandon()
+                self.names = self.disk.list_files(self.folder)
         end_offset = await self._settle_ends(end_offset)
         return await self._finish(end_offset)
 
     def _new_segment(self, base_offset: int) -> Segment:
+        self.is_untouched = False
         return Segment.create(self.disk, self.folder, base_offset, self.config, now_ms=self.clock.now_ms())
 
     def _open_segments(self) -> None:
         now_ms = self.clock.now_ms()
         self.segments = Segments(
-            Segment(self.disk, self.folder, base, self.config, now_ms=now_ms) for base in _segment_bases(self.disk, self.folder)
+            Segment(
+                self.disk,
+                self.folder,
+                base,
+                self.config,
+                now_ms=now_ms,
+                known_size=self.names[segment_file_name(base, LOG_SUFFIX)],
+                is_durable=self.clean_shutdown,
+                has_txn_index=segment_file_name(base, TXN_INDEX_SUFFIX) in self.names,
+            )
+            for base in segment_bases(self.names)
         )
 
     def _unflushed(self) -> list[Segment]:
@@ -207,7 +205,8 @@ class _Loader:
         unflushed = self._unflushed()
         flushed = [segment for segment in self.segments if segment.size and segment not in unflushed]
         try:
-            epochs = LeaderEpochs.load(self.disk, self.folder)
+            has_file = LEADER_EPOCH_CHECKPOINT in self.names
+            epochs = LeaderEpochs.load(self.disk, self.folder) if has_file else LeaderEpochs(self.disk, self.folder)
             if epochs.entries or not flushed or self._first_epoch(flushed[0]) < 0:
                 return epochs  # recovery reads those of unflushed segments from the batches
             self.note(f"{epochs.path} is missing or empty: the epochs were read from the batches")
@@ -236,7 +235,9 @@ class _Loader:
             if segment in unflushed:
                 continue
             missing = [
-                suffix for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) if not self.disk.exists(segment.path(suffix))
+                suffix
+                for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
+                if segment_file_name(segment.base_offset, suffix) not in self.names
             ]
             if missing:
                 self.note(f"{segment.path(LOG_SUFFIX)} had no {' and no '.join(missing)}: rebuilt")
@@ -249,6 +250,7 @@ class _Loader:
                 await self._rebuild_txn_index(segment)
 
     async def _rebuild_txn_index(self, segment: Segment) -> None:
+        self.is_untouched = False
         producers = await self._producers_at(segment.base_offset)
         recovered = recover_segment(segment, producers, self.epochs)
         if recovered.bytes_cut:
@@ -278,6 +280,7 @@ class _Loader:
         return await self._recover_from(self.segments.active.base_offset if self.clean_shutdown else self.recovery_point)
 
     async def _recover_from(self, offset: int) -> int:
+        self.is_untouched = False
         unflushed = self.segments.all_from(offset)
         producers = await self._producers_at(unflushed[0].base_offset)
         end_offset = unflushed[0].base_offset
@@ -352,7 +355,8 @@ class _Loader:
 
     async def _finish(self, end_offset: int) -> PartitionLog:
         self.segments.active.activate()
-        self.snapshots = ProducerSnapshots(self.disk, self.folder)
+        if not self.is_untouched:
+            self.snapshots = ProducerSnapshots(self.disk, self.folder)
         await self.snapshots.remove_stray(self.segments.base_offsets)
         producers = await rebuild_producers(
             self.segments,
@@ -368,6 +372,8 @@ class _Loader:
         )
         log = PartitionLog(self.disk, self.clock, self.folder, self.partition, self.config, self.options, parts)
         log.pending_deletions = self.pending
+        # The shutdown of a log without records syncs no names (`closing.py`).
+        log.names_unsynced = not self.is_untouched or end_offset == 0
         report = self.report
         report.log_start_offset, report.log_end_offset, report.recovery_point = (
             log.log_start_offset,

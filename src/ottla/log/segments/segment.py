@@ -67,9 +67,22 @@ class Segment(SegmentFiles):
         mode: OpenMode = OpenMode.WRITE,
         state: str = "",
         roll_jitter_ms: int = 0,
+        known_size: int | None = None,
+        is_durable: bool = False,
+        has_txn_index: bool = True,
     ) -> None:
-        """Open the segment's files. `state` is the end of their names."""
-        super().__init__(disk, folder, base_offset, config, mode, state)
+        """Open the segment's files. `state` is the end of their names.
+
+        With a `known_size` the log file is opened when it is first used. `is_durable`: a clean shutdown has synced the files.
+        Without `has_txn_index` the file of the transaction index is not looked for.
+        """
+        super().__init__(disk, folder, base_offset, config, mode, state, known_size)
+        if is_durable:
+            self.file.note_durable()
+            self.offset_index.is_durable = self.time_index.is_durable = True
+        if not has_txn_index:
+            self.txn_index.note_missing()
+        self.is_dormant = False
         self.created_ms = now_ms
         self.roll_jitter_ms = roll_jitter_ms
         self.index_interval_bytes = config.index_interval_bytes
@@ -156,6 +169,7 @@ class Segment(SegmentFiles):
 
     def activate(self) -> None:
         """Make this the active segment: open its indexes and load its largest timestamp."""
+        self.is_dormant = False
         try:
             self.offset_index.open()
             self.time_index.open()

@@ -30,13 +30,23 @@ class SegmentFiles(SegmentTail):
     offset_index: OffsetIndex
     time_index: TimeIndex
 
-    def __init__(self, disk: Disk, folder: str, base_offset: int, config: LogConfig, mode: OpenMode, state: str) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        folder: str,
+        base_offset: int,
+        config: LogConfig,
+        mode: OpenMode,
+        state: str,
+        known_size: int | None = None,
+    ) -> None:
         self.disk = disk
         self.folder = folder
         self.base_offset = base_offset
         self.state = state
         self.is_held = False
-        self.file = disk.open(self.path(LOG_SUFFIX), mode)
+        path = self.path(LOG_SUFFIX)
+        self.file = disk.open(path, mode) if known_size is None else disk.open_later(path, known_size)
         size_max = config.segment_index_bytes
         self.offset_index = OffsetIndex(disk, self.path(OFFSET_INDEX_SUFFIX), base_offset, size_max)
         self.time_index = TimeIndex(disk, self.path(TIME_INDEX_SUFFIX), base_offset, size_max)
@@ -66,9 +76,17 @@ class SegmentFiles(SegmentTail):
         await self.time_index.sync()
         await self.txn_index.sync()
 
+    def written_files(self) -> list[File]:
+        """The files that are open, with everything written to them: what `sync` would sync."""
+        self.offset_index.write_out()
+        self.time_index.write_out()
+        files = (self.file, self.offset_index.file, self.time_index.file, self.txn_index.file)
+        return [file for file in files if file is not None]
+
     def hold(self) -> None:
         """Open every index and keep it open until `release_held`, so that readers need no file by name during a rename."""
         self.is_held = True
+        self.file.range(0, 0)  # opens it, if that was put off
         self.offset_index.open()
         self.time_index.open()
         self.txn_index.load()
@@ -109,6 +127,7 @@ class SegmentFiles(SegmentTail):
         self._follow_names()
 
     def _follow_names(self) -> None:
+        self.file.follow(self.path(LOG_SUFFIX))
         self.offset_index.path = self.path(OFFSET_INDEX_SUFFIX)
         self.time_index.path = self.path(TIME_INDEX_SUFFIX)
         self.txn_index.path = self.path(TXN_INDEX_SUFFIX)

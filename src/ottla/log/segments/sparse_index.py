@@ -32,6 +32,10 @@ class CorruptIndex(CorruptFile):
 
 Columns = tuple["array[int]", "array[int]"]
 
+_NONE: "array[int]" = array("q")
+_NO_PAGE: Columns = (_NONE, _NONE)
+"""Shared by all indexes, so that one that is not in use takes little memory. Never changed."""
+
 
 class SparseIndex(IndexTail):
     """Sorted entries in a file, with `lookup`s by key or value, appends at the end and truncation."""
@@ -42,6 +46,7 @@ class SparseIndex(IndexTail):
         "_page_start",
         "_tail_start",
         "disk",
+        "is_durable",
         "path",
     )
     ENTRY_SIZE = 0
@@ -52,9 +57,12 @@ class SparseIndex(IndexTail):
         self.path = path
         self.base_offset = base_offset
         self.entries_max = size_max_bytes // self.ENTRY_SIZE
+        self.is_durable = False  # set if a clean shutdown has synced the file; until it is first opened
         self._file: File | None = None
-        self.count = 0
-        self._forget()
+        self.count = self._written = self._tail_start = 0
+        self._keys = self._values = _NONE  # until the file is opened
+        self._page_start, self._page = -1, _NO_PAGE
+        self.last_key, self.last_value = self.LAST_KEY_OF_NONE, 0
 
     def decode(self, data: bytes) -> Columns:
         """The keys and values of whole entries."""
@@ -75,11 +83,19 @@ class SparseIndex(IndexTail):
     def is_open(self) -> bool:
         return self._file is not None
 
+    @property
+    def file(self) -> File | None:
+        """The open file; None if it is not open."""
+        return self._file
+
     def open(self) -> File:
         """The file, opened and checked at the first call; `CorruptIndex` if it cannot be an index of this segment."""
         if self._file is not None:
             return self._file
         file = self.disk.open(self.path, OpenMode.CREATE)
+        if self.is_durable:
+            self.is_durable = False
+            file.note_durable()
         if file.size % self.ENTRY_SIZE:
             raise CorruptIndex(self.path, file.size, f"the size is not a multiple of {self.ENTRY_SIZE}", REMEDY)
         self.count = self._count_without_padding(file)
@@ -113,8 +129,7 @@ class SparseIndex(IndexTail):
         self._written = self.count
         self._tail_start = self.count
         self._keys, self._values = array("q"), array("q")
-        self._page_start = -1
-        self._page: Columns = (array("q"), array("q"))
+        self._page_start, self._page = -1, _NO_PAGE
         if not self.count:
             self.last_key, self.last_value = self.LAST_KEY_OF_NONE, 0
 

@@ -16,6 +16,9 @@ from ottla.log.segments.sparse_index import CorruptIndex
 ENTRY = Struct(">hqqqq")
 ENTRY_SIZE = 34
 VERSION = 0
+_NONE: "array[int]" = array("q")
+"""Shared by all indexes that are not loaded. Never changed."""
+
 REMEDY = "The index is rebuilt from the records of its segment"
 
 
@@ -31,25 +34,30 @@ class AbortedTxn(NamedTuple):
 class TxnIndex:
     """Aborted transactions, by the offset of their marker."""
 
-    __slots__ = ("_file", "_first", "_last", "_loaded", "_producer", "_stable", "base_offset", "disk", "path")
+    __slots__ = ("_file", "_first", "_is_missing", "_last", "_loaded", "_producer", "_stable", "base_offset", "disk", "path")
 
     def __init__(self, disk: Disk, path: str, base_offset: int) -> None:
         self.disk = disk
         self.path = path
         self.base_offset = base_offset
         self._file: File | None = None
+        self._is_missing = False
         self._loaded = False
-        self._clear()
+        self._producer = self._first = self._last = self._stable = _NONE  # until it is loaded
 
     def _clear(self) -> None:
         self._producer, self._first, self._last, self._stable = array("q"), array("q"), array("q"), array("q")
+
+    def note_missing(self) -> None:
+        """There is no file, so `load` need not look for it."""
+        self._is_missing = True
 
     def load(self) -> None:
         """Read the entries, at the first call; `CorruptIndex` if they cannot be those of this segment."""
         if self._loaded:
             return
         self._clear()
-        if self.disk.exists(self.path):
+        if not self._is_missing and self.disk.exists(self.path):
             file = self.disk.open(self.path, OpenMode.WRITE)
             if file.size % ENTRY_SIZE:
                 raise CorruptIndex(self.path, file.size, f"the size is not a multiple of {ENTRY_SIZE}", REMEDY)
@@ -87,6 +95,7 @@ class TxnIndex:
         self.load()
         if self._file is None:
             self._file = self.disk.open(self.path, OpenMode.CREATE)
+            self._is_missing = False
         self._file.append(ENTRY.pack(VERSION, *txn))
         self._hold(*txn)
 
@@ -110,7 +119,7 @@ class TxnIndex:
 
     def reset(self) -> None:
         """Remove all entries, also from the file."""
-        if self._file is None and self.disk.exists(self.path):
+        if self._file is None and not self._is_missing and self.disk.exists(self.path):
             self._file = self.disk.open(self.path, OpenMode.WRITE)
         if self._file is not None:
             self._file.truncate(0)
@@ -124,6 +133,11 @@ class TxnIndex:
     @property
     def is_open(self) -> bool:
         return self._file is not None
+
+    @property
+    def file(self) -> File | None:
+        """The open file; None if it is not open."""
+        return self._file
 
     def close(self) -> None:
         if self._file is not None:

@@ -81,13 +81,15 @@ class ControllerState:
         self.image = delta.finish(Provenance(last, epoch, timestamp_ms))
         self.next_offset = last + 1
 
-    def activate(self, now_ms: int) -> None:
+    def activate(self, now_ms: int, own_broker_epoch: int = -1) -> None:
         """This controller has become the active one: each unfenced broker gets a new session to send a heartbeat in.
 
-        The broker of its own node gets none: this process holds the directory's lock, so the previous process is gone.
+        The broker of its own node gets one only under `own_broker_epoch`, its registration by this process. The process that
+        registered it before is gone: this one holds the directory's lock.
         """
         for broker in self.image.cluster.brokers.values():
-            if not broker.fenced and broker.id != self.settings.node_id:
+            is_gone = broker.id == self.settings.node_id and broker.epoch != own_broker_epoch
+            if not broker.fenced and not is_gone:
                 self.sessions.expect(broker.id, broker.epoch, now_ms)
 
     def registration_offset(self, broker_id: int) -> int:

@@ -39,6 +39,18 @@ class MetadataDelta:
         self._other: CopyOnWriteMap[tuple[object, ...], Message] = CopyOnWriteMap(base.other)
         self._open_transaction = None if base.open_transaction is None else list(base.open_transaction)
 
+    @classmethod
+    def between(cls, base: MetadataImage, image: MetadataImage) -> MetadataDelta:
+        """What differs between two images, if the records between them are not known: only the sets of changes are of use."""
+        delta = cls(base)
+        delta.features_changed = base.features != image.features
+        resources = base.configs.keys() | image.configs.keys()
+        delta.changed_configs = {each for each in resources if base.configs.get(each) != image.configs.get(each)}
+        delta._topics.compare(image.topics)
+        brokers, now = base.cluster.brokers, image.cluster.brokers
+        delta.changed_brokers.update(each for each in brokers.keys() | now.keys() if brokers.get(each) != now.get(each))
+        return delta
+
     @property
     def changed_topics(self) -> set[Uuid]:
         """Topics that are new, or have a partition that is new or changed."""

@@ -41,6 +41,12 @@ class TopicsDelta:
         self._partitions = {}
         return TopicsImage(by_name, by_id)
 
+    def compare(self, topics: TopicsImage) -> None:
+        """Note what differs from `topics`, without replaying anything."""
+        before = self._base.by_id
+        self.changed.update(topic_id for topic_id, topic in topics.by_id.items() if before.get(topic_id) != topic)
+        self.deleted.update((topic_id, topic) for topic_id, topic in before.items() if topic_id not in topics.by_id)
+
     def name_of(self, topic_id: Uuid) -> str:
         return self._topic(topic_id).name
 

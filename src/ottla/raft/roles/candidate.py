@@ -14,6 +14,12 @@ class Candidate(NamedTuple):
     epoch: int
     local: ReplicaKey
     granting: tuple[ReplicaKey, ...]
+    rejecting: tuple[ReplicaKey, ...] = ()
+    election_deadline_ms: int = 0
+
+    @property
+    def leader_id(self) -> int:
+        return NO_LEADER
 
     @property
     def election(self) -> ElectionState:
@@ -22,5 +28,15 @@ class Candidate(NamedTuple):
     def granted_by(self, voter: ReplicaKey) -> Candidate:
         return self if voter in self.granting else self._replace(granting=(*self.granting, voter))
 
+    def rejected_by(self, voter: ReplicaKey) -> Candidate:
+        return self if voter in self.rejecting else self._replace(rejecting=(*self.rejecting, voter))
+
     def has_won(self, voters: VoterSet) -> bool:
         return sum(voters.is_voter(key) for key in self.granting) >= voters.majority
+
+    def has_lost(self, voters: VoterSet) -> bool:
+        return sum(voters.is_voter(key) for key in self.rejecting) > len(voters) - voters.majority
+
+    def grants(self, candidate: ReplicaKey, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        """Only a pre-vote: the vote of this epoch is its own."""
+        return is_pre_vote and is_log_up_to_date

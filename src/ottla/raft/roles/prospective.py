@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from ottla.raft.election import NO_LEADER, ElectionState
-from ottla.raft.voters import ReplicaKey, VoterSet
+from ottla.raft.roles.unattached import grants_without_leader
+from ottla.raft.voters import Endpoints, ReplicaKey, VoterSet
 
 
 class Prospective(NamedTuple):
@@ -15,6 +16,10 @@ class Prospective(NamedTuple):
     granting: tuple[ReplicaKey, ...]
     leader_id: int = NO_LEADER
     voted: ReplicaKey | None = None
+    rejecting: tuple[ReplicaKey, ...] = ()
+    election_deadline_ms: int = 0
+    leader_endpoints: Endpoints | None = None
+    """Where the leader is that this replica followed before; it goes back to it if it loses."""
 
     @property
     def election(self) -> ElectionState:
@@ -23,5 +28,15 @@ class Prospective(NamedTuple):
     def granted_by(self, voter: ReplicaKey) -> Prospective:
         return self if voter in self.granting else self._replace(granting=(*self.granting, voter))
 
+    def rejected_by(self, voter: ReplicaKey) -> Prospective:
+        return self if voter in self.rejecting else self._replace(rejecting=(*self.rejecting, voter))
+
     def would_win(self, voters: VoterSet) -> bool:
         return sum(voters.is_voter(key) for key in self.granting) >= voters.majority
+
+    def has_lost(self, voters: VoterSet) -> bool:
+        return sum(voters.is_voter(key) for key in self.rejecting) > len(voters) - voters.majority
+
+    def grants(self, candidate: ReplicaKey, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        """Whether `candidate` gets this replica's vote."""
+        return grants_without_leader(self.leader_id, self.voted, candidate, is_log_up_to_date, is_pre_vote)

@@ -9,11 +9,24 @@ from ottla.raft.voters import ReplicaKey
 
 
 class Resigned(NamedTuple):
-    """The role of a restarted leader. It may have lost unsynced records, and must not reuse their offsets in the same epoch."""
+    """Also the role of a restarted leader: it may have lost unsynced records, and must not reuse their offsets in its epoch."""
 
     epoch: int
     local: ReplicaKey
+    successors: tuple[ReplicaKey, ...] = ()
+    """The voters that should stand for election first: those with the longest logs."""
+    unacknowledged: tuple[ReplicaKey, ...] = ()
+    """The voters that have not answered EndQuorumEpoch."""
+    election_deadline_ms: int = 0
+
+    @property
+    def leader_id(self) -> int:
+        return self.local.id
 
     @property
     def election(self) -> ElectionState:
         return ElectionState(self.epoch, self.local.id)
+
+    def grants(self, candidate: ReplicaKey, is_log_up_to_date: bool, is_pre_vote: bool) -> bool:
+        """Only a pre-vote: this replica has led the epoch."""
+        return is_pre_vote and is_log_up_to_date

@@ -30,6 +30,10 @@ class Codec(IntEnum):
         return self.name.lower()
 
 
+class ExpandsTooFar(CorruptRecords):
+    """The compressed bytes unpack to more than the caller allows."""
+
+
 class _Implementation(Protocol):
     def compress(self, data: Buffer, level: int | None) -> Buffer: ...
     def decompress(self, data: Buffer, size_bytes_max: int) -> bytes: ...
@@ -48,9 +52,9 @@ def compress(codec: Codec, data: Buffer, level: int | None = None) -> Buffer:
 
 
 def decompress(codec: Codec, data: Buffer, size_bytes_max: int) -> bytes:
-    """`data` decompressed, if that yields at most `size_bytes_max` bytes; else `CorruptRecords`."""
+    """`data` decompressed, if that yields at most `size_bytes_max` bytes; else `ExpandsTooFar`, which is a `CorruptRecords`."""
     if codec == Codec.NONE:
         if len(data) > size_bytes_max:
-            raise CorruptRecords(f"{len(data)} bytes of records are more than the {size_bytes_max} allowed here")
+            raise ExpandsTooFar(f"{len(data)} bytes of records are more than the {size_bytes_max} allowed here")
         return bytes(data)
     return _implementation(codec).decompress(data, size_bytes_max)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 import cramjam
 
 from ottla.errors import CorruptRecords
+from ottla.records.compression import ExpandsTooFar
 
 Buffer = bytes | bytearray | memoryview
 
@@ -53,9 +54,9 @@ def level_in(name: str, level: int, lowest: int, highest: int) -> int:
     return level
 
 
-def too_large(name: str, compressed_size: int, size_bytes_max: int) -> CorruptRecords:
+def too_large(name: str, compressed_size: int, size_bytes_max: int) -> ExpandsTooFar:
     """The error for a stream that expands beyond the cap."""
-    return CorruptRecords(
+    return ExpandsTooFar(
         f"{compressed_size} bytes of {name} decompress to more than the {size_bytes_max} bytes allowed here: the batch is "
         "damaged or a decompression bomb"
     )

@@ -75,7 +75,7 @@ def test_new_cluster_writes_the_same_records_as_apache() -> None:
         first = registration.incarnation_id
         await node.close()
         await node.start()
-        assert node.controller.published.cluster.controllers[1].incarnation_id != first, "every start is another incarnation"
+        assert node.loader.published.cluster.controllers[1].incarnation_id != first, "every start is another incarnation"
 
     asyncio.run(run())
 
@@ -85,8 +85,8 @@ def test_an_old_cluster_registers_no_controllers() -> None:
         node = QuorumNode()
         await node.format(release_version="3.6")
         await node.start()
-        assert node.controller.published.metadata_version == 14
-        assert not node.controller.published.cluster.controllers
+        assert node.loader.published.metadata_version == 14
+        assert not node.loader.published.cluster.controllers
 
     asyncio.run(run())
 
@@ -103,8 +103,8 @@ def test_bootstrap_interrupted_on_disk_is_completed_at_the_next_start() -> None:
         await node.quorum.log.sync()
         node.crash()
         await node.start()
-        assert node.controller.published.features["group.version"] == 1
-        assert node.controller.published.open_transaction is None
+        assert node.loader.published.features["group.version"] == 1
+        assert node.loader.published.open_transaction is None
 
     asyncio.run(run())
 

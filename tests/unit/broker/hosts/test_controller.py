@@ -1,10 +1,11 @@
-"""The controller's writes: decided on the newest state, answered when committed and published."""
+"""The controller's writes: decided on the newest state, answered when committed; active only while it leads."""
 
 import asyncio
 
 import pytest
 from tests.support.nodes.quorum_node import QuorumNode, setting
 
+from ottla.broker.hosts.metadata_log import MetadataBatch
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
@@ -12,6 +13,7 @@ from ottla.metadata.controller.decision import Decision
 from ottla.metadata.controller.state import ControllerState
 from ottla.metadata.image.delta import MetadataDelta
 from ottla.metadata.image.image import MetadataImage
+from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import PartitionRecord, TopicRecord
 
 NAME = "log.retention.ms"
@@ -24,12 +26,12 @@ async def started(**changes: str) -> QuorumNode:
     return node
 
 
-def test_an_answer_comes_after_its_change_is_published() -> None:
+def test_change_is_published_after_its_answer() -> None:
     async def run() -> None:
         node = await started()
         await node.set(NAME, "7")
         assert node.settings() == {NAME: "7"}
-        assert node.published[-1] is node.controller.published
+        assert node.published[-1] is node.loader.published
         assert node.quorum.facts().high_watermark == node.quorum.end_offset
 
     asyncio.run(run())
@@ -45,6 +47,7 @@ def test_decisions_see_what_was_decided_before_them() -> None:
 
         published = len(node.published)
         assert await asyncio.gather(*(node.controller.write(count) for _ in range(30))) == list(range(1, 31))
+        await node.loader.caught_up()
         assert len(node.published) == published + 1, "what waits is committed and published together"
 
     asyncio.run(run())
@@ -71,16 +74,15 @@ def test_an_answer_without_records_waits_for_what_it_builds_on() -> None:
     async def run() -> None:
         node = await started()
         order: list[str] = []
-        node.on_publish = lambda delta, image: order.append("published")
 
-        async def ask() -> None:
-            await node.controller.write(lambda state, now_ms: Decision(None))
-            order.append("answered")
+        async def ask(answer: str, *records: Message) -> None:
+            await node.controller.write(lambda state, now_ms: Decision(None, records))
+            order.append(answer)
 
-        await asyncio.gather(node.set(NAME, "1"), ask())
-        assert order == ["published", "answered"]
-        await ask()
-        assert order == ["published", "answered", "answered"], "nothing to wait for: answered at once"
+        await asyncio.gather(ask("change", setting(NAME, "1")), ask("question"))
+        assert order == ["change", "question"]
+        await ask("again")
+        assert order == ["change", "question", "again"], "nothing to wait for: answered at once"
 
     asyncio.run(run())
 
@@ -139,13 +141,13 @@ def test_a_change_too_large_for_a_batch_is_a_transaction() -> None:
         node = await started()
         records = topic_records(12_000)
         assert await node.write(*records) == 12_001
-        assert len(node.controller.published.topics.by_name["large"].partitions) == 12_000
-        assert node.controller.published.open_transaction is None
+        assert len(node.loader.published.topics.by_name["large"].partitions) == 12_000
+        assert node.loader.published.open_transaction is None
         await node.close()
         await node.start()
         batches = [len(batch.records) for batch in node.quorum.log.batches(0) if len(batch.records)]
         assert batches[2:6] == [1, 10_000, 2_001, 1]
-        assert len(node.controller.published.topics.by_name["large"].partitions) == 12_000
+        assert len(node.loader.published.topics.by_name["large"].partitions) == 12_000
 
     asyncio.run(run())
 
@@ -173,14 +175,14 @@ def test_transaction_left_open_is_aborted_at_the_start() -> None:
         await log.flush()
         node.crash()
         await node.start()
-        assert node.controller.published.open_transaction is None
-        assert "large" not in node.controller.published.topics.by_name
+        assert node.loader.published.open_transaction is None
+        assert "large" not in node.loader.published.topics.by_name
         assert node.settings() == {NAME: "1"}
         await node.write(*topic_records(1))
-        assert "large" in node.controller.published.topics.by_name
+        assert "large" in node.loader.published.topics.by_name
         await node.close()
         await node.start()
-        assert "large" in node.controller.published.topics.by_name
+        assert "large" in node.loader.published.topics.by_name
 
     asyncio.run(run())
 
@@ -197,8 +199,7 @@ def test_a_publication_that_fails_stops_the_node() -> None:
         for failed in await asyncio.gather(*waiting, return_exceptions=True):
             assert isinstance(failed, KafkaError)
             assert "cannot follow" in str(failed)
-        assert isinstance(node.quorum.failure.result(), BrokenInvariant)
-        assert not node.controller.is_active
+        assert isinstance(node.loader.failure.result(), BrokenInvariant)
 
     asyncio.run(run())
 
@@ -252,6 +253,98 @@ def test_a_writer_that_gives_up_does_not_disturb_the_others() -> None:
         await asyncio.sleep(0)
         first.cancel()
         await second
+        assert node.settings() == {NAME: "2"}
+
+    asyncio.run(run())
+
+
+async def opened() -> QuorumNode:
+    """A node whose quorum is elected and does not commit by itself."""
+    node = QuorumNode()
+    await node.format()
+    await node.open()
+    node.loader.load(node.quorum.load())
+    await node.quorum.elect()
+    return node
+
+
+def leader_batch(node: QuorumNode, epoch: int = 1) -> MetadataBatch:
+    return MetadataBatch(0, 2, epoch, 0, 100)
+
+
+def test_elected_controller_is_active_only_when_its_epoch_is_committed() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        assert not controller.is_active
+        with pytest.raises(KafkaError) as refused:
+            await controller.write(lambda state, now_ms: Decision(None))
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        controller.committed([leader_batch(node, epoch=0)])
+        assert not controller.is_active, "records of an earlier epoch prove nothing"
+        controller.committed([leader_batch(node)])
+        assert controller.is_active
+        assert controller.state.image.features["metadata.version"], "the bootstrap records are written"
+
+    asyncio.run(run())
+
+
+def test_controller_that_lost_the_lead_refuses_its_callers_and_lives_on() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        waiting = asyncio.ensure_future(controller.write(lambda state, now_ms: Decision(None, [setting(NAME, "1")])))
+        await asyncio.sleep(0)
+        assert controller.state.image.configs[4, ""][NAME] == "1"
+        controller.leader_changed(2, 2)
+        with pytest.raises(KafkaError, match="may or may not have been made") as refused:
+            await waiting
+        assert refused.value.code == ErrorCode.NOT_CONTROLLER
+        assert not controller.is_active
+        assert not controller.state.image.configs, "what was not committed is forgotten"
+        assert not node.quorum.failure.done()
+        controller.leader_changed(1, 1)  # elected again; what was committed since is in the loader's image
+        controller.committed([leader_batch(node)])
+        assert controller.is_active
+
+    asyncio.run(run())
+
+
+def test_same_leader_in_a_new_epoch_activates_again() -> None:
+    async def run() -> None:
+        node = await opened()
+        controller = node.controller
+        controller.leader_changed(1, 1)
+        controller.committed([leader_batch(node)])
+        controller.leader_changed(1, 2)
+        assert not controller.is_active
+        controller.leader_changed(None, 3)
+        controller.committed([leader_batch(node, epoch=3)])
+        assert not controller.is_active, "another node may lead in epoch 3"
+
+    asyncio.run(run())
+
+
+def test_commit_does_not_wait_for_publishing() -> None:
+    async def run() -> None:
+        node = await started()
+        released = asyncio.Event()
+        publish = node.loader._publish
+
+        async def slowly(delta: MetadataDelta, image: MetadataImage) -> None:
+            await released.wait()
+            await publish(delta, image)
+
+        node.loader._publish = slowly
+        for number in range(3):
+            await node.controller.write(lambda state, now_ms, text=str(number): Decision(None, [setting(NAME, text)]))  # type: ignore[misc]
+        assert node.settings() == {}
+        caught_up = node.loader.caught_up()
+        released.set()
+        await caught_up
         assert node.settings() == {NAME: "2"}
 
     asyncio.run(run())

@@ -1,7 +1,6 @@
 """Producer ids: blocks from the controller, shared by all waiters, no id assigned twice."""
 
 import asyncio
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -11,7 +10,8 @@ from tests.support.nodes.data_node import run
 from ottla.broker.hosts.producer_ids import ProducerIds
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.apis import decision_of
+from ottla.wire.base import Message
 
 
 class Controller:
@@ -27,16 +27,17 @@ class Controller:
     def epoch(self) -> int:
         return self.cluster.state.image.cluster.brokers[1].epoch
 
-    async def write(self, decide: Callable[[Any, int], Decision[Any]]) -> Any:
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.writes += 1
-        response = self.cluster.apply(decide(self.cluster.state, self.cluster.now_ms))
+        decide = decision_of(request.KEY)
+        response = self.cluster.apply(decide(self.cluster.state, request, self.cluster.now_ms, 0))
         await asyncio.sleep(0)
         if self.lose_the_answer:
             raise KafkaError(ErrorCode.NOT_CONTROLLER, "stopping")
         return response
 
     def node(self) -> ProducerIds:
-        return ProducerIds(1, self, lambda: self.epoch)  # type: ignore[arg-type]  # the part of ControllerHost that is used
+        return ProducerIds(1, self, lambda: self.epoch)  # type: ignore[arg-type]  # the part of the door that is used
 
 
 async def taken(ids: ProducerIds, count: int) -> list[int]:

@@ -7,7 +7,9 @@ import pytest
 from tests.support.nodes.quorum_node import FOLDER, QuorumNode, setting
 
 from ottla.broker.hosts.metadata_log import MetadataBatch
-from ottla.broker.hosts.quorum import NotAQuorumOfOne
+from ottla.broker.hosts.quorum_listener import Listeners
+from ottla.broker.hosts.quorum_settings import NotAQuorumOfOne
+from ottla.broker.hosts.starting import follow_quorum
 from ottla.errors import CorruptFile, KafkaError, LogDirectoryFailed
 from ottla.errors.codes import ErrorCode
 from ottla.ids import METADATA_TOPIC_ID, ZERO_UUID
@@ -144,6 +146,19 @@ def test_facts_for_describe_quorum() -> None:
     on_formatted(run)
 
 
+class SilentListener:
+    """Notes the leaders, and nothing else."""
+
+    def __init__(self) -> None:
+        self.leaders: list[tuple[int | None, int]] = []
+
+    def committed(self, batches: Sequence[MetadataBatch]) -> None: ...
+    def loaded_snapshot(self, snapshot: MetadataBatch) -> None: ...
+
+    def leader_changed(self, leader_id: int | None, epoch: int) -> None:
+        self.leaders.append((leader_id, epoch))
+
+
 def test_waiting_appends_share_one_sync_and_commit_in_order() -> None:
     async def run(node: QuorumNode) -> None:
         await node.open()
@@ -153,12 +168,13 @@ def test_waiting_appends_share_one_sync_and_commit_in_order() -> None:
         told: list[MetadataBatch] = []
         released = asyncio.Event()
 
-        async def listener(batches: Sequence[MetadataBatch]) -> None:
-            told.extend(batches)
-            if quorum.end_offset == 53:
-                released.set()
+        class Listener(SilentListener):
+            def committed(self, batches: Sequence[MetadataBatch]) -> None:
+                told.extend(batches)
+                if quorum.end_offset == 53:
+                    released.set()
 
-        quorum.start(listener)
+        follow_quorum(quorum, Listeners(Listener()))
         for number in range(50):
             quorum.append(quorum.prepare([setting("log.retention.ms", str(number))], 30))
         syncs = node.disk.counts["sync"]
@@ -179,15 +195,17 @@ def test_listener_is_not_called_before_the_sync() -> None:
         told: list[int] = []
         device_answers, told_once = asyncio.Event(), asyncio.Event()
 
-        async def listener(batches: Sequence[MetadataBatch]) -> None:
-            told.append(batches[-1].last_offset)
-            told_once.set()
+        class Listener(SilentListener):
+            def committed(self, batches: Sequence[MetadataBatch]) -> None:
+                assert self.leaders == [(1, 1)]
+                told.append(batches[-1].last_offset)
+                told_once.set()
 
         async def pause() -> None:
             await device_answers.wait()
 
         node.disk.pause = pause
-        quorum.start(listener)
+        follow_quorum(quorum, Listeners(Listener()))
         for _ in range(20):
             await asyncio.sleep(0)
         assert told == []

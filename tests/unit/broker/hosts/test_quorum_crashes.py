@@ -52,14 +52,13 @@ class Witness:
 async def live(node: QuorumNode, witness: Witness) -> None:
     """A node's life up to where its disk ends."""
     for _ in range(2):
-        await node.open()
-        await node.controller.start(())
+        await node.start(())
         witness.led(node)
         for _ in range(2):
             await witness.write(node, witness.answered + 1)
-        await node.controller._snapshots.write(node.controller.published)
+        await node.loader.snapshots.write(node.loader.published)
         await witness.write(node, witness.answered + 1)
-        await node.controller._snapshots._clean()
+        await node.loader.snapshots._clean()
         await witness.write(node, witness.answered + 1)
         await node.close()
 
@@ -157,7 +156,7 @@ def test_writers_and_snapshots_at_once_until_the_power_fails(seed: int) -> None:
             ended = await asyncio.gather(*writers, return_exceptions=True)
             assert all(isinstance(each, OttlaError) for each in ended)
             assert isinstance(node.quorum.failure.result(), LogDirectoryFailed)
-            await node.controller.close()
+            await node.loader.close()
             node.crash()
         assert sum(answered.values()) > 0
 

@@ -15,7 +15,7 @@ SMALL = {"metadata.log.max.record.bytes.between.snapshots": "1000"}
 
 async def settled(node: QuorumNode) -> None:
     """Wait for a snapshot that is under way."""
-    while (task := node.controller._snapshots._task) is not None:
+    while (task := node.loader.snapshots._task) is not None:
         await asyncio.wait([task])
 
 
@@ -40,7 +40,7 @@ def test_snapshot_is_taken_by_size_and_loaded_at_the_next_start() -> None:
         assert latest is not None
         assert latest.offset > 10
         assert latest.epoch == 1
-        image = node.controller.published
+        image = node.loader.published
         await node.close()
         await node.start()
         assert node.settings() == {NAME: "29"}
@@ -151,7 +151,7 @@ def test_leftovers_are_removed_at_a_start() -> None:
 def test_a_damaged_snapshot_is_refused() -> None:
     async def run() -> None:
         node = await started({})
-        await node.controller._snapshots.write(node.controller.published)
+        await node.loader.snapshots.write(node.loader.published)
         await node.close()
         latest = node.quorum.log.snapshots.latest
         assert latest is not None
@@ -166,10 +166,10 @@ def test_a_damaged_snapshot_is_refused() -> None:
 def test_the_same_snapshot_is_not_written_twice() -> None:
     async def run() -> None:
         node = await started({})
-        writer = node.controller._snapshots
-        await writer.write(node.controller.published)
+        writer = node.loader.snapshots
+        await writer.write(node.loader.published)
         replaced = node.disk.counts["rename"]
-        await writer.write(node.controller.published)
+        await writer.write(node.loader.published)
         assert node.disk.counts["rename"] == replaced
         assert node.quorum.log.snapshots.latest == SnapshotId(node.quorum.end_offset, 1)
 
@@ -194,7 +194,7 @@ def test_snapshot_that_cannot_be_written_stops_the_node() -> None:
 def test_writes_go_on_while_a_snapshot_is_written() -> None:
     async def run() -> None:
         node = await started({})
-        writer = node.controller._snapshots
+        writer = node.loader.snapshots
         released = asyncio.Event()
         syncs = 0
 
@@ -206,7 +206,7 @@ def test_writes_go_on_while_a_snapshot_is_written() -> None:
 
         await node.quorum.log.partition_log.flush()
         node.disk.pause = pause
-        snapshot = asyncio.ensure_future(writer.write(node.controller.published))
+        snapshot = asyncio.ensure_future(writer.write(node.loader.published))
         await asyncio.sleep(0)
         await node.set(NAME, "1")
         assert not snapshot.done()

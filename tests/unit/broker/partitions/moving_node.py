@@ -1,6 +1,6 @@
 """`HeldPartitions` with a controller that decides and commits, and moves between log directories."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from tests.support.nodes.held_partitions import NODE, HeldPartitions
@@ -8,12 +8,14 @@ from tests.support.nodes.held_partitions import NODE, HeldPartitions
 from ottla.broker.partitions.moving import Moves
 from ottla.errors import KafkaError
 from ottla.ids import TopicPartition, Uuid
-from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.apis import decision_of
 from ottla.metadata.controller.state import ControllerSettings, ControllerState
 from ottla.metadata.features import METADATA_VERSION, METADATA_VERSION_MAX
 from ottla.sim.randomness import SeededRandomness
+from ottla.wire.base import Message
 from ottla.wire.messages.metadata_records import FeatureLevelRecord, RegisterBrokerRecord
 
+BROKER_EPOCH = 1
 T_0 = TopicPartition("t", 0)
 THROTTLE = "replica.alter.log.dirs.io.max.bytes.per.second"
 
@@ -26,13 +28,13 @@ class StandInController:
         self.writes = 0
         self.refusal: KafkaError | None = None
 
-    async def write(self, decide: Callable[[Any, int], Decision[Any]]) -> Any:
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
         self.writes += 1
         if self.refusal is not None:
             raise self.refusal
         image = self._held.metadata.image
         state = ControllerState(ControllerSettings("c", NODE), SeededRandomness(self._held.disk.random), image)
-        decision = decide(state, 0)
+        decision = decision_of(request.KEY)(state, request, 0, 0)
         await self._held.commit(*decision.records)
         return decision.response
 
@@ -52,7 +54,7 @@ class MovingNode:
             RegisterBrokerRecord(
                 broker_id=NODE,
                 incarnation_id=Uuid(b"i" * 16),
-                broker_epoch=1,
+                broker_epoch=BROKER_EPOCH,
                 fenced=False,
                 log_dirs=ids,
             ),
@@ -62,7 +64,7 @@ class MovingNode:
 
     def start(self) -> None:
         self.controller = StandInController(self.held)
-        self.moves = Moves(self.held.partitions, self.held.metadata, self.controller)  # type: ignore[arg-type]  # the part used
+        self.moves = Moves(self.held.partitions, self.held.metadata, self.controller, lambda: BROKER_EPOCH)  # type: ignore[arg-type]
         self.held.services.moves = self.moves
         self.moves.start()
 

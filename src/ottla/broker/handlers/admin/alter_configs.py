@@ -12,11 +12,12 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
-    responses,
+    take_decided,
 )
+from ottla.broker.handlers.admin.controller_calls import decided
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.configs import alter_configs
+from ottla.metadata.controller.config_responses import resource_responses
 from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResourceResponse, AlterConfigsResponse
 
@@ -29,7 +30,7 @@ def handle(context: RequestContext, request: AlterConfigsRequest) -> Handled:
 
 def refuse(context: RequestContext, request: AlterConfigsRequest, error: KafkaError) -> AlterConfigsResponse:
     outcomes: Outcomes = {key_of(resource): error for resource in request.resources}
-    return AlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))
+    return AlterConfigsResponse(responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes))
 
 
 async def _alter(context: RequestContext, request: AlterConfigsRequest) -> AlterConfigsResponse:
@@ -42,12 +43,11 @@ async def _alter(context: RequestContext, request: AlterConfigsRequest) -> Alter
             check_type(resource, _TYPES)
             if resource.resource_type == ResourceType.BROKER:
                 after = {config.name: config.value for config in resource.configs if config.value is not None}
-                check_broker(context.services, resource.resource_name, after)
+                check_broker(context, resource.resource_name, after)
         except KafkaError as error:
             outcomes[key_of(resource)] = error
     wanted = [resource for resource in request.resources if key_of(resource) not in outcomes]
     if wanted:
         rest = AlterConfigsRequest(resources=wanted, validate_only=request.validate_only)
-        decided = await context.services.controller.write(lambda state, now_ms: alter_configs(state, rest, now_ms))
-        outcomes.update(decided)
-    return AlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))
+        take_decided(outcomes, (await decided(context, rest)).responses)
+    return AlterConfigsResponse(responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes))

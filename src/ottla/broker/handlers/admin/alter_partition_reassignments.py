@@ -8,7 +8,6 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.reassignments import alter_reassignments
 from ottla.wire.messages.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
     AlterPartitionReassignmentsResponse,
@@ -18,7 +17,7 @@ from ottla.wire.messages.alter_partition_reassignments import (
 
 
 def handle(context: RequestContext, request: AlterPartitionReassignmentsRequest) -> Handled:
-    return ask_controller(context, lambda state, now_ms: alter_reassignments(state, request, now_ms), request.timeout_ms)
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(

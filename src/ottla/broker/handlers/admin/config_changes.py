@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar
 
+from ottla.broker.request import RequestContext
 from ottla.broker.services import Services
 from ottla.config.values import InvalidConfig
 from ottla.errors import KafkaError
-from ottla.errors.codes import ErrorCode
+from ottla.errors.codes import ErrorCode, error_name
 from ottla.metadata.image.image import ConfigResource, ResourceType
 from ottla.wire.messages import alter_configs, incremental_alter_configs
 
@@ -33,10 +34,8 @@ class _Resource(Protocol):
     def configs(self) -> Sequence[_Config]: ...
 
 
+_Decided = alter_configs.AlterConfigsResourceResponse | incremental_alter_configs.AlterConfigsResourceResponse
 R = TypeVar("R", bound=_Resource)
-Response = TypeVar(
-    "Response", alter_configs.AlterConfigsResourceResponse, incremental_alter_configs.AlterConfigsResourceResponse
-)
 
 
 def key_of(resource: _Resource) -> ConfigResource:
@@ -62,8 +61,14 @@ def check_names(resource: _Resource, may_be_null: frozenset[str] = frozenset()) 
         raise KafkaError(ErrorCode.INVALID_REQUEST, f"without a value: {', '.join(without)}")
 
 
-def check_broker(services: Services, name: str, after: Mapping[str, str]) -> None:
-    """Raise INVALID_REQUEST unless `after` are valid dynamic settings for this broker, or for all (an empty name)."""
+def check_broker(context: RequestContext, name: str, after: Mapping[str, str]) -> None:
+    """Raise INVALID_REQUEST unless `after` are valid dynamic settings for this broker, or for all (an empty name).
+
+    A controller takes settings of any broker: that broker has checked them, and the controller cannot.
+    """
+    services = context.services
+    if context.connection.is_controller_listener and name and name != str(services.node_id):
+        return
     if name:
         check_is_this_node(services, name)
     try:
@@ -87,17 +92,9 @@ def check_type(resource: _Resource, types: tuple[ResourceType, ...]) -> None:
         )
 
 
-def responses(kind: type[Response], resources: Sequence[R], outcomes: Outcomes) -> list[Response]:
-    """One entry per resource, in the order of the request."""
-    entries = []
-    for resource in resources:
-        error = outcomes[key_of(resource)]
-        entries.append(
-            kind(
-                resource_type=resource.resource_type,
-                resource_name=resource.resource_name,
-                error_code=ErrorCode.NONE if error is None else error.code,
-                error_message=None if error is None else str(error),
-            )
-        )
-    return entries
+def take_decided(outcomes: Outcomes, decided: Sequence[_Decided]) -> None:
+    """Add the controller's outcomes."""
+    for each in decided:
+        refused = each.error_code != ErrorCode.NONE
+        error = KafkaError(each.error_code, each.error_message or error_name(each.error_code)) if refused else None
+        outcomes[each.resource_type, each.resource_name] = error

@@ -1,38 +1,60 @@
 """Passes requests to the controller and waits for its response, at most for the client's timeout.
 
+On a broker's listener a request goes through the controller's door, wherever the active controller is. On a controller's
+listener this node's own controller decides, and answers NOT_CONTROLLER unless it is the active one.
+
+A client that has its answer can use the change through this node at once: the response waits until this node has published it.
 The change is not taken back when the timeout is over: it is decided, and will be committed or lost with the node.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from ottla.broker.request import PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.decision import Decision
-
-R = TypeVar("R")
+from ottla.wire.base import Message
 
 
-def ask_controller(
-    context: RequestContext, decide: Callable[[Any, int], Decision[R]], timeout_ms: int | None = None
-) -> PendingTask:
-    """The response of `decide(state, now_ms)`, once its records are committed; REQUEST_TIMED_OUT after `timeout_ms`."""
-    return PendingTask(_ask(context, decide, timeout_ms))
+def ask_controller(context: RequestContext, request: Message, timeout_ms: int | None = None) -> PendingTask:
+    """The controller's response, once this node has published its records; REQUEST_TIMED_OUT after `timeout_ms`."""
+    return PendingTask(_ask(context, request, timeout_ms))
 
 
-async def _ask(context: RequestContext, decide: Callable[[Any, int], Decision[R]], timeout_ms: int | None) -> Any:
-    written = asyncio.ensure_future(context.services.controller.write(decide))
+async def decided(context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
+    """The controller's response, once this node has published its records. Raises `KafkaError`."""
+    services = context.services
+    if context.connection.is_controller_listener:
+        response = await services.controller.call(request, context.version)
+    else:
+        response = await services.door.forward(context, request, timeout_ms)
+    await services.loader.caught_up()
+    return response
+
+
+def ask_own_controller(context: RequestContext, request: Message) -> PendingTask:
+    """The response of this node's controller to another node's request, once its records are committed."""
+    return PendingTask(context.services.controller.call(request, context.version))
+
+
+async def _ask(context: RequestContext, request: Message, timeout_ms: int | None) -> Any:
+    # A timeout of 0 or less means no timeout: the client still wants its change.
+    limit_ms = timeout_ms if timeout_ms and timeout_ms > 0 else None
+    deciding = asyncio.ensure_future(decided(context, request, limit_ms))
     try:
-        # A timeout of 0 or less means no timeout: the client still wants its change.
-        return await asyncio.wait_for(asyncio.shield(written), timeout_ms / 1000 if timeout_ms and timeout_ms > 0 else None)
+        return await asyncio.wait_for(asyncio.shield(deciding), None if limit_ms is None else limit_ms / 1000)
     except TimeoutError:
-        written.add_done_callback(asyncio.Future.exception)  # marks it as retrieved: no caller waits any more
+        deciding.add_done_callback(_retrieve)
         raise KafkaError(
             ErrorCode.REQUEST_TIMED_OUT,
             f"the controller has not committed the change within {timeout_ms} ms. It may still take effect: look before "
             "asking again",
         ) from None
+
+
+def _retrieve(deciding: asyncio.Future[Any]) -> None:
+    """No caller waits any more: marks a failure as retrieved, so that the loop does not log it."""
+    if not deciding.cancelled():
+        deciding.exception()

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.partition_growth import create_partitions
 from ottla.wire.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -17,7 +16,7 @@ from ottla.wire.messages.create_partitions import (
 
 
 def handle(context: RequestContext, request: CreatePartitionsRequest) -> Handled:
-    return ask_controller(context, lambda state, now_ms: create_partitions(state, request, now_ms), request.timeout_ms)
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(context: RequestContext, request: CreatePartitionsRequest, error: KafkaError) -> CreatePartitionsResponse:

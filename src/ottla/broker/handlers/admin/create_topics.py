@@ -8,12 +8,11 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.topics import create_topics
 from ottla.wire.messages.create_topics import CreatableTopicResult, CreateTopicsRequest, CreateTopicsResponse
 
 
 def handle(context: RequestContext, request: CreateTopicsRequest) -> Handled:
-    return ask_controller(context, lambda state, now_ms: create_topics(state, request, now_ms), request.timeout_ms)
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(context: RequestContext, request: CreateTopicsRequest, error: KafkaError) -> CreateTopicsResponse:

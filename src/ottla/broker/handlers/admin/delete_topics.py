@@ -8,14 +8,11 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.topic_deletion import delete_topics
 from ottla.wire.messages.delete_topics import DeletableTopicResult, DeleteTopicsRequest, DeleteTopicsResponse
 
 
 def handle(context: RequestContext, request: DeleteTopicsRequest) -> Handled:
-    return ask_controller(
-        context, lambda state, now_ms: delete_topics(state, request, now_ms, context.version), request.timeout_ms
-    )
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(context: RequestContext, request: DeleteTopicsRequest, error: KafkaError) -> DeleteTopicsResponse:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.partitions import elect_leaders
 from ottla.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -21,7 +20,7 @@ ERROR_CODE_SINCE = 1
 
 
 def handle(context: RequestContext, request: ElectLeadersRequest) -> Handled:
-    return ask_controller(context, lambda state, now_ms: elect_leaders(state, request, now_ms), request.timeout_ms)
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(context: RequestContext, request: ElectLeadersRequest, error: KafkaError) -> ElectLeadersResponse:

@@ -15,13 +15,15 @@ from ottla.broker.handlers.admin.config_changes import (
     check_type,
     key_of,
     refused_repeats,
-    responses,
+    take_decided,
 )
+from ottla.broker.handlers.admin.controller_calls import decided
 from ottla.broker.loggers import LEVELS, ROOT, Loggers
 from ottla.broker.request import Handled, PendingTask, RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
-from ottla.metadata.controller.configs import DELETE, SET, incremental_alter_configs, incremental_change
+from ottla.metadata.controller.config_responses import resource_responses
+from ottla.metadata.controller.configs import DELETE, SET, incremental_change
 from ottla.metadata.image.image import ResourceType
 from ottla.wire.messages.incremental_alter_configs import (
     AlterConfigsResource,
@@ -44,7 +46,9 @@ def refuse(
     context: RequestContext, request: IncrementalAlterConfigsRequest, error: KafkaError
 ) -> IncrementalAlterConfigsResponse:
     outcomes: Outcomes = {key_of(resource): error for resource in request.resources}
-    return IncrementalAlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))
+    return IncrementalAlterConfigsResponse(
+        responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes)
+    )
 
 
 async def _alter(context: RequestContext, request: IncrementalAlterConfigsRequest) -> IncrementalAlterConfigsResponse:
@@ -66,15 +70,16 @@ async def _alter(context: RequestContext, request: IncrementalAlterConfigsReques
                 stored = services.metadata.image.configs.get(key, {})
                 after = {**stored, **incremental_change(key, stored, resource.configs)}
                 usable = {name: text for name, text in after.items() if text is not None}
-                check_broker(services, resource.resource_name, usable)
+                check_broker(context, resource.resource_name, usable)
         except KafkaError as error:
             outcomes[key] = error
     wanted = [resource for resource in request.resources if key_of(resource) not in outcomes]
     if wanted:
         rest = IncrementalAlterConfigsRequest(resources=wanted, validate_only=request.validate_only)
-        decided = await services.controller.write(lambda state, now_ms: incremental_alter_configs(state, rest, now_ms))
-        outcomes.update(decided)
-    return IncrementalAlterConfigsResponse(responses=responses(AlterConfigsResourceResponse, request.resources, outcomes))
+        take_decided(outcomes, (await decided(context, rest)).responses)
+    return IncrementalAlterConfigsResponse(
+        responses=resource_responses(AlterConfigsResourceResponse, request.resources, outcomes)
+    )
 
 
 def _change_loggers(loggers: Loggers, resource: AlterConfigsResource, validate_only: bool) -> None:

@@ -5,49 +5,17 @@ There is only version 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-from ottla.broker.request import RequestContext
+from ottla.broker.handlers.admin.controller_calls import ask_controller
+from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.image.topics import Topic
 from ottla.wire.messages.list_partition_reassignments import (
     ListPartitionReassignmentsRequest,
     ListPartitionReassignmentsResponse,
-    OngoingPartitionReassignment,
-    OngoingTopicReassignment,
 )
 
 
-def handle(context: RequestContext, request: ListPartitionReassignmentsRequest) -> ListPartitionReassignmentsResponse:
-    by_name = context.services.metadata.image.topics.by_name
-    response = ListPartitionReassignmentsResponse(error_message=None)
-    wanted: Iterable[tuple[str, Iterable[int]]]
-    if request.topics is None:
-        wanted = [(topic.name, topic.partitions) for topic in by_name.values()]
-    else:
-        wanted = [(topic.name, topic.partition_indexes) for topic in request.topics]
-    for name, numbers in wanted:
-        topic = by_name.get(name)
-        ongoing = [] if topic is None else _ongoing(topic, numbers)
-        if ongoing:
-            response.topics.append(OngoingTopicReassignment(name=name, partitions=ongoing))
-    return response
-
-
-def _ongoing(topic: Topic, numbers: Iterable[int]) -> list[OngoingPartitionReassignment]:
-    found = []
-    for number in numbers:
-        state = topic.partitions.get(number)
-        if state is not None and (state.adding_replicas or state.removing_replicas):
-            found.append(
-                OngoingPartitionReassignment(
-                    partition_index=number,
-                    replicas=list(state.replicas),
-                    adding_replicas=list(state.adding_replicas),
-                    removing_replicas=list(state.removing_replicas),
-                )
-            )
-    return found
+def handle(context: RequestContext, request: ListPartitionReassignmentsRequest) -> Handled:
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(

@@ -9,14 +9,11 @@ from __future__ import annotations
 from ottla.broker.handlers.admin.controller_calls import ask_controller
 from ottla.broker.request import Handled, RequestContext
 from ottla.errors import KafkaError
-from ottla.metadata.controller.features import update_features
 from ottla.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
 
 
 def handle(context: RequestContext, request: UpdateFeaturesRequest) -> Handled:
-    return ask_controller(
-        context, lambda state, now_ms: update_features(state, request, now_ms, context.version), request.timeout_ms
-    )
+    return ask_controller(context, request, request.timeout_ms)
 
 
 def refuse(context: RequestContext, request: UpdateFeaturesRequest, error: KafkaError) -> UpdateFeaturesResponse:

@@ -1,7 +1,7 @@
 """ApiVersions: which APIs are served on this listener, in which versions, and which features the cluster has.
 
-The APIs are those in `handlers.MODULES`. A version of ApiVersions that is not served is refused in version 0, which every
-client can read; the error response names the versions that are served.
+The APIs are those in `handlers.MODULES`, or `handlers.ON_CONTROLLER`. A version of ApiVersions that is not served is refused in
+version 0, which every client can read; the error response names the versions that are served.
 
 v3: name and version of the client's software; features. v4: supported features whose lowest level is 0, which older clients
 take for an error.
@@ -17,7 +17,7 @@ from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.metadata.features import KRAFT_VERSION, SUPPORTED_FEATURES
-from ottla.wire.apis import APIS, ApiKey
+from ottla.wire.apis import ApiKey
 from ottla.wire.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -63,9 +63,7 @@ def refuse(context: RequestContext, request: ApiVersionsRequest, error: KafkaErr
 
 def served(is_controller_listener: bool) -> list[int]:
     """The keys of the APIs that a listener serves, in order."""
-    if is_controller_listener:
-        return sorted(key for key in MODULES if key in ON_CONTROLLER)
-    return sorted(key for key in MODULES if "broker" in APIS[key].listeners)
+    return sorted(ON_CONTROLLER if is_controller_listener else MODULES)
 
 
 def _version(context: RequestContext, api_key: int) -> ApiVersion:

@@ -1,4 +1,4 @@
-"""DescribeQuorum: the leader and the high watermark of the metadata log, its voters and observers.
+"""DescribeQuorum: the leader and the high watermark of the metadata log, its voters and observers. The leader answers.
 
 v1: when each replica last fetched and was last caught up. v2: directory ids, endpoints of the nodes, error messages.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ottla.broker.hosts.quorum import QuorumFacts, ReplicaFacts
+from ottla.broker.hosts.quorum_facts import QuorumFacts, ReplicaFacts
 from ottla.broker.request import RequestContext
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
@@ -29,7 +29,9 @@ _DIRECTORIES_AND_NODES_SINCE = 2
 def handle(context: RequestContext, request: DescribeQuorumRequest) -> DescribeQuorumResponse:
     asked_for = [(topic.topic_name, [each.partition_index for each in topic.partitions]) for topic in request.topics]
     if asked_for != [(CLUSTER_METADATA_TOPIC, [0])]:
-        return _unknown(request)
+        return _failed(request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)  # only the metadata log has a quorum
+    if not context.services.quorum.is_leader:
+        return _failed(request, ErrorCode.NOT_LEADER_OR_FOLLOWER)
     facts = context.services.quorum.facts()
     described = DescribeQuorumResponsePartitionData(
         partition_index=0,
@@ -67,9 +69,8 @@ def _nodes(facts: QuorumFacts) -> list[Node]:
     ]
 
 
-def _unknown(request: DescribeQuorumRequest) -> DescribeQuorumResponse:
-    """Only the metadata log has a quorum: every other partition gets UNKNOWN_TOPIC_OR_PARTITION."""
-    code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+def _failed(request: DescribeQuorumRequest, code: int) -> DescribeQuorumResponse:
+    """Every partition gets `code`."""
     topics = []
     for topic in request.topics:
         partitions = [

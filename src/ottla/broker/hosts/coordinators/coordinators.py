@@ -6,8 +6,10 @@ all in tests, never use a group.
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
+from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 
 if TYPE_CHECKING:
@@ -38,6 +40,8 @@ class Coordinators:
         self._partitions = partitions
         self._metadata = metadata
         self._producer_ids = producer_ids
+        self.complaints = RepeatedLines(world.clock, logging.getLogger("ottla.coordinator"))
+        """Log lines that any client can cause."""
         self._groups: GroupHost | None = None
         self._transactions: TransactionHost | None = None
 
@@ -46,7 +50,7 @@ class Coordinators:
         if self._groups is None:
             from ottla.broker.hosts.coordinators.groups import GroupHost
 
-            self._groups = GroupHost(self._world, self._settings, self._partitions, self._metadata)
+            self._groups = GroupHost(self._world, self._settings, self._partitions, self._metadata, self.complaints)
         return self._groups
 
     @property
@@ -55,7 +59,13 @@ class Coordinators:
             from ottla.broker.hosts.coordinators.transactions import TransactionHost
 
             self._transactions = TransactionHost(
-                self._world, self._settings, self._partitions, self._metadata, self._producer_ids, lambda: self.groups
+                self._world,
+                self._settings,
+                self._partitions,
+                self._metadata,
+                self._producer_ids,
+                lambda: self.groups,
+                self.complaints,
             )
         return self._transactions
 

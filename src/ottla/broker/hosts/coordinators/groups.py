@@ -5,6 +5,7 @@ One event loop; plain calls.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,10 @@ from ottla.coordinator.groups.memory import MemberMemory
 from ottla.coordinator.groups.settings import GroupSettings
 from ottla.coordinator.groups.shard import GroupShard
 from ottla.coordinator.groups.topics import DeletedTopic
+from ottla.coordinator.id_limit import IdLimit
+from ottla.env.repeated_lines import RepeatedLines
 from ottla.errors import KafkaError
+from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.metadata.features import GROUP_VERSION
 from ottla.metadata.image.image import ResourceType
@@ -69,7 +73,14 @@ class ImageTopics:
 class GroupHost(CoordinatorRuntime[GroupShard]):
     """The groups whose coordinator this node is."""
 
-    def __init__(self, world: World, settings: BrokerSettings, partitions: Partitions, metadata: MetadataCache) -> None:
+    def __init__(
+        self,
+        world: World,
+        settings: BrokerSettings,
+        partitions: Partitions,
+        metadata: MetadataCache,
+        complaints: RepeatedLines,
+    ) -> None:
         super().__init__(
             OFFSETS_TOPIC,
             InternalLog.GROUPS,
@@ -90,11 +101,19 @@ class GroupHost(CoordinatorRuntime[GroupShard]):
         config = settings.current
         limit_bytes = request_memory_limit(config.queued_max_request_bytes, config.socket_request_max_bytes) // 2
         self._memory = MemberMemory(limit_bytes, self._members_bytes)
+        self._limit = IdLimit(
+            "ottla.max.groups",
+            config.ottla_max_groups,
+            lambda: sum(len(hosted.shard.table.by_id) for hosted in self),
+            ErrorCode.GROUP_MAX_SIZE_REACHED,
+            lambda text: complaints.log(logging.WARNING, "too many groups", "%s", text),
+        )
         self.follow()
 
     def _new_shard(self, partition: Partition) -> GroupShard:
         shard = GroupShard(self._settings, self._topics, self._new_uuid)
         shard.table.memory = self._memory
+        shard.table.limit = self._limit
         return shard
 
     def _members_bytes(self) -> int:

@@ -12,14 +12,11 @@ from typing import TYPE_CHECKING, NamedTuple
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from ottla.metadata.controller.topics import create_topics
 from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 
 if TYPE_CHECKING:
     from ottla.broker.services import Services
     from ottla.config.broker import BrokerConfig
-
-logger = logging.getLogger("ottla.coordinator")
 
 
 class InternalTopic(NamedTuple):
@@ -77,7 +74,8 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
     wanted = internal_topic(name, services.settings.current)
     assert wanted is not None, f"{name} is not an internal topic"
     request = CreateTopicsRequest(topics=[creatable(name, wanted)])
-    response = await services.controller.write(lambda state, now_ms: create_topics(state, request, now_ms))
+    response = await services.door.call(request)
+    await services.loader.caught_up()
     result = response.topics[0]
     if result.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return
@@ -87,5 +85,5 @@ async def ensure_internal_topic(services: Services, name: str) -> None:
             f". It needs {wanted.replication_factor} replicas: set {wanted.replication_setting} to the number of brokers "
             "of this cluster and restart, or start more brokers"
         )
-    logger.error("%s", reason)
+    services.coordinators.complaints.log(logging.ERROR, f"{name} cannot be created", "%s", reason)
     raise KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, reason)

@@ -17,8 +17,10 @@ from ottla.broker.hosts.coordinators.transaction_endings import Endings
 from ottla.broker.hosts.coordinators.transaction_markers import MarkerWriter
 from ottla.broker.hosts.coordinators.verification import Verification
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
+from ottla.coordinator.id_limit import IdLimit
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
+from ottla.env.repeated_lines import RepeatedLines
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TRANSACTIONS_TOPIC, TopicPartition
@@ -60,6 +62,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         metadata: MetadataCache,
         producer_ids: ProducerIds,
         groups: Callable[[], GroupHost],
+        complaints: RepeatedLines,
     ) -> None:
         super().__init__(
             TRANSACTIONS_TOPIC,
@@ -79,10 +82,18 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         self.markers = MarkerWriter(partitions, settings, world.clock, groups)
         """Writes markers to this node's partitions, also for WriteTxnMarkers."""
         self._endings = Endings(partitions.node_id, metadata, self.markers)
+        self._limit = IdLimit(
+            "ottla.max.transactional.ids",
+            settings.current.ottla_max_transactional_ids,
+            lambda: sum(len(hosted.shard.table.by_id) for hosted in self.active.values()),
+            refused=lambda text: complaints.log(logging.WARNING, "too many transactional ids", "%s", text),
+        )
         self.follow()
 
     def _new_shard(self, partition: Partition) -> TransactionShard:
-        return TransactionShard(self._settings, self._new_producer_id)
+        shard = TransactionShard(self._settings, self._new_producer_id)
+        shard.table.limit = self._limit
+        return shard
 
     def bring_up_to_date(self, shard: TransactionShard) -> None:
         shard.follow(self._settings)

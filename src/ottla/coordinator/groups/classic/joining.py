@@ -65,6 +65,7 @@ class Joining:
         if group is None:
             if request.member_id:
                 raise join.is_refused(ErrorCode.UNKNOWN_MEMBER_ID, f"there is no such group with a member {request.member_id}")
+            self._table.limit.check_room(f"the new group {request.group_id!r}")
             group = ClassicGroup(request.group_id)
             group.move_to(EMPTY, join.now)
         elif not self._has_room(group, join):

@@ -46,6 +46,7 @@ class ConsumerContext:
         if isinstance(group, ConsumerGroup) or not is_joining:
             return GroupDraft(self.find(group_id))
         if group is None:
+            self.table.limit.check_room(f"the new group {group_id!r}")
             return GroupDraft(ConsumerGroup(group_id), is_new=True)
         assert isinstance(group, ClassicGroup), f"{group} is of no known kind"
         if not group.members:

@@ -145,6 +145,7 @@ def check_member(
     group = table.by_id.get(group_id)
     if group is None:
         if generation < 0:
+            table.limit.check_room(f"the new group {group_id!r}")
             return None  # a consumer with manual assignment, or a tool: replaying its offsets creates the group
         code = ErrorCode.GROUP_ID_NOT_FOUND if version >= GROUP_NOT_FOUND_SINCE else ErrorCode.ILLEGAL_GENERATION
         raise KafkaError(code, f"there is no group {group_id!r}: join it before committing as one of its members")
@@ -157,6 +158,7 @@ def _check_transaction(
     group = table.by_id.get(request.group_id)
     if group is None:
         if request.generation_id < 0:
+            table.limit.check_room(f"the new group {request.group_id!r}")
             return None
         raise KafkaError(
             ErrorCode.ILLEGAL_GENERATION,

@@ -1,33 +1,19 @@
-"""ListPartitionReassignments: the partitions being moved, of all topics or of those that are named."""
+"""ListPartitionReassignments: the controller's list."""
 
-import pytest
-from tests.support.nodes.images import broker, context_of, image_of, partition
+from tests.support.nodes.config_node import DIRECTORY_ID, ConfigNode
 
-from ottla.broker.handlers.admin.list_partition_reassignments import handle
-from ottla.wire.api_table import ApiKey
-from ottla.wire.messages.list_partition_reassignments import (
-    ListPartitionReassignmentsRequest,
-    ListPartitionReassignmentsTopics,
-)
-
-MOVING = partition(1)._replace(replicas=(2, 1), adding_replicas=(2,), removing_replicas=(1,))
-IMAGE = image_of([broker(1), broker(2)], {"a": [partition(1), MOVING], "b": [partition(1)], "c": [MOVING, MOVING]})
+from ottla.wire.messages.list_partition_reassignments import ListPartitionReassignmentsRequest
+from ottla.wire.messages.metadata_records import PartitionChangeRecord
 
 
-@pytest.mark.parametrize(
-    ("wanted", "listed"),
-    [
-        (None, [("a", [1]), ("c", [0, 1])]),
-        ([], []),
-        ([("a", [0, 1, 9]), ("b", [0]), ("absent", [0])], [("a", [1])]),
-        ([("c", [1])], [("c", [1])]),
-    ],
-)
-def test_what_is_listed(wanted: list[tuple[str, list[int]]] | None, listed: list[tuple[str, list[int]]]) -> None:
-    topics = wanted and [ListPartitionReassignmentsTopics(name=name, partition_indexes=indexes) for name, indexes in wanted]
-    request = ListPartitionReassignmentsRequest(topics=topics)
-    response = handle(context_of(IMAGE, ApiKey.LIST_PARTITION_REASSIGNMENTS, 0), request)
-    assert [(topic.name, [each.partition_index for each in topic.partitions]) for topic in response.topics] == listed
-    for topic in response.topics:
-        for each in topic.partitions:
-            assert (each.replicas, each.adding_replicas, each.removing_replicas) == ([2, 1], [2], [1])
+def test_controller_is_asked() -> None:
+    node = ConfigNode()
+    assert node.ask(ListPartitionReassignmentsRequest(topics=None)).topics == []
+    topic_id = node.metadata.image.topics.by_name["t"].id
+    node.replay(
+        PartitionChangeRecord(
+            partition_id=0, topic_id=topic_id, replicas=[1, 2], adding_replicas=[2], directories=[DIRECTORY_ID] * 2
+        )
+    )
+    [listed] = node.ask(ListPartitionReassignmentsRequest(topics=None)).topics
+    assert (listed.name, listed.partitions[0].adding_replicas) == ("t", [2])

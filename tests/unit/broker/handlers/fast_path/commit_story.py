@@ -6,6 +6,7 @@ Run as a program, it prints what became of the stories with the seeds from 0 up 
 
 import asyncio
 import json
+import logging
 import random
 import sys
 from collections.abc import AsyncIterator
@@ -20,6 +21,7 @@ from ottla.broker.handlers.fast_path.commit_frames import FrameAnswers
 from ottla.broker.hosts.coordinators.groups import GroupHost
 from ottla.broker.hosts.coordinators.loading import load_shard
 from ottla.broker.request import CloseConnection, ConnectionInfo
+from ottla.env.repeated_lines import RepeatedLines
 from ottla.ids import OFFSETS_TOPIC, Uuid
 from ottla.log.read import Isolation
 from ottla.metadata.image.delta import MetadataDelta
@@ -80,7 +82,13 @@ class Story:
             self.ids[topic] = await held.make_topic(topic, PARTITIONS)
         config = CONFIGS[self.seed % len(CONFIGS)]
         await held.make_topic(OFFSETS_TOPIC, PARTITIONS, {"cleanup.policy": "compact", **config})
-        self.host = GroupHost(held.services.world, held.settings, held.partitions, held.metadata)
+        self.host = GroupHost(
+            held.services.world,
+            held.settings,
+            held.partitions,
+            held.metadata,
+            RepeatedLines(held.services.world.clock, logging.getLogger("ottla.test")),
+        )
         held.services.coordinators = SimpleNamespace(groups=self.host)
         self.dispatcher = Dispatcher(held.services)
         assert self.dispatcher._route(INFO, API_KEY) is not None

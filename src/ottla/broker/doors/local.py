@@ -1,0 +1,25 @@
+"""`LocalDoor`: the door to the controller in this process."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.request import RequestContext
+
+
+class LocalDoor:
+    """Passes requests to `controller`. A timeout is the caller's business: a decided change is never taken back."""
+
+    def __init__(self, controller: ControllerHost) -> None:
+        self._controller = controller
+
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        return await self._controller.call(request, APIS[request.KEY].newest)
+
+    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
+        return await self._controller.call(request, context.version)

@@ -1,0 +1,94 @@
+"""`RemoteDoor`: the door to the active controller, wherever it is.
+
+Asks this node's own controller while it is the active one, else the quorum's leader over the network. A client's request
+travels in an Envelope. While no controller answers (NOT_CONTROLLER, no leader known, a lost connection), the request is sent
+again after a short pause, until its timeout. As in Kafka, a request whose connection was lost may be executed twice: the second
+execution finds what the first one did.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ottla.broker.doors.controller_links import Address, ControllerLinks
+from ottla.errors import DecodeError, KafkaError
+from ottla.errors.codes import ErrorCode, error_meaning, error_name
+from ottla.link import LinkError, NoCommonVersion
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.request import RequestContext
+
+BACKOFF_MS: Final = 50
+TIMEOUT_MS: Final = 60_000
+"""How long a request without a timeout of its own is tried."""
+
+
+class RemoteDoor:
+    """`leader` returns the address of the quorum's leader, or None; `own` is this node's controller, if it has one."""
+
+    def __init__(self, links: ControllerLinks, leader: Callable[[], Address | None], own: ControllerHost | None = None) -> None:
+        self._links = links
+        self._leader = leader
+        self._own = own
+
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        response = await self._ask(request, APIS[request.KEY].newest, lambda: request, timeout_ms)
+        code = getattr(response, "error_code", ErrorCode.NONE)
+        if code != ErrorCode.NONE:
+            why = getattr(response, "error_message", None) or error_meaning(code)
+            raise KafkaError(code, f"the controller refused {APIS[request.KEY].name}: {error_name(code)}. {why}")
+        return response
+
+    async def forward(self, context: RequestContext, request: Message, timeout_ms: int | None = None) -> Any:
+        from ottla.broker.doors.envelope import unwrap_response, wrap_request  # late: few nodes forward
+
+        response = await self._ask(request, context.version, lambda: wrap_request(context, request), timeout_ms)
+        if response.KEY == request.KEY:
+            return response  # of this node's own controller
+        if response.error_code != ErrorCode.NONE:
+            name = APIS[request.KEY].name
+            raise KafkaError(
+                response.error_code,
+                f"the controller does not take {name} from this broker: {error_name(response.error_code)}. "
+                f"{error_meaning(response.error_code)}",
+            )
+        try:
+            return unwrap_response(context, response)
+        except DecodeError as damage:
+            raise KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the controller's response cannot be read: {damage}") from damage
+
+    async def _ask(self, request: Message, version: int, outgoing: Callable[[], Message], timeout_ms: int | None) -> Any:
+        """The response of the active controller; of an Envelope if `outgoing` makes one."""
+        loop = asyncio.get_running_loop()
+        limit_ms = TIMEOUT_MS if timeout_ms is None else timeout_ms
+        deadline_s = loop.time() + limit_ms / 1000
+        reason: object = "no controller is known"
+        while (left_ms := int((deadline_s - loop.time()) * 1000)) > 0:
+            try:
+                if self._own is not None and self._own.is_active:
+                    return await self._own.call(request, version)
+                address = self._leader()
+                if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
+                    response = await self._links.ask(address, outgoing(), left_ms)
+                    if getattr(response, "error_code", ErrorCode.NONE) != ErrorCode.NOT_CONTROLLER:
+                        return response
+                    reason = f"node {address.node_id} is not the active controller"
+            except NoCommonVersion as unspoken:
+                raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(unspoken)) from None
+            except LinkError as failed:
+                reason = failed
+            except KafkaError as refused:
+                if refused.code != ErrorCode.NOT_CONTROLLER:
+                    raise
+                reason = refused
+            await asyncio.sleep(BACKOFF_MS / 1000)
+        raise KafkaError(
+            ErrorCode.REQUEST_TIMED_OUT,
+            f"no controller has answered {APIS[request.KEY].name} within {limit_ms} ms ({reason}). It may still take effect: "
+            "look before asking again",
+        )

@@ -1,0 +1,24 @@
+"""The requests between replicas of the metadata log: Vote, BeginQuorumEpoch, EndQuorumEpoch, Fetch, FetchSnapshot.
+
+Served on controllers' listeners alone. This node's replica answers them: see `ottla.raft.requests`, one file per API, with
+what each version changed.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ottla.broker.request import Pending, RequestContext
+from ottla.errors import KafkaError
+from ottla.wire.apis import APIS
+from ottla.wire.base import Message
+
+
+def handle(context: RequestContext, request: Message) -> Pending:
+    return context.services.quorum.ask(request, context.version, context.connection.listener)
+
+
+def refuse(context: RequestContext, request: Message, error: KafkaError) -> Message:
+    response: Any = APIS[context.api_key].response_class()
+    response.error_code = error.code
+    return response  # type: ignore[no-any-return]

@@ -1,0 +1,78 @@
+"""Starts the metadata of a node: loads the log, takes part in the quorum, and waits until the metadata is published."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.hosts.metadata_log import MetadataBatch
+from ottla.broker.hosts.quorum_listener import Listeners
+from ottla.errors import KafkaError
+
+if TYPE_CHECKING:
+    from ottla.broker.hosts.controller import ControllerHost
+    from ottla.broker.hosts.metadata_loader import MetadataLoader
+    from ottla.broker.hosts.quorum import QuorumHost
+    from ottla.metadata.image.cluster import Endpoint
+    from ottla.raft.snapshots import SnapshotContent, SnapshotId
+
+
+async def start_metadata(
+    quorum: QuorumHost, loader: MetadataLoader, controller: ControllerHost, endpoints: Sequence[Endpoint]
+) -> None:
+    """Lead a quorum of one. Returns when the controller is active and its first records are published.
+
+    Raises the reason if that fails. `endpoints` are this controller's listeners.
+    """
+    loader.load(quorum.load())
+    await quorum.elect({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
+    loader.start()
+    follow_quorum(quorum, Listeners(loader, controller))
+    await controller.wait_active()
+    await _published(quorum, loader, quorum.end_offset)
+
+
+async def join_metadata(
+    quorum: QuorumHost, loader: MetadataLoader, controller: ControllerHost, endpoints: Sequence[Endpoint]
+) -> None:
+    """Take part in a quorum of any size. Returns when requests of other nodes can be answered; `wait_joined` has to follow."""
+    await quorum.join({endpoint.name: (endpoint.host, endpoint.port) for endpoint in endpoints} or None)
+    loader.may_begin = lambda: (known := quorum.replica.high_watermark) is not None and loader.committed_offset >= known
+    loader.start()
+    follow_quorum(quorum, Listeners(loader, controller))
+
+
+async def wait_joined(quorum: QuorumHost, loader: MetadataLoader) -> None:
+    """Wait until the quorum has a leader and this node has published what is committed; raises the reason if that fails."""
+    await _published(quorum, loader, 1)  # a leader's first record is committed before anything else
+
+
+def follow_quorum(quorum: QuorumHost, listeners: Listeners) -> None:
+    """Start the quorum, with plain calls to `listeners`."""
+
+    async def committed(batches: Sequence[MetadataBatch]) -> None:
+        listeners.committed(batches)
+
+    async def loaded_snapshot(snapshot_id: SnapshotId, content: SnapshotContent) -> None:
+        last_offset, epoch = snapshot_id.offset - 1, snapshot_id.epoch
+        listeners.loaded_snapshot(MetadataBatch(0, last_offset, epoch, content.timestamp_ms, 0, content.records))
+
+    def leader_changed(leader_id: int, epoch: int) -> None:
+        listeners.leader_changed(leader_id if leader_id >= 0 else None, epoch)
+
+    quorum.start(committed, loaded_snapshot, leader_changed)
+
+
+async def _published(quorum: QuorumHost, loader: MetadataLoader, end_offset: int) -> None:
+    """Wait until everything below `end_offset` is published; raise the reason if it cannot be."""
+    published = loader.published_up_to(end_offset)
+    waited: list[asyncio.Future[Any]] = [published, quorum.failure]
+    await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
+    if quorum.failure.done():
+        published.cancel()
+        raise quorum.failure.result()
+    try:
+        published.result()
+    except KafkaError:
+        raise loader.failure.result() from None

@@ -1,0 +1,154 @@
+"""The broker of a node: its partitions and coordinators, its membership in the cluster, and what requests to it need.
+
+`apply` follows the metadata: the node's publisher calls it with each new image. The logs are opened with the first one, because
+it has the settings of their topics. `join` registers the broker once that is done.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Sequence
+from contextlib import AsyncExitStack
+from typing import TYPE_CHECKING, Any
+
+from ottla.broker.fetch_sessions import FetchSessions
+from ottla.broker.hosts.coordinators.coordinators import Coordinators
+from ottla.broker.hosts.producer_ids import ProducerIds
+from ottla.broker.membership import NOT_REGISTERED, Membership
+from ottla.broker.node_settings import cleaner_settings
+from ottla.broker.partitions.moving import Moves
+from ottla.broker.partitions.partitions import Partitions
+from ottla.broker.services import NodeServices, Services
+from ottla.log.compaction.compactor import Compactor
+from ottla.log.directories.opening import MustStop
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ottla.broker.doors import ControllerDoor
+    from ottla.broker.roles.storage import Storage
+    from ottla.log.directories.log_directories import DirectoryLoss, LogDirectories
+    from ottla.metadata.image.cluster import Endpoint
+    from ottla.metadata.image.delta import MetadataDelta
+    from ottla.metadata.image.image import MetadataImage
+
+
+class BrokerRole:
+    """The broker of one node. `is_local`: the controller is in this process. `on_broken` is called when the node must stop."""
+
+    def __init__(
+        self,
+        node: NodeServices,
+        storage: Storage,
+        door: ControllerDoor,
+        is_local: bool,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self._node = node
+        self._storage = storage
+        self._door = door
+        self._on_broken = on_broken
+        self._partitions: Partitions | None = None
+        self._services: Services | None = None
+        self._telling: set[asyncio.Task[None]] = set()
+        interval_ms = None if is_local else node.settings.current.broker_heartbeat_interval_ms
+        self.membership = Membership(door, node.loader, node.cluster_id, node.node_id, interval_ms)
+
+    @property
+    def epoch(self) -> int:
+        """The epoch of the broker's newest registration; -1 before the first."""
+        return self.membership.epoch
+
+    # -- following the metadata
+
+    async def apply(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Bring the partitions to `image`; its settings apply already, and requests do not see it yet."""
+        if self._partitions is None:
+            self._partitions = await self._load()
+        await self._partitions.apply(delta, image)
+
+    def applied(self, delta: MetadataDelta, image: MetadataImage) -> None:
+        """Requests see `image` from now on."""
+        directories = self._storage.directories
+        if directories is not None and directories.cordoned_ids != self.membership.cordoned_directories:
+            self._tell(self.membership.tell_cordoned(directories.cordoned_ids))
+        if self._services is not None:
+            self._services.moves.metadata_changed()
+            self._services.coordinators.metadata_changed(delta, image)
+
+    async def _load(self) -> Partitions:
+        """Open the logs, now that the settings of their topics are known."""
+        world, settings, compactor = self._node.world, self._node.settings, None
+        if world.helpers is not None:
+            compactor = Compactor(world.disk, world.clock, world.helpers, cleaner_settings(settings.current.log))
+        locked = self._storage.locked
+        directories = self._storage.directories = await locked.load(settings.topic_config, compactor=compactor)
+        partitions = Partitions(self._node.node_id, world, settings, directories, self._node.metadata)
+        partitions.on_must_stop = lambda reason: self._on_broken(MustStop(reason))
+        partitions.on_broken = self._on_broken
+        partitions.on_directory_lost = self._tell_lost
+        return partitions
+
+    # -- joining and leaving
+
+    async def join(self, endpoints: Sequence[Endpoint], stopping: AsyncExitStack) -> Services:
+        """Register in the cluster and start to work; `stopping` gets what ends it. Returns the services for requests."""
+        services = self._make_services()
+        await self._register(endpoints, services.directories)
+        stopping.push_async_callback(self.membership.leave)
+        services.partitions.start()
+        stopping.push_async_callback(services.partitions.stop)
+        self._services = services
+        services.coordinators.follow()
+        services.moves.start()
+        stopping.push_async_callback(services.moves.stop)
+        return services
+
+    def _make_services(self) -> Services:
+        node, directories, partitions = self._node, self._storage.directories, self._partitions
+        assert directories is not None, "the first image is published before the broker joins"
+        assert partitions is not None, "the first image is published before the broker joins"
+        producer_ids = ProducerIds(node.node_id, self._door, lambda: self.epoch)
+        return Services(
+            node_id=node.node_id,
+            cluster_id=node.cluster_id,
+            world=node.world,
+            settings=node.settings,
+            metadata=node.metadata,
+            quorum=node.quorum,
+            loader=node.loader,
+            controller=node.controller,
+            door=self._door,
+            directories=directories,
+            partitions=partitions,
+            moves=Moves(partitions, node.metadata, self._door, lambda: self.epoch),
+            fetch_sessions=FetchSessions(node.world.clock, node.world.randomness, node.settings),
+            producer_ids=producer_ids,
+            coordinators=Coordinators(node.world, node.settings, partitions, node.metadata, producer_ids),
+        )
+
+    async def _register(self, endpoints: Sequence[Endpoint], directories: LogDirectories) -> None:
+        online = [each for each in directories.directories if each.is_online]
+        # Nothing was lost only if all directories have the mark of a clean shutdown, with the same broker epoch.
+        epochs = {None if each.found is None else each.found.broker_epoch for each in online}
+        last_epoch = epochs.pop() if len(epochs) == 1 else None
+        await self.membership.join(
+            endpoints,
+            [each.directory_id for each in online if each.directory_id is not None],
+            directories.cordoned_ids,
+            rack=self._node.settings.current.broker_rack,
+            incarnation_id=self._node.world.randomness.new_uuid(),
+            last_epoch=NOT_REGISTERED if last_epoch is None else last_epoch,
+        )
+
+    # -- reporting to the controller
+
+    def _tell_lost(self, loss: DirectoryLoss) -> None:
+        if loss.must_stop is None and loss.directory_id is not None:
+            self._tell(self.membership.tell_lost(loss.directory_id))
+
+    def _tell(self, telling: Coroutine[Any, Any, None]) -> None:
+        """Run a report to the controller in the background."""
+        task = asyncio.get_running_loop().create_task(telling)
+        self._telling.add(task)
+        task.add_done_callback(self._telling.discard)

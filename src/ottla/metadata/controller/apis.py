@@ -1,0 +1,55 @@
+"""The APIs that the controller decides: API key → decision. One table for local callers and for requests from other nodes.
+
+A decision's module is imported when its first request comes. Pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Final
+
+from ottla.metadata.controller.decision import Decision
+from ottla.metadata.controller.state import ControllerState
+from ottla.wire.api_table import ApiKey
+
+Decide = Callable[[ControllerState, Any, int, int], Decision[Any]]
+"""(state, request, now_ms, the version that the request came in) → decision; raises `KafkaError` to refuse."""
+
+DECISIONS: Final[dict[int, tuple[str, str]]] = {
+    ApiKey.CREATE_TOPICS: ("topics", "create_topics"),
+    ApiKey.DELETE_TOPICS: ("topic_deletion", "delete_topics"),
+    ApiKey.ALTER_CONFIGS: ("config_responses", "alter_configs"),
+    ApiKey.CREATE_PARTITIONS: ("partition_growth", "create_partitions"),
+    ApiKey.ELECT_LEADERS: ("partitions", "elect_leaders"),
+    ApiKey.INCREMENTAL_ALTER_CONFIGS: ("config_responses", "incremental_alter_configs"),
+    ApiKey.ALTER_PARTITION_REASSIGNMENTS: ("reassignments", "alter_reassignments"),
+    ApiKey.LIST_PARTITION_REASSIGNMENTS: ("reassignment_list", "list_reassignments"),
+    ApiKey.UPDATE_FEATURES: ("features", "update_features"),
+    ApiKey.BROKER_REGISTRATION: ("broker_registration", "register_broker"),
+    ApiKey.BROKER_HEARTBEAT: ("brokers", "broker_heartbeat"),
+    ApiKey.UNREGISTER_BROKER: ("brokers", "unregister_broker"),
+    ApiKey.ALLOCATE_PRODUCER_IDS: ("producer_ids", "allocate_producer_ids"),
+    ApiKey.CONTROLLER_REGISTRATION: ("controllers", "register_controller"),
+    ApiKey.ASSIGN_REPLICAS_TO_DIRS: ("directories", "assign_replicas_to_dirs"),
+}
+"""API key → module of this package, and function."""
+
+_BY_VERSION: Final = frozenset({ApiKey.DELETE_TOPICS, ApiKey.UPDATE_FEATURES})
+"""Their response depends on the version of the request."""
+
+_found: dict[int, Decide] = {}
+
+
+def decision_of(api_key: int) -> Decide:
+    """The decision on an API's requests; `KeyError` if the controller decides nothing for it."""
+    decide = _found.get(api_key)
+    if decide is None:
+        module, name = DECISIONS[api_key]
+        function = getattr(import_module(f"ottla.metadata.controller.{module}"), name)
+        decide = _found[api_key] = function if api_key in _BY_VERSION else _without_version(function)
+    return decide
+
+
+def _without_version(function: Callable[[ControllerState, Any, int], Decision[Any]]) -> Decide:
+    return lambda state, request, now_ms, version: function(state, request, now_ms)

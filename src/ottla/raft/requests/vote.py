@@ -1,0 +1,105 @@
+"""Vote: a prospective replica asks whether it would win (pre-vote), a candidate asks for the votes of its epoch.
+
+v1: directory ids, the leader's address in answers. v2: pre-votes.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ottla.errors.codes import ErrorCode
+from ottla.raft.requests.common import (
+    TOPIC,
+    endpoints_in,
+    has_wrong_cluster,
+    is_for_another_voter,
+    leader_address,
+    learn_from_answer,
+    only_partition,
+    refuse_voter_request,
+)
+from ottla.raft.roles.candidate import Candidate
+from ottla.raft.roles.prospective import Prospective
+from ottla.raft.voters import ReplicaKey
+from ottla.wire.messages.vote import (
+    NodeEndpoint,
+    VoteRequest,
+    VoteRequestPartitionData,
+    VoteRequestTopicData,
+    VoteResponse,
+    VoteResponsePartitionData,
+    VoteResponseTopicData,
+)
+
+if TYPE_CHECKING:
+    from ottla.raft.connections import InFlight
+    from ottla.raft.replica import Inbound, Replica
+
+_ENDPOINTS_SINCE = 1
+
+
+def build(replica: Replica, voter: ReplicaKey) -> VoteRequest:
+    partition = VoteRequestPartitionData(
+        replica_epoch=replica.epoch,
+        replica_id=replica.local.id,
+        replica_directory_id=replica.local.directory_id,
+        voter_directory_id=voter.directory_id,
+        last_offset_epoch=replica.log.last_epoch,
+        last_offset=replica.log.end_offset,
+        pre_vote=isinstance(replica.role, Prospective),
+    )
+    topic = VoteRequestTopicData(topic_name=TOPIC, partitions=[partition])
+    return VoteRequest(cluster_id=replica.settings.cluster_id, voter_id=voter.id, topics=[topic])
+
+
+def handle(replica: Replica, inbound: Inbound, now_ms: int) -> VoteResponse:
+    request: VoteRequest = inbound.message
+    if has_wrong_cluster(replica, request.cluster_id):
+        return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
+    asked = only_partition(request.topics)
+    if asked is None:
+        return VoteResponse(error_code=ErrorCode.INVALID_REQUEST)
+    epoch, last_epoch = asked.replica_epoch, asked.last_offset_epoch
+    is_impossible = last_epoch > epoch if asked.pre_vote else last_epoch >= epoch
+    if asked.last_offset < 0 or last_epoch < 0 or is_impossible:
+        return _answer(replica, inbound, ErrorCode.INVALID_REQUEST)
+    refusal = refuse_voter_request(replica, asked.replica_id, epoch)
+    if refusal is not None:
+        return _answer(replica, inbound, refusal)
+    if epoch > replica.epoch:
+        replica.become_unattached(epoch, now_ms)
+    if is_for_another_voter(replica, request.voter_id, asked.voter_directory_id):
+        return _answer(replica, inbound, ErrorCode.INVALID_VOTER_KEY)
+    candidate = ReplicaKey(asked.replica_id, asked.replica_directory_id)
+    is_up_to_date = (last_epoch, asked.last_offset) >= (replica.log.last_epoch, replica.log.end_offset)
+    is_granted = replica.role.grants(candidate, is_up_to_date, asked.pre_vote)
+    if is_granted and not asked.pre_vote:
+        replica.vote_for(candidate, now_ms)
+    return _answer(replica, inbound, ErrorCode.NONE, is_granted)
+
+
+def _answer(replica: Replica, inbound: Inbound, error: int, is_granted: bool = False) -> VoteResponse:
+    partition = VoteResponsePartitionData(
+        error_code=error, leader_id=replica.leader_id, leader_epoch=replica.epoch, vote_granted=is_granted
+    )
+    endpoints = leader_address(replica, NodeEndpoint, inbound.listener) if inbound.version >= _ENDPOINTS_SINCE else []
+    return VoteResponse(topics=[VoteResponseTopicData(topic_name=TOPIC, partitions=[partition])], node_endpoints=endpoints)
+
+
+def answered(replica: Replica, sent: InFlight, response: VoteResponse, now_ms: int) -> bool:
+    """A voter has answered; returns whether its connection may be used again at once."""
+    told = only_partition(response.topics)
+    if response.error_code != ErrorCode.NONE or told is None:
+        return False
+    endpoints = endpoints_in(replica, told.leader_id, response.node_endpoints)
+    handled = learn_from_answer(replica, told.error_code, told.leader_id, told.leader_epoch, endpoints, now_ms)
+    if handled is not None:
+        return handled
+    role, voter = replica.role, replica.voters.get(sent.destination.id)
+    assert isinstance(sent.message, VoteRequest)
+    is_of_this_role = isinstance(role, Prospective if sent.message.topics[0].partitions[0].pre_vote else Candidate)
+    if voter is None or not is_of_this_role:
+        return True
+    assert isinstance(role, Prospective | Candidate)
+    replica.set_role(role.granted_by(voter.key) if told.vote_granted else role.rejected_by(voter.key))
+    return True

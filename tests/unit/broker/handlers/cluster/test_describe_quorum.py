@@ -1,0 +1,41 @@
+"""DescribeQuorum: what the leader reports, and the refusals of others."""
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+from tests.support.raft.replicas import elected, key
+
+from ottla.broker.handlers.cluster import describe_quorum
+from ottla.broker.hosts.quorum_facts import facts_of
+from ottla.broker.request import ConnectionInfo, RequestContext
+from ottla.errors.codes import ErrorCode
+from ottla.wire.messages.describe_quorum import (
+    DescribeQuorumRequest,
+    DescribeQuorumRequestPartitionData,
+    DescribeQuorumRequestTopicData,
+)
+
+
+def described(is_leader: bool = True, topic: str = "__cluster_metadata", version: int = 2) -> Any:
+    replica = elected()
+    replica.follower_fetched(key(2), 1, 6000)
+    quorum = SimpleNamespace(is_leader=is_leader, facts=lambda: facts_of(replica, 1_000_000, 7000))
+    connection = ConnectionInfo(1, "CONTROLLER", ("h", 1), True)
+    services = cast(Any, SimpleNamespace(quorum=quorum))
+    context = RequestContext(services, connection, DescribeQuorumRequest.KEY, version, 1, "c", 0.0)
+    asked = DescribeQuorumRequestTopicData(topic_name=topic, partitions=[DescribeQuorumRequestPartitionData()])
+    return describe_quorum.handle(context, DescribeQuorumRequest(topics=[asked]))
+
+
+def test_leader_reports_voters_with_offsets_and_endpoints() -> None:
+    response = described()
+    (partition,) = response.topics[0].partitions
+    assert (partition.error_code, partition.leader_id, partition.leader_epoch) == (0, 1, 1)
+    assert [(each.replica_id, each.log_end_offset) for each in partition.current_voters] == [(1, 1), (2, 1), (3, -1)]
+    assert [node.node_id for node in response.nodes] == [1, 2, 3]
+    assert described(version=1).nodes == []
+
+
+def test_other_replicas_and_other_topics_are_refused() -> None:
+    assert described(is_leader=False).topics[0].partitions[0].error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+    assert described(topic="t").topics[0].partitions[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

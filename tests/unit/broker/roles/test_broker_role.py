@@ -1,0 +1,61 @@
+"""The broker of a node: what it does with each image, and what it reports. tests/unit/broker/test_node.py runs it whole."""
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+from ottla.broker.roles.broker_role import BrokerRole
+from ottla.ids import Uuid
+from ottla.metadata.image.delta import MetadataDelta
+from ottla.metadata.image.image import MetadataImage
+from ottla.wire.base import Message
+
+DIRECTORY, OTHER = Uuid(b"directory-one---"), Uuid(b"directory-two---")
+IMAGE = MetadataImage()
+
+
+class Door:
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+
+    async def call(self, request: Message, timeout_ms: int | None = None) -> Any:
+        self.requests.append(request)
+        return SimpleNamespace(is_fenced=False)
+
+
+def role_of(door: Any, cordoned: list[Uuid]) -> BrokerRole:
+    node: Any = SimpleNamespace(node_id=1, cluster_id="cluster", loader=SimpleNamespace(published_offset=5))
+    storage: Any = SimpleNamespace(directories=SimpleNamespace(cordoned_ids=cordoned))
+    return BrokerRole(node, storage, door, True, lambda reason: None)
+
+
+def test_changed_cordoned_directories_are_reported_once() -> None:
+    async def run() -> None:
+        door, cordoned = Door(), [DIRECTORY]
+        role = role_of(door, cordoned)
+        role.membership.epoch = 9
+        for _ in range(2):
+            role.applied(MetadataDelta(IMAGE), IMAGE)
+            await asyncio.sleep(0.01)
+        assert [each.cordoned_log_dirs for each in door.requests] == [[DIRECTORY]]
+        cordoned.append(OTHER)
+        role.applied(MetadataDelta(IMAGE), IMAGE)
+        await asyncio.sleep(0.01)
+        assert door.requests[-1].cordoned_log_dirs == [DIRECTORY, OTHER]
+
+    asyncio.run(run())
+
+
+def test_lost_directory_is_reported_unless_the_node_stops() -> None:
+    async def run() -> None:
+        door = Door()
+        role = role_of(door, [])
+        role.membership.epoch = 9
+        for must_stop in ("the last directory has failed", None):
+            loss: Any = SimpleNamespace(must_stop=must_stop, directory_id=DIRECTORY)
+            role._tell_lost(loss)
+            await asyncio.sleep(0.01)
+        assert [each.offline_log_dirs for each in door.requests] == [[DIRECTORY]]
+        assert role.epoch == 9
+
+    asyncio.run(run())

@@ -1,0 +1,272 @@
+"""A node put together by roles, on a simulated network and disk."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from random import Random
+
+from tests.support.nodes.images import context_of, image_of
+
+from ottla.broker.doors.controller_links import Address, ControllerLinks
+from ottla.broker.doors.remote import RemoteDoor
+from ottla.broker.formatting import FormatOptions, format_directories, format_if_new
+from ottla.broker.node import Node
+from ottla.broker.services import NodeServices, Services
+from ottla.config.broker import BrokerConfig
+from ottla.env import World
+from ottla.errors.codes import ErrorCode
+from ottla.ids import Uuid
+from ottla.link import Link
+from ottla.metadata.features import SUPPORTED_FEATURES
+from ottla.sim.clock import LoopClock
+from ottla.sim.disk import MemoryDisk
+from ottla.sim.loop import VirtualLoop
+from ottla.sim.net import SimNetwork
+from ottla.sim.randomness import SeededRandomness
+from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest
+from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from ottla.wire.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from ottla.wire.messages.metadata import MetadataRequest
+
+CONTROLLER = Address(1, "here", 9093)
+BROKER_LISTENER, CONTROLLER_LISTENER = "PLAINTEXT://here:9092", "CONTROLLER://here:9093"
+
+
+def settings(roles: str) -> dict[str, str]:
+    listeners = [BROKER_LISTENER] * ("broker" in roles) + [CONTROLLER_LISTENER] * ("controller" in roles)
+    return {
+        "process.roles": roles,
+        "node.id": "1",
+        "listeners": ",".join(listeners),
+        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.bootstrap.servers": "here:9093",
+        "log.dirs": "/data",
+    }
+
+
+class Stage:
+    """One machine with a disk, and a network."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.network = SimNetwork()
+        self.clock = LoopClock(loop)
+        self.disk = MemoryDisk(Random(1), self.clock)
+
+    async def start(self, roles: str) -> Node:
+        world = World(self.disk, self.clock, self.network.host("here"), SeededRandomness(Random(2)), None)
+        await format_if_new(world, settings(roles))
+        return await Node.start(world, settings(roles), hostname="here")
+
+
+def on_stage(work: Callable[[Stage], Awaitable[None]]) -> None:
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        await work(Stage(loop))
+
+    loop.run(run())
+
+
+def registration(node: Node) -> BrokerRegistrationRequest:
+    return BrokerRegistrationRequest(
+        broker_id=7,
+        cluster_id=node.cluster_id,
+        incarnation_id=Uuid(b"i" * 16),
+        listeners=[Listener(name="PLAINTEXT", host="there", port=9092)],
+        features=[
+            Feature(name=name, min_supported_version=low, max_supported_version=high)
+            for name, (low, high) in SUPPORTED_FEATURES.items()
+        ],
+        log_dirs=[Uuid(b"directory of 7..")],
+    )
+
+
+def test_controller_alone_serves_brokers_of_other_machines() -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start("controller")
+        services = node.dispatcher.services
+        assert services is not None
+        assert not isinstance(services, Services), "it has no partitions and no coordinators"
+        assert node.bootstrap_servers == "here:9093"
+        links = ControllerLinks(stage.network.host("there"), 7)
+        door = RemoteDoor(links, lambda: CONTROLLER)
+        epoch = (await door.call(registration(node))).broker_epoch
+        heard = await door.call(
+            BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=services.loader.published_offset)
+        )
+        assert not heard.is_fenced
+        request = CreateTopicsRequest(
+            topics=[CreatableTopic(name="t", num_partitions=3, replication_factor=1)], timeout_ms=9000
+        )
+        created = await door.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+        assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+        assert services.metadata.image.topics.by_name["t"].partitions[2].replicas == (7,)
+        links.close()
+        await node.stop()
+        assert not node.broken.done()
+
+        node = await stage.start("controller")
+        services = node.dispatcher.services
+        assert services is not None
+        assert "t" in services.metadata.image.topics.by_name, "what it decided is there after a restart"
+        await node.stop()
+
+    on_stage(work)
+
+
+def test_broker_and_controller_in_one_node() -> None:
+    async def work(stage: Stage) -> None:
+        node = await stage.start("broker,controller")
+        assert node.bootstrap_servers == "here:9092"
+        assert node.services.controller.is_active
+        assert node.services.metadata.image.cluster.brokers[1].fenced is False
+        link = await Link.connect(stage.network.host("there"), "here", 9092)
+        created = await link.request(
+            CreateTopicsRequest(topics=[CreatableTopic(name="t", num_partitions=1, replication_factor=1)])
+        )
+        assert created.topics[0].error_code == ErrorCode.NONE
+        found = await link.request(MetadataRequest(topics=None))
+        assert [topic.name for topic in found.topics] == ["t"], "a client that has its answer finds its topic"
+        assert node.services.partitions.find("t", 0) is not None
+        link.close()
+        await node.stop()
+
+    on_stage(work)
+
+
+def test_broker_alone_joins_the_cluster_of_another_controller() -> None:
+    """A broker follows the quorum of another machine as an observer, registers there, forwards, serves and leaves."""
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        network, clock, randomness = SimNetwork(), LoopClock(loop), SeededRandomness(Random(3))
+        common = {"controller.quorum.voters": "1@here:9093", "controller.quorum.bootstrap.servers": ""}
+        texts = {
+            "here": settings("controller") | common,
+            "there": settings("broker") | common | {"node.id": "2", "listeners": "PLAINTEXT://there:9092"},
+        }
+        worlds = {name: World(MemoryDisk(Random(1), clock), clock, network.host(name), randomness, None) for name in texts}
+        for name, world in worlds.items():
+            options = FormatOptions(cluster_id="b3R0bGEtdGVzdHMtMDAwMQ")
+            await format_directories(world, BrokerConfig.from_settings(texts[name]), options)
+        controller, broker = await asyncio.gather(
+            *(Node.start(world, texts[name], hostname=name) for name, world in worlds.items())
+        )
+        link = await Link.connect(network.host("client"), "there", 9092)
+        wanted = [CreatableTopic(name="t", num_partitions=3, replication_factor=1)]
+        created = await link.request(CreateTopicsRequest(topics=wanted, timeout_ms=30_000))
+        assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+        await until(lambda: broker.services.partitions.find("t", 2) is not None)
+        found = await link.request(MetadataRequest(topics=None))
+        assert [(topic.name, [each.leader_id for each in topic.partitions]) for topic in found.topics] == [("t", [2, 2, 2])]
+        assert controller.dispatcher.services is not None
+        state = controller.dispatcher.services.controller.state
+        contact_ms = state.sessions.get(2)
+        assert contact_ms is not None
+        before_ms = contact_ms.contact_ms
+        await asyncio.sleep(10)
+        assert contact_ms.contact_ms > before_ms, "it sends heartbeats"
+        link.close()
+        await broker.stop()
+        assert state.image.cluster.brokers[2].fenced, "it has left with the controller's permission"
+        await controller.stop()
+
+    loop.run(run())
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Wait, in virtual time, until `condition` holds."""
+    for _ in range(1000):
+        if condition():
+            return
+        await asyncio.sleep(0.05)
+    raise AssertionError("it did not come true within 50 s")
+
+
+VOTERS = ",".join(f"{number}@host{number}:9093" for number in (1, 2, 3))
+
+
+class Three:
+    """Three controllers on three machines."""
+
+    def __init__(self, loop: VirtualLoop) -> None:
+        self.loop = loop
+        self.network = SimNetwork()
+        self.clock = LoopClock(loop)
+        self.randomness = SeededRandomness(Random(1))  # one for all lives: no id is drawn twice
+        self.disks = {number: MemoryDisk(Random(number), self.clock) for number in (1, 2, 3)}
+        self.nodes: dict[int, Node] = {}
+
+    def settings(self, number: int) -> dict[str, str]:
+        return settings("controller") | {
+            "node.id": str(number),
+            "listeners": f"CONTROLLER://host{number}:9093",
+            "controller.quorum.voters": VOTERS,
+            "controller.quorum.bootstrap.servers": "",
+        }
+
+    def world(self, number: int) -> World:
+        return World(self.disks[number], self.clock, self.network.host(f"host{number}"), self.randomness, None)
+
+    async def start(self, *numbers: int) -> None:
+        for number in numbers:
+            config = BrokerConfig.from_settings(self.settings(number))
+            options = FormatOptions(cluster_id="b3R0bGEtdGVzdHMtMDAwMQ", ignore_formatted=True)
+            await format_directories(self.world(number), config, options)
+        started = await asyncio.gather(
+            *(Node.start(self.world(number), self.settings(number), hostname=f"host{number}") for number in numbers)
+        )
+        self.nodes |= dict(zip(numbers, started, strict=True))
+
+    async def active(self) -> Node:
+        """The node whose controller is active, once there is one."""
+        while True:
+            for node in self.nodes.values():
+                if self.services(node).controller.is_active:
+                    return node
+            await asyncio.sleep(0.05)
+
+    def services(self, node: Node) -> NodeServices:
+        assert node.dispatcher.services is not None
+        return node.dispatcher.services
+
+    async def stop(self, number: int) -> None:
+        await self.nodes.pop(number).stop()
+
+
+def test_three_controllers_hand_over_what_was_decided() -> None:
+    loop = VirtualLoop()
+
+    async def run() -> None:
+        three = Three(loop)
+        await three.start(1, 2, 3)
+        links = ControllerLinks(three.network.host("there"), 7)
+
+        def leader() -> Address | None:
+            for number, node in three.nodes.items():
+                if three.services(node).quorum.is_leader:
+                    return Address(number, f"host{number}", 9093)
+            return None
+
+        door = RemoteDoor(links, leader)
+        first = await three.active()
+        epoch = (await door.call(registration(first))).broker_epoch
+        await door.call(BrokerHeartbeatRequest(broker_id=7, broker_epoch=epoch, current_metadata_offset=10**9))
+        for turn in range(3):
+            active = await three.active()
+            assert sum(three.services(node).controller.is_active for node in three.nodes.values()) == 1
+            request = CreateTopicsRequest(
+                topics=[CreatableTopic(name=f"t{turn}", num_partitions=1, replication_factor=1)], timeout_ms=60_000
+            )
+            created = await door.forward(context_of(image_of([], {}), request.KEY, 7), request, request.timeout_ms)
+            assert [topic.error_code for topic in created.topics] == [ErrorCode.NONE]
+            await three.stop(active.node_id)
+            successor = await three.active()
+            assert successor.node_id != active.node_id
+            names = sorted(three.services(successor).controller.state.image.topics.by_name)
+            assert names == [f"t{number}" for number in range(turn + 1)]
+            await three.start(active.node_id)
+        links.close()
+        for number in (1, 2, 3):
+            await three.stop(number)
+
+    loop.run(run())
