@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from ottla.env.clock import Clock
 from ottla.env.disk import Disk
-from ottla.env.loop_watch import LoopWatch
 from ottla.env.net import Network
 from ottla.env.usage import ProcessUsage
 from ottla.env.work import Helpers, InlineWorkers, Workers
 from ottla.ids import Uuid
+
+if TYPE_CHECKING:
+    from ottla.env.loop_watch import LoopWatch
 
 
 class Randomness(Protocol):
