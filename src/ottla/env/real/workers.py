@@ -45,7 +45,7 @@ class ThreadWorkers:
             executor.shutdown(wait=True, cancel_futures=True)
 
 
-RETURNED_BYTES = 4 << 20
+RETURNED_BYTES = 1 << 20
 _M_MMAP_THRESHOLD = -3
 COMPUTE_THREADS = 2
 """One for large calls and one for small ones (`broker/lane.py`): a small one never waits for a large one."""
