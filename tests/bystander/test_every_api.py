@@ -21,8 +21,7 @@ pytestmark = [linux_only, pytest.mark.slow]
 
 TOO_SLOW = {
     "AddPartitionsToTxn-wide": "one decision of the coordinator for each transaction",
-    "AlterConfigs-wide": "one decision of the controller for all resources",
-    "IncrementalAlterConfigs-wide": "one decision of the controller for all resources",
+    "DeleteTopics-wide": "one decision of the controller for all topics",
     "Metadata-wide": "creating topics is one decision of the controller",
     "Produce-wide": "Produce is parsed on the loop, because its size is that of its records",
 }
