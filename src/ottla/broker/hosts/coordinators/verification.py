@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Verification:
-    """One verification. `ask` sends the request, with whether it is the first one; `deliver` gets the code of every partition."""
+    """One verification. `ask` sends the request (True: the first one); `deliver` gets the code of every partition."""
 
     __slots__ = ("_ask", "_backoff_ms", "_deliver", "_partitions", "_waitable_ms")
 
