@@ -1,8 +1,8 @@
 """This broker's membership in its cluster: registration, unfencing, state of its log directories, controlled shutdown.
 
 BrokerRegistration and BrokerHeartbeat requests go through the controller's door. With a controller on another node a task sends
-heartbeats, because the controller fences a broker that it does not hear. None are sent if the controller is in this process:
-when the process ends, so does the controller. One event loop.
+heartbeats, because the controller fences a broker that it does not hear. None are sent if the only controller is in this
+process: when the process ends, so does the controller. One event loop.
 """
 
 from __future__ import annotations
@@ -13,10 +13,16 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from ottla.errors import BrokenInvariant, KafkaError, LogDirectoryFailed
+from ottla.errors.codes import ErrorCode
 from ottla.ids import Uuid
 from ottla.metadata.features import SUPPORTED_FEATURES, UNSERVED_FEATURES
 from ottla.wire.messages.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
-from ottla.wire.messages.broker_registration import BrokerRegistrationRequest, Feature, Listener
+from ottla.wire.messages.broker_registration import (
+    BrokerRegistrationRequest,
+    BrokerRegistrationResponse,
+    Feature,
+    Listener,
+)
 
 if TYPE_CHECKING:
     from ottla.broker.doors import ControllerDoor
@@ -28,13 +34,17 @@ logger = logging.getLogger("ottla.node")
 _SHUTDOWN_ROUNDS_MAX = 10
 _UNFENCING_MS = 50
 """How soon a broker that is still fenced sends its next heartbeat."""
+_ANSWER_MS = 1000
+"""How long a heartbeat waits for its answer at least."""
+_REGISTERING_MS = 200
+"""How soon a broker whose id is still in use tries to register again."""
 NOT_REGISTERED = -1
 
 
 class Membership:
     """The membership of broker `node_id`, which has applied the metadata as far as `loader` has published it.
 
-    `heartbeat_interval_ms` is broker.heartbeat.interval.ms, or None if the controller is in this process.
+    `heartbeat_interval_ms` is broker.heartbeat.interval.ms, or None if the only controller is in this process.
     """
 
     def __init__(
@@ -44,7 +54,9 @@ class Membership:
         cluster_id: str,
         node_id: int,
         heartbeat_interval_ms: int | None = None,
+        registration_timeout_ms: int = 60_000,
     ) -> None:
+        self._registration_timeout_ms = registration_timeout_ms
         self._interval_ms = heartbeat_interval_ms
         self._heartbeats: asyncio.Task[None] | None = None
         self._door = door
@@ -82,20 +94,46 @@ class Membership:
             previous_broker_epoch=last_epoch,
         )
         self.cordoned_directories = list(cordoned)
-        registered = await self._door.call(request)
+        registered = await self._register(request)
         self.epoch = registered.broker_epoch
         await self._loader.caught_up()  # a broker is unfenced when it has applied its own registration
-        while (await self._heartbeat()).is_fenced:
+        while await self._is_fenced():
             if self._interval_ms is None:
                 raise BrokenInvariant(f"broker {self._node_id} has read all metadata and is still fenced")
             await asyncio.sleep(min(self._interval_ms, _UNFENCING_MS) / 1000)
         if self._interval_ms is not None:
             self._heartbeats = asyncio.get_running_loop().create_task(self._send_heartbeats(self._interval_ms))
 
+    async def _register(self, request: BrokerRegistrationRequest) -> BrokerRegistrationResponse:
+        """The controller's response. While the session of this broker's killed process lasts, it asks again."""
+        loop = asyncio.get_running_loop()
+        deadline_s, is_logged = loop.time() + self._registration_timeout_ms / 1000, False
+        while True:
+            try:
+                response: BrokerRegistrationResponse = await self._door.call(request, self._registration_timeout_ms)
+                return response
+            except KafkaError as refused:
+                is_final = refused.code != ErrorCode.DUPLICATE_BROKER_REGISTRATION or loop.time() > deadline_s
+                if self._interval_ms is None or is_final:
+                    raise
+                if not is_logged:
+                    logger.info("waiting to register: %s", refused)
+                is_logged = True
+            await asyncio.sleep(min(self._interval_ms, _REGISTERING_MS) / 1000)
+
     def _features(self) -> dict[str, tuple[int, int]]:
         """The features in the registration. Apache's controller refuses a broker that does not list every finalised one."""
         unserved = {} if self._interval_ms is None else {name: (0, level) for name, level in UNSERVED_FEATURES.items()}
         return {**SUPPORTED_FEATURES, **unserved}
+
+    async def _is_fenced(self) -> bool:
+        try:
+            return (await self._heartbeat()).is_fenced
+        except KafkaError as refused:
+            if self._interval_ms is None or refused.code != ErrorCode.REQUEST_TIMED_OUT:
+                raise
+            logger.info("still fenced: %s", refused)
+            return True
 
     async def _send_heartbeats(self, interval_ms: int) -> None:
         while True:
@@ -147,5 +185,8 @@ class Membership:
             offline_log_dirs=list(self._offline_directories),
             cordoned_log_dirs=list(self.cordoned_directories),
         )
-        response: BrokerHeartbeatResponse = await self._door.call(request)
+        # A heartbeat that was not answered in time is stale: the next one goes to the controller that is active then.
+        response: BrokerHeartbeatResponse = await self._door.call(
+            request, None if self._interval_ms is None else max(self._interval_ms, _ANSWER_MS)
+        )
         return response

@@ -62,6 +62,8 @@ class Node:
         self.dispatcher.lane.workers = world.compute
         self.dispatcher.health.watch(world.loop_watch)
         self.listeners = Listeners(world, net_settings(settings.current), self.dispatcher)
+        self._quorum_listeners: Listeners | None = None
+        """The controller's listeners if they are served longer than the broker's: the other voters need them."""
         self.node_id = settings.current.node_id
         self.cluster_id = ""
         self.metrics_port: int | None = None
@@ -104,27 +106,45 @@ class Node:
         storage = Storage(await lock_directories(log_world, config.log, node_id=self.node_id))
         self._stopping.push_async_callback(self._close_storage, storage)
         self.cluster_id = storage.locked.cluster_id
-        bound = await self.listeners.open(config.listeners, config.controller_listener_names, config.inter_broker_listener_name)
-        self._stopping.callback(self.listeners.abort)
+        quorum = await self._open_quorum(storage)
+        is_alone = config.is_controller and quorum.is_alone
+        bound = await self._open_listeners(is_apart=config.is_broker and config.is_controller and not is_alone)
         controller_endpoints = endpoints_of(config.advertised_controller_listeners, bound)
         self._endpoints = endpoints_of(config.advertised_listeners, bound) if config.is_broker else controller_endpoints
-        node = await self._open_metadata(storage, controller_endpoints)
-        await (self._start_broker(node, storage) if config.is_broker else self._start_controller(node))
+        node = self._open_metadata(quorum, controller_endpoints)
+        await (self._start_broker(node, storage, is_alone) if config.is_broker else self._start_controller(node))
         logger.info(
             "node %d of cluster %s is up at %s (%s kernels)", self.node_id, self.cluster_id, self.bootstrap_servers, variant()
         )
 
-    async def _start_broker(self, node: NodeServices, storage: Storage) -> None:
-        """Lead the quorum of one, or follow that of other nodes; join its cluster, and serve all listeners."""
+    async def _open_listeners(self, *, is_apart: bool) -> dict[str, tuple[str, int]]:
+        """Bind the ports; with `is_apart` the controller's listeners are served apart from the broker's."""
+        config = self._settings.current
+        names, mine = config.controller_listener_names, list(config.listeners)
+        bound: dict[str, tuple[str, int]] = {}
+        if is_apart:
+            dispatcher = Dispatcher()
+            dispatcher.on_broken = self._break
+            self._quorum_listeners = Listeners(self._world, net_settings(config), dispatcher)
+            bound = await self._quorum_listeners.open([each for each in mine if each.name in names], names)
+            self._stopping.callback(self._quorum_listeners.abort)
+            mine = [each for each in mine if each.name not in names]
+        bound |= await self.listeners.open(mine, names, config.inter_broker_listener_name)
+        self._stopping.callback(self.listeners.abort)
+        return bound
+
+    async def _start_broker(self, node: NodeServices, storage: Storage, is_alone: bool) -> None:
+        """Lead the quorum of one, or take part in that of several nodes; join its cluster, and serve all listeners."""
         from ottla.broker.roles.broker_role import BrokerRole  # late: a controller needs none of it
 
         config, controller = self._settings.current, node.controller
-        self._broker = BrokerRole(node, storage, self._door(node), config.is_controller, self._break)
+        self._broker = BrokerRole(node, storage, self._door(node, is_alone), is_alone, self._break)
         controller.own_broker_epoch = lambda: self._epoch
-        if config.is_controller:
+        if is_alone:
             await start_metadata(node.quorum, node.loader, controller, controller.endpoints)
         else:
-            await join_metadata(node.quorum, node.loader, controller, ())
+            await join_metadata(node.quorum, node.loader, controller, controller.endpoints if config.is_controller else ())
+            self._serve_quorum(node)
             await wait_joined(node.quorum, node.loader)
         services = await self._broker.join(self._endpoints, self._stopping)
         if config.ottla_metrics_port >= 0:
@@ -133,8 +153,15 @@ class Node:
         # Stopped first: parked group requests are refused at once, so that they do not delay the closing of connections.
         self._stopping.push_async_callback(services.coordinators.stop)
 
-    def _door(self, node: NodeServices) -> ControllerDoor:
-        if self._settings.current.is_controller:
+    def _serve_quorum(self, node: NodeServices) -> None:
+        """Answer the other voters from now on, until this node's broker has left the cluster."""
+        if self._quorum_listeners is not None:
+            self._quorum_listeners.dispatcher.services = node
+            self._quorum_listeners.serve()
+            self._stopping.push_async_callback(self._quorum_listeners.close)
+
+    def _door(self, node: NodeServices, is_alone: bool) -> ControllerDoor:
+        if is_alone:
             from ottla.broker.doors.local import LocalDoor
 
             return LocalDoor(node.controller)
@@ -150,7 +177,7 @@ class Node:
 
         links = ControllerLinks(self._world.network, self.node_id)
         self._stopping.callback(links.close)
-        return RemoteDoor(links, leader)
+        return RemoteDoor(links, leader, node.controller if self._settings.current.is_controller else None)
 
     async def _start_controller(self, node: NodeServices) -> None:
         """Serve the controller's listeners, which the other voters need to elect a leader; then wait for one."""
@@ -163,12 +190,17 @@ class Node:
         self.listeners.serve()
         self._stopping.push_async_callback(self.listeners.close)
 
-    async def _open_metadata(self, storage: Storage, endpoints: list[Endpoint]) -> NodeServices:
-        """The parts that decide and follow the metadata. They do not run yet."""
-        world, config = self._world, self._settings.current
-        quorum = await QuorumHost.open(world, config, storage.locked.metadata_directory_id)
+    async def _open_quorum(self, storage: Storage) -> QuorumHost:
+        quorum = await QuorumHost.open(
+            self._world, self._settings.current, storage.locked.metadata_directory_id, self.cluster_id
+        )
         self._stopping.push_async_callback(quorum.close)
         quorum.failure.add_done_callback(lambda failure: self._break(failure.result()))
+        return quorum
+
+    def _open_metadata(self, quorum: QuorumHost, endpoints: list[Endpoint]) -> NodeServices:
+        """The parts that decide and follow the metadata. They do not run yet."""
+        world, config = self._world, self._settings.current
         loader = MetadataLoader(self._publish, SnapshotWriter(world.clock, config, quorum))
         self._stopping.push_async_callback(loader.close)
         loader.failure.add_done_callback(lambda failure: self._break(failure.result()))
@@ -202,7 +234,9 @@ class Node:
         """Apply newly committed metadata to settings and partitions, then let requests see it."""
         change = self._settings.apply(delta, image)
         if change.attributes:
-            self.listeners.apply(net_settings(self._settings.current))
+            for listeners in (self.listeners, self._quorum_listeners):
+                if listeners is not None:
+                    listeners.apply(net_settings(self._settings.current))
         if self._broker is not None:
             await self._broker.apply(delta, image)
         self._metadata.image = image

@@ -20,6 +20,7 @@ _WORDS: dict[str, str] = {
         "proxy, in a container. A listener without an entry advertises its own address."
     ),
     "auto.create.topics.enable": "Create a topic when a client asks for one that does not exist.",
+    "broker.heartbeat.interval.ms": "How often a broker tells the active controller of its cluster that it is alive.",
     "broker.id": "The older name of node.id.",
     "broker.rack": "The rack of the broker. Replicas of one partition are spread over racks.",
     "broker.session.timeout.ms": "How long the controller waits for a broker's heartbeat before it moves leadership away.",
@@ -77,6 +78,7 @@ _WORDS: dict[str, str] = {
         "The shortest session.timeout.ms that a member of a classic group may ask for. With a short timeout, slow members are "
         "evicted."
     ),
+    "initial.broker.registration.timeout.ms": "How long a starting broker tries to register with the controller.",
     "inter.broker.listener.name": "The listener at which brokers reach each other.",
     "listener.security.protocol.map": "Which security protocol each listener uses, as NAME:PROTOCOL. Ottla serves PLAINTEXT.",
     "listeners": (

@@ -71,7 +71,8 @@ class RemoteDoor:
         while (left_ms := int((deadline_s - loop.time()) * 1000)) > 0:
             try:
                 if self._own is not None and self._own.is_active:
-                    return await self._own.call(request, version)
+                    async with asyncio.timeout(left_ms / 1000):
+                        return await self._own.call(request, version)
                 address = self._leader()
                 if address is not None and not (self._own is not None and address.node_id == self._own.node_id):
                     response = await self._links.ask(address, outgoing(), left_ms)
@@ -80,6 +81,8 @@ class RemoteDoor:
                     reason = f"node {address.node_id} is not the active controller"
             except NoCommonVersion as unspoken:
                 raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, str(unspoken)) from None
+            except TimeoutError:
+                reason = "this node's controller has not committed it: too few voters are up"
             except LinkError as failed:
                 reason = failed
             except KafkaError as refused:

@@ -139,6 +139,23 @@ class QuorumHost:
     def end_offset(self) -> int:
         return self.log.end_offset
 
+    @property
+    def is_alone(self) -> bool:
+        """Whether this node can be the only voter, by the settings and the files; before `load` and `join`."""
+        history = VoterHistory(self._history.voters)
+        self._note_voters(history)
+        return len(history.voters) <= 1
+
+    def _note_voters(self, history: VoterHistory) -> None:
+        """Note the voters of the newest snapshot and of the log after it."""
+        latest, start_offset = self.log.snapshots.latest, self.log.start_offset
+        if latest is not None:
+            for control in self.log.snapshots.read(latest).controls:
+                history.note(latest.offset - 1, control)
+            start_offset = max(latest.offset, start_offset)
+        for at, control in self.log.controls(start_offset):
+            history.note(at, control)
+
     def voters_before(self, offset: int) -> tuple[int, VoterSet]:
         """kraft.version and voters, for a snapshot that covers everything below `offset`."""
         return self._history.kraft_version_before(offset), self._history.voters_before(offset)
@@ -187,15 +204,10 @@ class QuorumHost:
 
         `endpoints` are this controller's listeners.
         """
-        latest, start_offset = self.log.snapshots.latest, self.log.start_offset
-        if latest is not None:
-            for control in self.log.snapshots.read(latest).controls:
-                self._history.note(latest.offset - 1, control)
-            if latest.offset > 0:
-                self._delivery.snapshot_loaded(latest)
-            start_offset = max(latest.offset, start_offset)
-        for at, control in self.log.controls(start_offset):
-            self._history.note(at, control)
+        self._note_voters(self._history)
+        latest = self.log.snapshots.latest
+        if latest is not None and latest.offset > 0:
+            self._delivery.snapshot_loaded(latest)
         if len(self.voters) and len(self.voters) % 2 == 0:
             logger.warning(
                 "the metadata quorum has %d voters, an even number: it survives no more failures than with one voter less",

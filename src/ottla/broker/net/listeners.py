@@ -66,7 +66,7 @@ class Listeners:
     def __init__(self, world: World, settings: NetSettings, dispatcher: Dispatcher) -> None:
         self._network = world.network
         self._settings = settings
-        self._dispatcher = dispatcher
+        self.dispatcher = dispatcher
         self._counters = dispatcher.counters.connections
         self._limits = {False: ConnectionLimits(settings), True: ConnectionLimits(settings)}  # by is_controller
         self._read_ahead = bytearray(READ_AHEAD_BYTES)
@@ -173,7 +173,7 @@ class Listeners:
         refusal = listener.limits.refusal(host)
         if refusal is not None:
             self._counters.refused += 1
-            self._dispatcher.fault_log.report(
+            self.dispatcher.fault_log.report(
                 logging.WARNING, host, "refusing a connection on %s: %s", listener.count.name, refusal
             )
             return None
@@ -186,7 +186,7 @@ class Listeners:
         connection = Connection(
             stream,
             info,
-            self._dispatcher,
+            self.dispatcher,
             self.memory,
             self._settings.socket_request_max_bytes,
             self._read_ahead,

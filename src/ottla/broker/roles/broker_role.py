@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
 
 class BrokerRole:
-    """The broker of one node. `is_local`: the controller is in this process. `on_broken` is called when the node must stop."""
+    """The broker of one node. `is_local`: the only controller is in this process. `on_broken` is called when it must stop."""
 
     def __init__(
         self,
@@ -51,8 +51,11 @@ class BrokerRole:
         self._partitions: Partitions | None = None
         self._services: Services | None = None
         self._telling: set[asyncio.Task[None]] = set()
-        interval_ms = None if is_local else node.settings.current.broker_heartbeat_interval_ms
-        self.membership = Membership(door, node.loader, node.cluster_id, node.node_id, interval_ms)
+        config = node.settings.current
+        interval_ms = None if is_local else config.broker_heartbeat_interval_ms
+        self.membership = Membership(
+            door, node.loader, node.cluster_id, node.node_id, interval_ms, config.initial_broker_registration_timeout_ms
+        )
 
     @property
     def epoch(self) -> int:

@@ -60,21 +60,29 @@ def hold(context: RequestContext, request: ProduceRequest) -> Handled:
         return produce.handle(context, request, {})
     verified: dict[TopicPartition, VerificationState | KafkaError] = {}
     unknown: list[TopicPartition] = []
-    now_ms = context.services.world.clock.now_ms()
-    for partition, _, sequence in batches:
-        try:
-            state = partition.log.producers.begin_verification(producer[0], sequence, producer[1], is_add, now_ms)
-        except KafkaError as refused:
-            verified[partition.name] = refused
-            continue
-        if state is not None:
-            verified[partition.name] = state
-            unknown.append(partition.name)
+
+    def begin(is_first: bool = False) -> None:
+        """Begin to verify, also when the coordinator is asked again: a marker that came meanwhile ended what was begun."""
+        now_ms = context.services.world.clock.now_ms()
+        for partition, (producer_id, epoch), sequence in batches:
+            if not is_first and partition.name not in unknown:
+                continue  # the coordinator is not asked about it
+            try:
+                state = partition.log.producers.begin_verification(producer_id, sequence, epoch, is_add, now_ms)
+            except KafkaError as refused:
+                verified[partition.name] = refused
+                continue
+            if state is not None:
+                verified[partition.name] = state
+                if is_first:
+                    unknown.append(partition.name)
+
+    begin(is_first=True)
     if not unknown:
         return produce.handle(context, request, verified)
     held = HeldProduce(context, request, verified)
     context.services.coordinators.transactions.begin_verification(
-        cast(str, request.transactional_id), Producer(*producer), unknown, is_add, held.answered
+        cast(str, request.transactional_id), Producer(*producer), unknown, is_add, held.answered, begin
     )
     return held
 

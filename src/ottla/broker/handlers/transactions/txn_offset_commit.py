@@ -96,11 +96,19 @@ async def _verify_and_commit(
 ) -> TxnOffsetCommitResponse:
     coordinators = context.services.coordinators
     place = TopicPartition(coordinators.groups.topic, hosted.partition.index)
+    begun = [verification]
+
+    def begin_again() -> None:
+        """A marker that came meanwhile ended what was begun."""
+        if (anew := _begin_verification(context, request, hosted)) is not None:
+            begun.append(anew)
+
     codes = await coordinators.transactions.verify(
         request.transactional_id,
         Producer(request.producer_id, request.producer_epoch),
         [place],
         context.version >= IMPLICIT_ADD_SINCE,
+        begin_again,
     )
     code = codes.get(place, ErrorCode.NONE)
     if code != ErrorCode.NONE:
@@ -111,7 +119,5 @@ async def _verify_and_commit(
             f"the coordinator of {request.transactional_id!r} does not have {place} in its transaction, so that the offsets of "
             f"group {request.group_id!r} cannot be committed with it: abort it",
         )
-    response: TxnOffsetCommitResponse = await coordinators.groups.call(
-        request.group_id, _decision(context, request), verification
-    )
+    response: TxnOffsetCommitResponse = await coordinators.groups.call(request.group_id, _decision(context, request), begun[-1])
     return response

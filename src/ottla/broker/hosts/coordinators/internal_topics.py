@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
+from ottla.broker.node_settings import REPLICATION_FACTOR_MAX
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
@@ -17,6 +18,9 @@ from ottla.wire.messages.create_topics import CreatableTopic, CreatableTopicConf
 if TYPE_CHECKING:
     from ottla.broker.services import Services
     from ottla.config.broker import BrokerConfig
+
+
+logger = logging.getLogger("ottla.coordinator")
 
 
 class InternalTopic(NamedTuple):
@@ -59,10 +63,19 @@ def internal_topic(name: str, config: BrokerConfig) -> InternalTopic | None:
 
 def creatable(name: str, wanted: InternalTopic) -> CreatableTopic:
     """The topic in a CreateTopics request."""
+    replication_factor = min(wanted.replication_factor, REPLICATION_FACTOR_MAX)
+    if replication_factor < wanted.replication_factor:
+        logger.warning(
+            "%s is created with %d replica, not with %d (%s): brokers do not replicate partitions yet",
+            name,
+            replication_factor,
+            wanted.replication_factor,
+            wanted.replication_setting,
+        )
     return CreatableTopic(
         name=name,
         num_partitions=wanted.partitions,
-        replication_factor=wanted.replication_factor,
+        replication_factor=replication_factor,
         configs=[CreatableTopicConfig(name=key, value=value) for key, value in wanted.configs.items()],
     )
 

@@ -12,18 +12,21 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ottla.broker.hosts.coordinators.hosted_shard import HostedShard, PendingReply
+from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers
 from ottla.broker.hosts.coordinators.runtime import CoordinatorRuntime
 from ottla.broker.hosts.coordinators.transaction_endings import Endings
 from ottla.broker.hosts.coordinators.transaction_markers import MarkerWriter
 from ottla.broker.hosts.coordinators.verification import Verification
 from ottla.coordinator.contract import Effects, Instant, Producer, Reply
 from ottla.coordinator.id_limit import IdLimit
+from ottla.coordinator.placement import partition_for
 from ottla.coordinator.transactions.settings import TransactionSettings
 from ottla.coordinator.transactions.shard import TransactionShard
 from ottla.env.repeated_lines import RepeatedLines
 from ottla.errors import KafkaError
 from ottla.errors.codes import ErrorCode
 from ottla.ids import TRANSACTIONS_TOPIC, TopicPartition
+from ottla.metadata.image.topics import NO_LEADER
 from ottla.wire.log_records import InternalLog
 
 if TYPE_CHECKING:
@@ -81,7 +84,9 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         self._settings = transaction_settings(settings, metadata.image)
         self.markers = MarkerWriter(partitions, settings, world.clock, groups)
         """Writes markers to this node's partitions, also for WriteTxnMarkers."""
-        self._endings = Endings(partitions.node_id, metadata, self.markers)
+        self._node_id = partitions.node_id
+        self._others = OtherBrokers(world.network, partitions.node_id, settings, metadata)
+        self._endings = Endings(partitions.node_id, metadata, self.markers, self._others.write_markers)
         self._limit = IdLimit(
             "ottla.max.transactional.ids",
             settings.current.ottla_max_transactional_ids,
@@ -115,6 +120,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         self._endings.stop()
         if self._fetching_id is not None:
             self._fetching_id.cancel()
+        await self._others.stop()
         await super().stop()
 
     # -- producer ids
@@ -147,7 +153,12 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
     # -- verification
 
     async def verify(
-        self, transactional_id: str, producer: Producer, partitions: Sequence[TopicPartition], is_add: bool
+        self,
+        transactional_id: str,
+        producer: Producer,
+        partitions: Sequence[TopicPartition],
+        is_add: bool,
+        begin_again: Callable[[], None],
     ) -> dict[TopicPartition, int]:
         """Verify that the producer's open transaction has these partitions; with `is_add`, add them to it.
 
@@ -162,7 +173,7 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             if not answered.done():
                 answered.set_result(codes)
 
-        self.begin_verification(transactional_id, producer, partitions, is_add, deliver)
+        self.begin_verification(transactional_id, producer, partitions, is_add, deliver, begin_again)
         return await answered
 
     def begin_verification(
@@ -172,10 +183,20 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
         partitions: Sequence[TopicPartition],
         is_add: bool,
         deliver: Callable[[dict[TopicPartition, int]], None],
+        begin_again: Callable[[], None],
     ) -> None:
-        """Like `verify`, but calls `deliver` with the error codes, now or later, instead of awaiting them."""
+        """Like `verify`, but calls `deliver` with the error codes, now or later, instead of awaiting them.
 
-        def ask() -> PendingReply:
+        `begin_again` is called before the coordinator is asked again, because the last transaction was still being ended.
+        """
+        coordinator = self._coordinator_of(transactional_id)
+        if coordinator != self._node_id:
+            self._others.verify(coordinator, transactional_id, producer, partitions, is_add, deliver, begin_again)
+            return
+
+        def ask(is_first: bool) -> PendingReply:
+            if not is_first:
+                begin_again()
             return self.ask(transactional_id, decide)
 
         def decide(shard: TransactionShard, reply: Reply, now: Instant) -> Effects:
@@ -192,6 +213,14 @@ class TransactionHost(CoordinatorRuntime[TransactionShard]):
             config.add_partitions_to_txn_retry_backoff_ms if is_add else 0,
             min(config.add_partitions_to_txn_retry_backoff_max_ms, config.request_timeout_ms) if is_add else 0,
         ).begin()
+
+    def _coordinator_of(self, transactional_id: str) -> int:
+        """The broker that leads the partition of `transactional_id`; this one if none does, so that it refuses."""
+        topic = self._metadata.topic(self.topic)
+        if topic is None:
+            return self._node_id
+        leader = topic.partitions[partition_for(transactional_id, len(topic.partitions))].leader
+        return self._node_id if leader == NO_LEADER else leader
 
 
 def transaction_settings(settings: BrokerSettings, image: MetadataImage) -> TransactionSettings:

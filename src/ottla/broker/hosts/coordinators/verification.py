@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 
 class Verification:
-    """One verification. `ask` sends the request; `deliver` is called once, with the error code of every partition."""
+    """One verification. `ask` sends the request (True: the first one); `deliver` gets the code of every partition."""
 
     __slots__ = ("_ask", "_backoff_ms", "_deliver", "_partitions", "_waitable_ms")
 
     def __init__(
         self,
-        ask: Callable[[], PendingReply],
+        ask: Callable[[bool], PendingReply],
         partitions: Sequence[TopicPartition],
         deliver: Callable[[dict[TopicPartition, int]], None],
         backoff_ms: int,
@@ -38,9 +38,9 @@ class Verification:
         self._waitable_ms = waitable_ms
         """How much longer it may ask again."""
 
-    def begin(self) -> None:
+    def begin(self, is_first: bool = True) -> None:
         try:
-            reply = self._ask()
+            reply = self._ask(is_first)
         except KafkaError as refused:
             self._refused(refused)
             return
@@ -58,7 +58,7 @@ class Verification:
         code = refused.code
         if code == ErrorCode.CONCURRENT_TRANSACTIONS and self._waitable_ms > 0:
             self._waitable_ms -= self._backoff_ms
-            asyncio.get_running_loop().call_later(self._backoff_ms / 1000, self.begin)
+            asyncio.get_running_loop().call_later(self._backoff_ms / 1000, self.begin, False)
             return
         if code == ErrorCode.PRODUCER_FENCED:
             code = ErrorCode.INVALID_PRODUCER_EPOCH  # which producers know from appends

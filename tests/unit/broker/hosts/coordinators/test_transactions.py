@@ -129,7 +129,7 @@ def test_marker_for_offsets_needs_a_loaded_group_shard() -> None:
     async def scenario() -> None:
         node = await TransactionNode.open()
         producer = await node.initialise("a")
-        assert await node.host.verify("a", producer, [OFFSETS], True) == {OFFSETS: 0}
+        assert await node.host.verify("a", producer, [OFFSETS], True, lambda: None) == {OFFSETS: 0}
         ended: list[tuple[Producer, bool]] = []
         hosted = node.coordinators.groups.shard_at(0)
         hosted.shard.replay_end = lambda producer, is_commit: ended.append((producer, is_commit))  # type: ignore[method-assign]
@@ -144,7 +144,7 @@ def test_marker_for_offsets_needs_a_loaded_group_shard() -> None:
         again = Producer(producer.id, 1)
         hosted = node.coordinators.groups.shard_at(0)
         hosted.shard.replay_end = lambda producer, is_commit: ended.append((producer, is_commit))  # type: ignore[method-assign]
-        await node.host.verify("a", again, [OFFSETS], True)
+        await node.host.verify("a", again, [OFFSETS], True, lambda: None)
         assert (await node.end("a", again, False))[0] == 0
         assert ended == [(Producer(producer.id, 2), False)]
 

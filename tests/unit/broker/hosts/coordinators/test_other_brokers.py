@@ -1,0 +1,69 @@
+"""What a broker makes of another broker's answers about transactions, and of none."""
+
+import asyncio
+from typing import Any, cast
+
+from ottla.broker.hosts.coordinators.other_brokers import OtherBrokers, _verified
+from ottla.broker.hosts.coordinators.transaction_markers import Marker, Outcome
+from ottla.broker.metadata_cache import MetadataCache
+from ottla.coordinator.contract import Producer
+from ottla.errors.codes import ErrorCode
+from ottla.ids import TopicPartition
+from ottla.wire.messages.add_partitions_to_txn import (
+    AddPartitionsToTxnPartitionResult,
+    AddPartitionsToTxnResponse,
+    AddPartitionsToTxnResult,
+    AddPartitionsToTxnTopicResult,
+)
+
+ZERO, ONE = TopicPartition("topic", 0), TopicPartition("topic", 1)
+
+
+class Settings:
+    class current:
+        inter_broker_listener_name = "PLAINTEXT"
+        add_partitions_to_txn_retry_backoff_ms = 20
+        add_partitions_to_txn_retry_backoff_max_ms = 100
+        request_timeout_ms = 1000
+
+
+def other_brokers() -> OtherBrokers:
+    return OtherBrokers(cast(Any, None), 1, cast(Any, Settings), MetadataCache())
+
+
+def answer(code: int) -> AddPartitionsToTxnResponse:
+    results = [AddPartitionsToTxnPartitionResult(partition_index=0, partition_error_code=code)]
+    topics = [AddPartitionsToTxnTopicResult(name="topic", results_by_partition=results)]
+    return AddPartitionsToTxnResponse(
+        results_by_transaction=[AddPartitionsToTxnResult(transactional_id="id", topic_results=topics)]
+    )
+
+
+def test_codes_of_partitions_are_taken_from_the_answer() -> None:
+    assert _verified(answer(ErrorCode.TRANSACTION_ABORTABLE), [ZERO]) == {ZERO: ErrorCode.TRANSACTION_ABORTABLE}
+
+
+def test_fenced_producer_gets_the_code_it_knows_from_appends() -> None:
+    assert _verified(answer(ErrorCode.PRODUCER_FENCED), [ZERO]) == {ZERO: ErrorCode.INVALID_PRODUCER_EPOCH}
+
+
+def test_refused_request_refuses_every_partition() -> None:
+    refused = AddPartitionsToTxnResponse(error_code=ErrorCode.CLUSTER_AUTHORIZATION_FAILED)
+    assert set(_verified(refused, [ZERO, ONE]).values()) == {ErrorCode.CLUSTER_AUTHORIZATION_FAILED}
+
+
+def test_broker_that_cannot_be_reached_leaves_codes_at_which_callers_try_again() -> None:
+    async def story() -> tuple[Outcome, dict[TopicPartition, int]]:
+        others = other_brokers()
+        written: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        verified: asyncio.Future[dict[TopicPartition, int]] = asyncio.get_running_loop().create_future()
+        others.write_markers(2, Marker(Producer(7, 0), True, 0, 2), [ZERO, ONE], written.set_result)
+        others.verify(2, "id", Producer(7, 0), [ZERO], True, verified.set_result, lambda: None)
+        outcome = await asyncio.wait_for(written, 5), await asyncio.wait_for(verified, 5)
+        await others.stop()
+        return outcome
+
+    assert asyncio.run(story()) == (
+        dict.fromkeys([ZERO, ONE], ErrorCode.NOT_LEADER_OR_FOLLOWER),
+        {ZERO: ErrorCode.COORDINATOR_NOT_AVAILABLE},
+    )
